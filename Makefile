@@ -1,0 +1,57 @@
+# Everything happens in this folder: `make` keeps its own Python environment in .venv.
+
+PYTHON ?= python3
+TESTARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check bench coverage format clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
+	$(BIN)/penstock demo $(DEMO_ARGS)
+
+test: $(READY) ## run the tests (TESTARGS="tests/unit -k lane" for a few)
+	$(BIN)/python -m pytest $(TESTARGS)
+
+check: $(READY) ## run all that must hold before a change is accepted: style, types, layers, tests
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory test
+
+bench: $(READY) ## measure this machine (BENCH_ARGS=...)
+	$(BIN)/penstock bench $(BENCH_ARGS)
+
+coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
+	$(BIN)/coverage run -m pytest $(TESTARGS)
+	$(BIN)/coverage report
+	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*' --fail-under=100
+
+format: $(READY) ## write the code the way `make check` wants to see it
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix --exit-zero
+
+clean: ## remove what `make` made
+	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Wheels only, pinned by hash, and the build backend among them: nothing else is ever fetched or run.
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "penstock needs Python 3.11 or later; '$(PYTHON)' is $$($(PYTHON) --version 2>&1 || true)." >&2; \
+		echo "Name another one, for example: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@echo "Setting up .venv (once)"
+	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
+	@$(PIP) --require-hashes --only-binary :all: --requirement requirements/dev.txt
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@

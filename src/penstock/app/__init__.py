@@ -1,0 +1,7 @@
+"""What users write: an app, its tasks, and handles of the jobs they enqueue."""
+
+from penstock.app.app import App
+from penstock.app.handle import JobHandle
+from penstock.app.task import Call, Task
+
+__all__ = ["App", "Call", "JobHandle", "Task"]

@@ -1,0 +1,214 @@
+"""The app: where tasks are declared, jobs enqueued and workers run."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from inspect import iscoroutinefunction
+from types import TracebackType
+from typing import Any, Final, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+
+from penstock.app.codec import decode
+from penstock.app.connection import Connection
+from penstock.app.handle import JobHandle
+from penstock.app.names import task_name
+from penstock.app.options import TaskOptions
+from penstock.app.task import Call, Task, send
+from penstock.engine import Engine, open_engine
+from penstock.errors import InvalidJobError, InvalidLimitError, StoreDownError
+from penstock.job import Refresh
+from penstock.limits.durations import Duration
+from penstock.worker import Handler, Worker
+from penstock.worker.queues import Queues
+from penstock.worker.refresh import Refresher
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+URL: Final = "PENSTOCK_URL"
+
+Compute = Callable[[str, int, dict[str, Any]], int | Awaitable[int]]
+ComputeT = TypeVar("ComputeT", bound=Compute)
+
+
+class WorkerOptions(TypedDict, total=False):
+    """How a worker is to work: on which queues, how many jobs at once, and when to give up on them."""
+
+    queues: Queues
+    strict: bool
+    concurrency: int
+    threads: int
+    lease: Duration
+    drain_timeout: Duration | None
+    name: str | None
+
+
+class TaskDecorator(Protocol):
+    """Makes a task of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> Task[P, Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> Task[P, T, T]: ...
+
+
+class App:
+    """Tasks, and the store their jobs live in.
+
+    *url* is a path, "sqlite:///path" or ":memory:"; left out, it is read from PENSTOCK_URL.
+    Nothing is opened before it is needed.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        engine: Engine | None = None,
+        lease: Duration = 15,
+        threads: int = 8,
+    ) -> None:
+        if url is not None and engine is not None:
+            raise TypeError("App takes a url or an engine, not both")
+        self._url = None if url is None else os.fspath(url)
+        self._lease = lease
+        self._threads = threads
+        self._tasks: dict[str, Task[..., Any, Any]] = {}
+        self._refreshers: dict[str, Refresher] = {}
+        self._connection = Connection((lambda: engine) if engine else self._open, owned=engine is None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine, opened at first use."""
+        return self._connection.engine
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """What a worker needs to run this app's jobs, by task."""
+        return {name: task.handler() for name, task in self._tasks.items()}
+
+    @property
+    def refreshers(self) -> dict[str, Refresher]:
+        """What a worker needs to compute this app's floating limits, by name."""
+        return dict(self._refreshers)
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The queues that this app's tasks name."""
+        return tuple(sorted({task.queue for task in self._tasks.values()})) or ("default",)
+
+    @overload
+    def task(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, *, name: str | None = None, **options: Unpack[TaskOptions]
+    ) -> Task[P, Coroutine[Any, Any, T], T]: ...
+
+    @overload
+    def task(
+        self, function: Callable[P, T], /, *, name: str | None = None, **options: Unpack[TaskOptions]
+    ) -> Task[P, T, T]: ...
+
+    @overload
+    def task(
+        self, function: None = None, /, *, name: str | None = None, **options: Unpack[TaskOptions]
+    ) -> TaskDecorator: ...
+
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> Any:
+        """Make a task of *function*: `@app.task`, or `@app.task(queue="mail", limits=[...])`.
+
+        It is called "module.function" unless *name* says otherwise.
+        """
+        if function is None:
+            return partial(self.task, name=name, **options)
+        return self._add(Task(self._connection, function, name or task_name(function), options))
+
+    def floating(self, name: str) -> Callable[[ComputeT], ComputeT]:
+        """Register what computes a floating limit anew, given its key, present value and metadata."""
+
+        def decorate(compute: ComputeT) -> ComputeT:
+            if name in self._refreshers:
+                raise InvalidLimitError("handler", f"there are two called {name!r}")
+            self._refreshers[name] = _refresher(compute)
+            return compute
+
+        return decorate
+
+    def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[JobHandle[Any]]:
+        """Enqueue calls of any tasks, made by `task.call(...)`, all of them or none."""
+        return send(self._connection, calls)
+
+    def job(self, id: str) -> JobHandle[Any]:  # noqa: A002 - what it is called everywhere else
+        """Return the handle of a job.
+
+        Raises `NotFoundError` if there is none.
+        """
+        task = self._tasks.get(self.engine.job(id).task)
+        return JobHandle(self._connection, id, task.parameters.decode_result if task else decode)
+
+    def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
+        """Return a worker for this app's tasks, from the queues they name unless told otherwise."""
+        chosen: WorkerOptions = {"queues": self.queues, "threads": self._threads, "lease": self._lease}
+        chosen.update(options)
+        return Worker(self.engine, self.handlers, refreshers=self.refreshers, **chosen)
+
+    def work(self, *, until_idle: bool = False, **options: Unpack[WorkerOptions]) -> None:
+        """Run jobs in this process until a signal asks to stop, or *until_idle*."""
+        self.worker(**options).run(until_idle=until_idle, signals=True)
+
+    async def awork(self, *, until_idle: bool = False, **options: Unpack[WorkerOptions]) -> None:
+        """Run jobs until cancelled, or *until_idle*; handlers run beside this event loop, not on it."""
+        worker = self.worker(**options)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="penstock-worker")
+        ended = asyncio.get_running_loop().run_in_executor(thread, partial(worker.run, until_idle=until_idle))
+        try:
+            await asyncio.shield(ended)
+        except asyncio.CancelledError:
+            worker.stop()
+            await ended
+            raise
+        finally:
+            thread.shutdown(wait=False)
+
+    def close(self) -> None:
+        """Close the store; the next use opens it again."""
+        self._connection.close()
+
+    def _add(self, task: Task[P, R, T]) -> Task[P, R, T]:
+        if task.name in self._tasks:
+            raise InvalidJobError("name", f"there are two tasks called {task.name!r}; give one another name")
+        self._tasks[task.name] = task
+        return task
+
+    def _open(self) -> Engine:
+        url = self._url or os.environ.get(URL)
+        if not url:
+            raise StoreDownError(f"no store was named: write App('jobs.db'), or set {URL}")
+        return open_engine(url)
+
+
+def _refresher(compute: Compute) -> Refresher:
+    def refresh(asked: Refresh) -> object:
+        return compute(asked.key, asked.current, decode(asked.metadata))
+
+    async def refresh_async(asked: Refresh) -> object:
+        return await compute(asked.key, asked.current, decode(asked.metadata))  # type: ignore[misc]
+
+    return refresh_async if iscoroutinefunction(compute) else refresh

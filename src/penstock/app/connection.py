@@ -1,0 +1,70 @@
+"""What an app holds while it is open: the engine, and threads for coroutines that use it."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from penstock.app.watcher import Watcher
+from penstock.engine import Engine
+
+T = TypeVar("T")
+
+# The engine gathers calls from several threads into one flush to disk, so a few more than the cores pay off.
+THREADS: Final = 16
+
+
+class _Held:
+    """One engine in one process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.process = os.getpid()
+        self.engine = engine
+        # Not the loop's own threads: handlers may fill those while they wait for each other's results.
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
+        self.watcher = Watcher(engine)
+
+
+class Connection:
+    """An engine that opens at first use, and anew in a forked child, where the parent's must not be touched.
+
+    Closing leaves an engine open that is not *owned*.
+    """
+
+    def __init__(self, open_engine: Callable[[], Engine], *, owned: bool = True) -> None:
+        self._open_engine = open_engine
+        self._owned = owned
+        self._lock = threading.Lock()
+        self._held: _Held | None = None
+
+    @property
+    def engine(self) -> Engine:
+        return self._hold().engine
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Run *function*, which blocks, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._hold().threads, function)
+
+    async def changed(self, token: int) -> None:
+        """Return once the store is no longer as it was at *token*, or a little earlier."""
+        await self._hold().watcher.changed(token)
+
+    def close(self) -> None:
+        """Close the engine; the next use opens it again."""
+        with self._lock:
+            held, self._held = self._held, None
+        if held is not None and held.process == os.getpid():
+            held.threads.shutdown(wait=False)
+            if self._owned:
+                held.engine.close()
+
+    def _hold(self) -> _Held:
+        held = self._held
+        if held is None or held.process != os.getpid():
+            with self._lock:
+                held = self._held
+                if held is None or held.process != os.getpid():
+                    held = self._held = _Held(self._open_engine())
+        return held

@@ -1,0 +1,131 @@
+"""What a caller holds of a job."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+from penstock.app.connection import Connection
+from penstock.clock import SECOND, monotonic
+from penstock.engine.placing import DROPPED
+from penstock.errors import (
+    JobCancelledError,
+    JobDiscardedError,
+    JobDroppedError,
+    JobEndedError,
+    JobExpiredError,
+    JobFailedError,
+    ResultTimeoutError,
+)
+from penstock.job import JobView, Why
+from penstock.lifecycle.states import LIVE, State
+from penstock.limits.durations import Duration, parse_duration
+
+T = TypeVar("T")
+
+_SLICE: Final = 60 * SECOND
+
+
+class JobHandle(Generic[T]):
+    """A job, by its *id*; *reused* tells that an earlier job stands for the one enqueued."""
+
+    __slots__ = ("_connection", "_decode", "id", "reused")
+
+    def __init__(self, connection: Connection, job: str, decode: Callable[[str], T], *, reused: bool = False) -> None:
+        self._connection = connection
+        self._decode = decode
+        self.id = job
+        self.reused = reused
+
+    def __repr__(self) -> str:
+        return f"<JobHandle {self.id}{', reused' if self.reused else ''}>"
+
+    def result(self, timeout: Duration | None = None) -> T:
+        """Wait for the job to end and return what its handler returned.
+
+        Raises a `JobEndedError` such as `JobFailedError` or `JobDroppedError` when there is no value,
+        and `ResultTimeoutError` when *timeout* has passed, which does not stop the job.
+        """
+        engine = self._connection.engine
+        left = _patience(self.id, timeout)
+        token = engine.token()
+        while (view := engine.outcome(self.id)).state in LIVE:
+            token = engine.wait(token, left())
+        return self._value(view)
+
+    async def aresult(self, timeout: Duration | None = None) -> T:
+        """Wait as `result` does, without holding up the event loop."""
+        left = _patience(self.id, timeout)
+        token, view = await self._connection.in_thread(self._look)
+        while view.state in LIVE:
+            seconds = left()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._connection.changed(token), seconds)
+            token, view = await self._connection.in_thread(self._look)
+        return self._value(view)
+
+    @property
+    def state(self) -> State:
+        """Where the job stands now."""
+        return self.refresh().state
+
+    def refresh(self) -> JobView:
+        """Return the job as it stands now."""
+        return self._connection.engine.job(self.id)
+
+    def cancel(self) -> State:
+        """Cancel the job and return its state: a running job is asked to stop, and runs until it does."""
+        return self._connection.engine.cancel(self.id)
+
+    def retry(self) -> None:
+        """Put the ended job back in line, with all its attempts anew."""
+        self._connection.engine.retry(self.id)
+
+    def why(self) -> Why:
+        """Return why the job waits: which gates are shut, its place in line, its earliest start."""
+        return self._connection.engine.why(self.id)
+
+    def _look(self) -> tuple[int, JobView]:
+        # In this order, so that a change after the look is a change of the token.
+        token = self._connection.engine.token()
+        return token, self._connection.engine.outcome(self.id)
+
+    def _value(self, view: JobView) -> T:
+        if view.state is State.DONE:
+            return self._decode(view.result or "null")
+        raise ended(view)
+
+
+def ended(view: JobView) -> JobEndedError:
+    """Return the error that says how a job without a value ended."""
+    error = view.error or {}
+    because = f": {view.reason}" if view.reason else ""
+    match view.state:
+        case State.FAILED:
+            kind, message = error.get("kind", ""), error.get("message", "")
+            said = f"job {view.id} ({view.task}) failed: {kind}: {message}"
+            return JobFailedError(view.id, said, kind, error.get("traceback", ""))
+        case State.DISCARDED if view.reason == DROPPED:
+            return JobDroppedError(view.id, f"job {view.id} ({view.task}) was dropped: a limit was full")
+        case State.DISCARDED:
+            return JobDiscardedError(view.id, f"job {view.id} ({view.task}) was discarded{because}")
+        case State.CANCELLED:
+            return JobCancelledError(view.id, f"job {view.id} ({view.task}) was cancelled{because}")
+        case _:
+            return JobExpiredError(view.id, f"job {view.id} ({view.task}) expired before it could start{because}")
+
+
+def _patience(job: str, timeout: Duration | None) -> Callable[[], float]:
+    """Return a function that tells how many seconds to wait next, and raises when *timeout* has passed."""
+    if timeout is None:
+        return lambda: _SLICE / SECOND
+    span = parse_duration(timeout, "timeout", zero=True)
+    deadline = monotonic() + span
+
+    def left() -> float:
+        rest = deadline - monotonic()
+        if rest <= 0:
+            raise ResultTimeoutError(f"job {job} had not ended after {span / SECOND:g} s; it goes on")
+        return min(rest, _SLICE) / SECOND
+
+    return left

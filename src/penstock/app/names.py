@@ -1,0 +1,26 @@
+"""What is a function's task called?"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.errors import InvalidJobError
+
+
+def task_name(function: Callable[..., object]) -> str:
+    """Return "module.function", the same whether its module is imported or run."""
+    name = getattr(function, "__qualname__", None)
+    if name is None:
+        raise InvalidJobError("name", f"{function!r} has no name of its own; give it one")
+    module = function.__module__
+    return f"{_main() if module == '__main__' else module}.{name}"
+
+
+def _main() -> str:
+    """Return the name by which a worker would import the module that is being run."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else "__main__"

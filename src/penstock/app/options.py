@@ -1,0 +1,171 @@
+"""How jobs are to be enqueued: what users write, and what it comes to once it is checked."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypedDict
+
+from penstock.app.codec import UNWRITABLE, encode
+from penstock.app.sameness import Sameness, UniqueOption, read_unique
+from penstock.errors import InvalidJobError
+from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.limits.durations import Duration, parse_duration
+from penstock.limits.spec import Spec, check_specs
+
+RetryOption = RetryPolicy | int | Mapping[str, Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class TaskOptions(TypedDict, total=False):
+    """What can be said of every job of a task.
+
+    *delay* keeps a job from starting for a while, *expires* gives it up when it has not started by then.
+    """
+
+    queue: str
+    tenant: str
+    priority: int
+    limits: Sequence[Spec]
+    cost: int | Callable[..., int]
+    delay: Duration
+    expires: Duration | datetime
+    timeout: Duration
+    retry: RetryOption
+    unique: UniqueOption
+    meta: Mapping[str, Any]
+
+
+class JobOptions(TaskOptions, total=False):
+    """What can be said of one job."""
+
+    id: str
+    due: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A moment, or a while from now."""
+
+    microseconds: int
+    from_now: bool
+
+    def at(self, now: int) -> int:
+        """Return the moment this means at *now*."""
+        return now + self.microseconds if self.from_now else self.microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options that were checked."""
+
+    queue: str = "default"
+    tenant: str = ""
+    priority: int = 0
+    limits: tuple[Spec, ...] = ()
+    cost: int | Callable[..., int] = 1
+    due: When | None = None
+    expires: When | None = None
+    timeout: int | None = None
+    retry: RetryPolicy = RetryPolicy()
+    unique: Sameness | None = None
+    meta: str = "{}"
+    id: str | None = None
+
+
+def change(options: Options, given: Mapping[str, Any], task: str, names: Collection[str]) -> Options:
+    """Return *options* changed by what is *given* for *task*, whose parameters are *names*.
+
+    Raises `InvalidJobError` or `InvalidLimitError` for what can be seen to be wrong before any job exists.
+    """
+    if "delay" in given and "due" in given:
+        raise InvalidJobError("due", "give a delay or a time, not both")
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        match name:
+            case "limits":
+                changes[name] = check_specs(value, names)
+            case "unique":
+                changes[name] = read_unique(value, task, names)
+            case "delay":
+                changes["due"] = _when(name, value)
+            case _ if name in _READERS:
+                changes[name] = _READERS[name](name, value)
+            case _:
+                raise TypeError(f"{task}: there is no option {name!r}")
+    return replace(options, **changes)
+
+
+def _queue(name: str, value: str) -> str:
+    check_queue(value)
+    return value
+
+
+def _priority(name: str, value: int) -> int:
+    check_priority(value)
+    return value
+
+
+def _cost(name: str, value: int | Callable[..., int]) -> int | Callable[..., int]:
+    if not callable(value):
+        check_cost(value)
+    return value
+
+
+def _id(name: str, value: str) -> str:
+    check_job_id(value)
+    return value
+
+
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidJobError(name, f"{value!r} must be text")
+    return value
+
+
+def _span(name: str, value: Duration) -> int:
+    return parse_duration(value, name, error=InvalidJobError)
+
+
+def _when(name: str, value: Duration | datetime) -> When:
+    if not isinstance(value, datetime):
+        return When(parse_duration(value, name, zero=True, error=InvalidJobError), from_now=True)
+    if value.tzinfo is None:
+        raise InvalidJobError(name, f"{value.isoformat()} has no time zone; write one, as in datetime.now(UTC)")
+    return When((value - _EPOCH) // _MICROSECOND, from_now=False)
+
+
+def _retry(name: str, value: RetryOption) -> RetryPolicy:
+    match value:
+        case RetryPolicy():
+            return value
+        case Mapping():
+            try:
+                return RetryPolicy.of(**value)
+            except TypeError as error:
+                raise InvalidJobError(name, str(error)) from None
+        case _:
+            return RetryPolicy.of(attempts=value)
+
+
+def _meta(name: str, value: Mapping[str, Any]) -> str:
+    try:
+        return encode(dict(value))
+    except UNWRITABLE as error:
+        raise InvalidJobError(name, f"cannot be written as JSON: {error}") from error
+
+
+_READERS: Final[dict[str, Callable[[str, Any], object]]] = {
+    "queue": _queue,
+    "tenant": _text,
+    "priority": _priority,
+    "cost": _cost,
+    "due": _when,
+    "expires": _when,
+    "timeout": _span,
+    "retry": _retry,
+    "meta": _meta,
+    "id": _id,
+}

@@ -1,0 +1,93 @@
+"""When is a call the same request again?
+
+Users write `unique=True` (the same arguments), `unique=["account_id"]` (these arguments),
+`unique="refresh:{account_id}"` (a text made of arguments), a `Unique` whose key is such a text, or a
+mapping with any of the first three as *by*, and *states*, *window* or *on_duplicate*.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from penstock.errors import InvalidError, InvalidJobError
+from penstock.lifecycle.states import LIVE
+from penstock.lifecycle.unique import OnDuplicate, Unique, UniqueBy, check_chosen, unique_key
+from penstock.limits.durations import parse_duration
+from penstock.limits.template import Template, check_template, parse_template
+
+UniqueOption = bool | str | Sequence[str] | Unique | Mapping[str, Any] | None
+
+_SETTINGS: Final = {"by", "states", "window", "on_duplicate"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sameness:
+    """How the unique key of a call is made, and what else its `Unique` says."""
+
+    by: UniqueBy
+    chosen: tuple[str, ...]
+    template: Template | None
+    unique: Unique
+
+    def of_call(self, task: str, arguments: Mapping[str, object]) -> Unique:
+        """Return what stands for this call of *task*."""
+        key = self.template.fill(arguments) if self.template else ""
+        key = unique_key(task, self.by, arguments, self.chosen, key)
+        return Unique(key, self.unique.states, self.unique.window, self.unique.on_duplicate)
+
+
+def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Sameness | None:
+    """Return what the option *unique* of *task* comes to, or raise `InvalidJobError`."""
+    match value:
+        case None | False:
+            return None
+        case Unique():
+            return _by_text(value.key, names, value)
+        case Mapping():
+            return _by(value.get("by", True), task, names, _settings(value))
+        case _:
+            return _by(value, task, names, Unique("any"))
+
+
+def _by(value: object, task: str, names: Collection[str], unique: Unique) -> Sameness:
+    match value:
+        case True:
+            return Sameness(UniqueBy.ARGUMENTS, (), None, unique)
+        case str() if value in names:
+            raise InvalidJobError("unique", f"{value!r} is an argument; write [{value!r}] or '{{{value}}}'")
+        case str():
+            # Two tasks that use the same words must not take each other's jobs for their own.
+            return _by_text(f"{_escaped(task)}:{value}", names, unique)
+        case [*several]:
+            chosen = [name for name in several if isinstance(name, str)]
+            check_chosen(chosen, names)
+            return Sameness(UniqueBy.CHOSEN, tuple(chosen), None, unique)
+        case _:
+            problem = f"{value!r} must be True, the names of arguments, or text such as 'refresh:{{account_id}}'"
+            raise InvalidJobError("unique", problem)
+
+
+def _by_text(text: str, names: Collection[str], unique: Unique) -> Sameness:
+    try:
+        check_template(text, names)
+        return Sameness(UniqueBy.KEY, (), parse_template(text), unique)
+    except InvalidError as error:
+        raise InvalidJobError("unique", error.problem) from None
+
+
+def _settings(value: Mapping[str, Any]) -> Unique:
+    unknown = value.keys() - _SETTINGS
+    if unknown:
+        problem = f"{', '.join(map(repr, sorted(unknown)))} is unknown; it knows: {', '.join(sorted(_SETTINGS))}"
+        raise InvalidJobError("unique", problem)
+    window = value.get("window")
+    return Unique(
+        "any",
+        frozenset(value.get("states", LIVE)),
+        None if window is None else parse_duration(window, "window", error=InvalidJobError),
+        value.get("on_duplicate", OnDuplicate.REUSE),
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

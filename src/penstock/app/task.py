@@ -1,0 +1,139 @@
+"""A function whose calls can be enqueued."""
+
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from functools import update_wrapper
+from inspect import iscoroutinefunction
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
+
+from penstock.app.codec import encode
+from penstock.app.connection import Connection
+from penstock.app.handle import JobHandle
+from penstock.app.options import JobOptions, Options, change
+from penstock.app.parameters import Parameters
+from penstock.job import NewJob
+from penstock.lifecycle.checks import check_task_name
+from penstock.limits.spec import resolve
+from penstock.worker.handler import Handler
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A call that is yet to be enqueued; made by `Task.call`."""
+
+    task: "Task[..., Any, T]"
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+
+
+class Task(Generic[P, R, T]):
+    """A function, known to workers by its *name*.
+
+    Called, it is just the function.  Enqueued, the call becomes a job that a worker runs.
+    """
+
+    def __init__(
+        self, connection: Connection, function: Callable[P, R], name: str, given: Mapping[str, Any]
+    ) -> None:
+        check_task_name(name)
+        self.function = function
+        self.name = name
+        self.parameters = Parameters(function, name)
+        self._connection = connection
+        self._options = change(Options(), given, name, self.parameters.names)
+        update_wrapper(self, function)
+
+    @property
+    def queue(self) -> str:
+        """The queue its jobs go to."""
+        return self._options.queue
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]:
+        """Enqueue a call, and return when it is durable."""
+        return send(self._connection, [Call(self, args, kwargs)])[0]
+
+    async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[T]:
+        """Enqueue as `enqueue` does, without holding up the event loop."""
+        call = Call(self, args, kwargs)
+        handles = await self._connection.in_thread(lambda: send(self._connection, [call]))
+        return handles[0]
+
+    def enqueue_many(
+        self, calls: "Iterable[tuple[Any, ...] | Mapping[str, Any] | Call[T]]"
+    ) -> list[JobHandle[T]]:
+        """Enqueue many calls at once, all of them or none.
+
+        Each is a tuple of arguments, a mapping of named ones, or a `call`.
+        """
+        return send(self._connection, [self._as_call(each) for each in calls])
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
+        """Return a call for `enqueue_many`."""
+        return Call(self, args, kwargs)
+
+    def with_options(self, **options: Unpack[JobOptions]) -> Self:
+        """Return this task with other options, for some of its jobs."""
+        changed = copy(self)
+        changed._options = change(self._options, options, self.name, self.parameters.names)
+        return changed
+
+    def handler(self) -> Handler:
+        """Return what a worker needs to run the jobs of this task."""
+        convert, is_async = self.parameters.decode, iscoroutinefunction(self.function)
+        return Handler(self.function, is_async, convert, encode, self._options.timeout)
+
+    def new_job(self, args: tuple[object, ...], kwargs: Mapping[str, object], now: int) -> NewJob:
+        """Return the job that a call at *now* comes to."""
+        options = self._options
+        arguments = self.parameters.bind(args, kwargs)
+        return NewJob(
+            self.name,
+            self.parameters.encode(args, kwargs),
+            options.queue,
+            options.tenant,
+            options.id,
+            options.priority,
+            resolve(options.limits, arguments, args, kwargs) if options.limits else (),
+            options.cost if isinstance(options.cost, int) else options.cost(*args, **kwargs),
+            None if options.due is None else options.due.at(now),
+            None if options.expires is None else options.expires.at(now),
+            options.timeout,
+            options.retry,
+            None if options.unique is None else options.unique.of_call(self.name, arguments),
+            options.meta,
+        )
+
+    def _as_call(self, given: object) -> Call[T]:
+        match given:
+            case Call():
+                return given
+            case tuple():
+                return Call(self, given, {})
+            case Mapping():
+                return Call(self, (), given)
+            case _:
+                problem = "is neither a tuple of arguments, nor a mapping of named ones, nor a call"
+                raise TypeError(f"{self.name}: {given!r} {problem}")
+
+
+def send(connection: Connection, calls: Iterable[Call[T]]) -> list[JobHandle[T]]:
+    """Enqueue *calls*, all of them or none."""
+    engine = connection.engine
+    now = engine.clock.now()
+    sent = list(calls)
+    jobs = [call.task.new_job(call.args, call.kwargs, now) for call in sent]
+    return [
+        JobHandle(connection, made.id, call.task.parameters.decode_result, reused=made.reused)
+        for call, made in zip(sent, engine.enqueue(jobs) if jobs else (), strict=True)
+    ]

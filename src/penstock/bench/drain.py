@@ -1,0 +1,99 @@
+"""W2, W3, W7: empty a queue of jobs without limits, of few keys, of very many keys."""
+
+import random
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Final
+
+from penstock.bench.figures import Figure, at_least, middle, promised, spread
+from penstock.bench.floor import floor_rate
+from penstock.bench.ground import Ground, fill, job
+from penstock.bench.hands import drained
+from penstock.job import NewJob
+from penstock.limits.rules import Limit, Numbers
+
+KEYS: Final = 100
+_ONE: Final = Numbers(slots=1)
+
+
+def run_free(ground: Ground) -> list[Figure]:
+    """W2: drain no-op jobs, in turn with the same row work in bare sqlite3."""
+    count = ground.size(20_000, 5_000)
+    floors, drains = [], []
+    for turn in range(ground.size(2, 1)):
+        floors.append(_floor(ground, count, turn))
+        drains.append(_drain(ground, "W2 async handlers", free_jobs(count)))
+    floors.append(_floor(ground, count, len(floors)))
+    plain = _drain(ground, "W2 plain functions", free_jobs(count, "plain"), "plain")
+    floor, rate = middle(floors), middle(drains)
+    ground.rates |= {"floor": floor, "free": rate}
+    return [
+        Figure("W2", "floor: the same rows in bare sqlite3", floor, "jobs/s", note=spread(floors)),
+        Figure("W2", "drain, async handlers", rate, "jobs/s", note=spread(drains)),
+        Figure("W2", "drain / floor", rate / floor, "x", at_least(rate / floor, 0.4)),
+        Figure("W2", "drain, plain functions", plain, "jobs/s", note="in threads"),
+    ]
+
+
+def run_keyed(ground: Ground) -> list[Figure]:
+    """W3: jobs of a millisecond over 100 keys with one slot each."""
+    if "free" not in ground.rates:
+        ground.rates["free"] = _drain(ground, "W2 for comparison", free_jobs(ground.size(20_000, 5_000)))
+    count = ground.size(5_000, 1_000)
+    path = ground.path("w3")
+    ground.say(f"W3 {count:,} jobs of 1 ms over {KEYS} keys")
+    fill(path, keyed_jobs(count, KEYS, telling=True))
+    sight = drained(path, "keyed")
+    ground.clear("w3")
+    rate = count / sight.seconds
+    share = rate / ground.rates["free"]
+    return [
+        Figure("W3", "overlaps seen by handlers", sight.overlaps, "", promised(sight.overlaps, 0)),
+        Figure("W3", f"1 ms jobs, {KEYS} keys of one slot", rate, "jobs/s"),
+        Figure("W3", "of the rate without keys (W2)", share, "x", at_least(share, 0.25)),
+    ]
+
+
+def run_many_keys(ground: Ground) -> list[Figure]:
+    """W7: as many keys as jobs, against the same jobs over 100 keys."""
+    count = ground.size(100_000, 10_000)
+    few = _drain(ground, f"W7 {KEYS} keys", keyed_jobs(count, KEYS))
+    many = _drain(ground, f"W7 {count:,} keys", keyed_jobs(count))
+    return [
+        Figure("W7", f"{count:,} jobs over {KEYS} keys", few, "jobs/s"),
+        Figure("W7", f"{count:,} jobs over {count:,} keys", many, "jobs/s"),
+        Figure("W7", "many keys / few keys", many / few, "x", at_least(many / few, 0.5)),
+    ]
+
+
+def free_jobs(count: int, handler: str = "noop") -> Iterator[NewJob]:
+    """Make jobs without limits."""
+    return repeat(job(handler), count)
+
+
+def keyed_jobs(count: int, keys: int | None = None, *, telling: bool = False) -> Iterator[NewJob]:
+    """Make jobs of one slot per key, *keys* of them at random or one for each job; *telling* the handler which."""
+    # The same keys in the same order every time, so that runs can be compared.
+    chance = random.Random(7)
+    for number in range(count):
+        key = number if keys is None else chance.randrange(keys)
+        limits = (Limit(f"key:{key}", _ONE),)
+        yield job("keyed", key, limits=limits) if telling else job("noop", limits=limits)
+
+
+def _drain(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop") -> float:
+    path = ground.path("drain")
+    count = fill(path, jobs)
+    ground.say(f"{name}: {count:,} jobs")
+    sight = drained(path, handler)
+    ground.clear("drain")
+    return count / sight.seconds
+
+
+def _floor(ground: Ground, count: int, turn: int) -> float:
+    path = ground.path("floor")
+    ground.say(f"W2 floor, turn {turn + 1}: {count:,} jobs")
+    fill(path, free_jobs(count))
+    rate = floor_rate(path, count)
+    ground.clear("floor")
+    return rate

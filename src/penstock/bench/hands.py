@@ -1,0 +1,86 @@
+"""Start worker processes for a workload, and end each by its own process id."""
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+PATIENCE: Final = 240.0
+
+Hand = subprocess.Popen[bytes]
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a worker process is to do: end when *idle*, after *enough* jobs, or when its input is closed."""
+
+    path: str
+    handler: str
+    idle: bool = False
+    enough: int = 0
+    patience: float = PATIENCE
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """What the handlers of one worker process saw.
+
+    *began* is when it went to work, in microseconds; *starts* are (number, nanoseconds) pairs.
+    """
+
+    began: int
+    seconds: float
+    overlaps: int
+    peak_megabytes: float
+    starts: list[tuple[int, int]]
+
+
+class HandLostError(RuntimeError):
+    """A worker process ended without telling what it saw."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"a worker process ended with status {status} and no report")
+
+
+@contextmanager
+def hired(order: Order, count: int = 1) -> Iterator[Sequence[Hand]]:
+    """Start *count* worker processes; whatever happens, none outlives the block."""
+    command = [sys.executable, "-m", "penstock.bench.child", msgspec.json.encode(order).decode()]
+    hands = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
+    try:
+        yield hands
+    finally:
+        for hand in hands:
+            if hand.poll() is None:
+                hand.kill()
+            hand.wait()
+
+
+def dismiss(hands: Sequence[Hand]) -> list[Sight]:
+    """Close their input, wait until all have ended and return what they saw."""
+    for hand in hands:
+        if hand.stdin:
+            hand.stdin.close()
+            hand.stdin = None
+    return [_sight(hand) for hand in hands]
+
+
+def drained(path: Path, handler: str) -> Sight:
+    """Let one worker process empty the store at *path*."""
+    with hired(Order(str(path), handler, idle=True)) as (hand,):
+        return _sight(hand)
+
+
+def served(path: Path, handler: str, enough: int) -> Sight:
+    """Let one worker process do *enough* jobs of the store at *path*."""
+    with hired(Order(str(path), handler, enough=enough)) as (hand,):
+        return _sight(hand)
+
+
+def _sight(hand: Hand) -> Sight:
+    output = hand.communicate(timeout=PATIENCE + 10)[0]
+    if hand.returncode or not output:
+        raise HandLostError(hand.returncode)
+    return msgspec.json.decode(output, type=Sight)

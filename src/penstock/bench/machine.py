@@ -1,0 +1,70 @@
+"""What the figures were measured on.
+
+A shared machine swings by a factor of two and more; these numbers say how it did during the run.
+"""
+
+import os
+import platform
+import sqlite3
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_SYNCS: Final = 200
+
+
+@dataclass(slots=True)
+class Machine:
+    """The machine before and after the workloads."""
+
+    folder: Path
+    load: list[float] = field(default_factory=list)
+    syncs: list[float] = field(default_factory=list)
+    loops: list[float] = field(default_factory=list)
+
+    def look(self) -> None:
+        """Measure the machine as it is now."""
+        self.load.append(os.getloadavg()[0])
+        self.syncs.append(_syncs_per_second(self.folder))
+        self.loops.append(_loops_per_second())
+
+    @property
+    def plain(self) -> dict[str, object]:
+        return {
+            "python": platform.python_version(),
+            "sqlite": sqlite3.sqlite_version,
+            "cores": os.cpu_count(),
+            "load": [round(load, 2) for load in self.load],
+            "fdatasync_per_second": [round(rate) for rate in self.syncs],
+            "million_loops_per_second": [round(rate, 1) for rate in self.loops],
+        }
+
+    @property
+    def sentence(self) -> str:
+        load = " to ".join(f"{load:.1f}" for load in self.load)
+        syncs = " to ".join(f"{rate:,.0f}" for rate in self.syncs)
+        loops = " to ".join(f"{rate:.0f}" for rate in self.loops)
+        return (
+            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, "
+            f"load {load}, {syncs} fdatasync/s, {loops} M loops/s"
+        )
+
+
+def _syncs_per_second(folder: Path) -> float:
+    path = folder / "sync"
+    with path.open("wb", buffering=0) as file:
+        began = time.perf_counter()
+        for _ in range(_SYNCS):
+            file.write(b"x" * 4096)
+            os.fdatasync(file.fileno())
+        spent = time.perf_counter() - began
+    path.unlink()
+    return _SYNCS / spent
+
+
+def _loops_per_second() -> float:
+    began = time.perf_counter()
+    for _ in range(1_000_000):
+        pass
+    return 1 / (time.perf_counter() - began)

@@ -1,0 +1,24 @@
+"""`penstock bench`: how fast, and how exact, on this machine?"""
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.options import JsonOption
+
+
+def bench(
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORKLOAD...]", help="W1 to W7, or MEM.", show_default="all but MEM"),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller workloads, rougher figures.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how fast this machine is, and how exact.
+
+    Exits with 1 if a limit was broken.
+    """
+    from penstock.bench.main import main
+
+    raise typer.Exit(main(workloads or [], as_json, quick))

@@ -1,0 +1,49 @@
+"""`penstock why`: why does this job wait?"""
+
+from penstock.cli.jobs import JobArgument
+from penstock.cli.options import JsonOption, StoreOption, opened
+from penstock.cli.output import Column, iso, print_facts, print_json, print_table, when
+
+
+def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+    """Say why a job waits.
+
+    Names the gates that are shut and by which rule, its place in line and its earliest start.
+    """
+    with opened(store) as engine:
+        answer = engine.why(job)
+        now = engine.clock.now()
+    if as_json:
+        print_json(
+            {
+                "job": answer.job,
+                "state": str(answer.state),
+                "sentence": answer.sentence,
+                "reasons": [
+                    {"gate": reason.gate, "rule": reason.rule, "opens_at": iso(reason.opens_at)}
+                    for reason in answer.reasons
+                ],
+                "place": answer.place,
+                "earliest": iso(answer.earliest),
+            }
+        )
+        return
+    print(answer.sentence)
+    if answer.reasons:
+        print()
+        columns = (Column("gate"), Column("rule"), Column("opens", 1))
+        print_table(
+            columns,
+            [
+                (each.gate, each.rule, when(each.opens_at, now) or "when a job ends")
+                for each in answer.reasons
+            ],
+        )
+    if answer.place is not None or answer.earliest is not None:
+        print()
+    print_facts(
+        [
+            ("place in line", "" if answer.place is None else str(answer.place)),
+            ("earliest start", when(answer.earliest, now)),
+        ]
+    )

@@ -1,0 +1,217 @@
+"""`penstock jobs`: look at jobs, run them once more, cancel them."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli import complain, exit_status
+from penstock.cli.options import JsonOption, StoreOption, TenantOption, opened
+from penstock.cli.output import (
+    Column,
+    iso,
+    numbers_plain,
+    numbers_text,
+    print_facts,
+    print_json,
+    print_table,
+    when,
+)
+from penstock.errors import PenstockError
+from penstock.lifecycle.states import State
+
+if TYPE_CHECKING:
+    from penstock.engine import Engine
+    from penstock.job import JobView
+    from penstock.limits.rules import Limit
+
+app = typer.Typer(no_args_is_help=True)
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.", show_default=False)]
+JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", show_default=False)]
+
+
+@app.command("list", epilog="Example: penstock jobs list --state failed --limit 20")
+def list_jobs(
+    *,
+    store: StoreOption = "",
+    state: Annotated[
+        State | None, typer.Option(help="Only jobs that are in this state.", show_default=False)
+    ] = None,
+    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this queue.")] = None,
+    task: Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this task.")] = None,
+    tenant: TenantOption = "",
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only jobs with a limit on this key.")
+    ] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = 50,
+    before: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Only jobs older than that with this number.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List jobs, the newest first."""
+    with opened(store) as engine:
+        found = engine.jobs(
+            state=state, queue=queue, task=task, tenant=tenant or None, key=key, before=before, limit=limit
+        )
+        now = engine.clock.now()
+    more = found[-1].seq if len(found) == limit else None
+    if as_json:
+        print_json({"jobs": [plain_job(view) for view in found], "before": more})
+        return
+    if not found:
+        print("No jobs.")
+        return
+    columns = (
+        Column("job"),
+        Column("state"),
+        Column("task", 1),
+        Column("queue", 3),
+        Column("priority", 6, right=True),
+        Column("attempt", 4, right=True),
+        Column("enqueued", 2),
+        Column("reason", 5),
+    )
+    print_table(columns, [_row(view, now) for view in found])
+    if more:
+        print(f"\nOlder ones: --before {more}")
+
+
+@app.command("show", epilog="Example: penstock jobs show 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+    """Show everything about one job."""
+    with opened(store) as engine:
+        view = engine.job(job)
+        now = engine.clock.now()
+    if as_json:
+        print_json(plain_job(view))
+        return
+    error = view.error or {}
+    print_facts(
+        [
+            ("job", view.id),
+            ("state", str(view.state)),
+            ("reason", view.reason),
+            ("task", view.task),
+            ("arguments", view.args),
+            ("queue", view.queue),
+            ("tenant", view.tenant),
+            ("priority", str(view.priority) if view.priority else ""),
+            ("attempt", f"{view.attempt} of {view.max_attempts}"),
+            ("limits", "\n".join(map(_limit_text, view.limits))),
+            ("enqueued", when(view.enqueued, now)),
+            ("due", when(view.due, now)),
+            ("started", when(view.started, now)),
+            ("finished", when(view.finished, now)),
+            ("expires", when(view.expires, now)),
+            ("worker", view.worker or ""),
+            ("lease ends", when(view.lease, now)),
+            ("cancel", "asked for" if view.cancel_asked else ""),
+            ("progress", view.progress or ""),
+            ("result", view.result or ""),
+            ("error", ": ".join(filter(None, (error.get("kind"), error.get("message"))))),
+            ("traceback", error.get("traceback", "")),
+            ("meta", view.meta if view.meta != "{}" else ""),
+        ]
+    )
+
+
+@app.command("retry", epilog="Example: penstock jobs retry 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+def retry_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+    """Put ended jobs back in line, with all their attempts anew; they pass their gates like any job."""
+
+    def retry(engine: "Engine", job: str) -> State:
+        engine.retry(job)
+        return engine.job(job).state
+
+    _each(store, jobs, retry, as_json=as_json)
+
+
+@app.command("cancel", epilog="Example: penstock jobs cancel 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+def cancel_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+    """Cancel jobs: at once if they wait; a running one is asked to stop."""
+    _each(store, jobs, lambda engine, job: engine.cancel(job), as_json=as_json)
+
+
+def plain_job(view: "JobView") -> dict[str, object]:
+    """Return a job as plain values for JSON."""
+    return {
+        "id": view.id,
+        "number": view.seq,
+        "task": view.task,
+        "queue": view.queue,
+        "tenant": view.tenant,
+        "state": str(view.state),
+        "reason": view.reason,
+        "priority": view.priority,
+        "cost": view.cost,
+        "attempt": view.attempt,
+        "max_attempts": view.max_attempts,
+        "args": _parsed(view.args),
+        "meta": _parsed(view.meta),
+        "limits": [_plain_limit(limit) for limit in view.limits],
+        "enqueued": iso(view.enqueued),
+        "due": iso(view.due),
+        "expires": iso(view.expires),
+        "started": iso(view.started),
+        "finished": iso(view.finished),
+        "worker": view.worker,
+        "lease_ends": iso(view.lease),
+        "cancel_asked": view.cancel_asked,
+        "progress": _parsed(view.progress),
+        "result": _parsed(view.result),
+        "error": view.error,
+    }
+
+
+def _each(store: str, jobs: Sequence[str], verb: "Callable[[Engine, str], State]", *, as_json: bool) -> None:
+    """Apply *verb* to every one of *jobs*, also after one that fails; exit as the last failure says."""
+    answers: list[dict[str, object]] = []
+    status = 0
+    with opened(store) as engine:
+        for job in dict.fromkeys(jobs):
+            try:
+                answers.append({"id": job, "state": str(verb(engine, job))})
+            except PenstockError as error:
+                complain(str(error))
+                status = exit_status(error)
+                answers.append({"id": job, "error": {"code": error.code, "message": str(error)}})
+    if as_json:
+        print_json({"jobs": answers})
+    else:
+        for answer in answers:
+            if "state" in answer:
+                print(f"{answer['id']} is {answer['state']}")
+    raise typer.Exit(status)
+
+
+def _row(view: "JobView", now: int) -> tuple[str, ...]:
+    return (
+        view.id,
+        str(view.state),
+        view.task,
+        view.queue,
+        str(view.priority) if view.priority else "",
+        f"{view.attempt}/{view.max_attempts}",
+        when(view.enqueued, now),
+        view.reason or (view.error or {}).get("message", "").partition("\n")[0],
+    )
+
+
+def _limit_text(limit: "Limit") -> str:
+    return f"{limit.key}: {numbers_text(limit.numbers)}; {limit.on_limit} when shut"
+
+
+def _plain_limit(limit: "Limit") -> dict[str, object]:
+    return {"key": limit.key, **(numbers_plain(limit.numbers) or {}), "on_limit": str(limit.on_limit)}
+
+
+def _parsed(text: str | None) -> Any:  # noqa: ANN401 - JSON may hold anything
+    """Return what JSON *text* holds; text that is not JSON is returned as it is."""
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

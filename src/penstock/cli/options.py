@@ -1,0 +1,108 @@
+"""Options that several commands share, and how they are read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.errors import InvalidError
+
+if TYPE_CHECKING:
+    from penstock.engine import Engine
+    from penstock.limits.rules import Numbers, Window
+
+DEFAULT_STORE: Final = "penstock.db"
+STORE_HELP: Final = "The database: a file, or sqlite:///FILE."
+
+
+def _given_here_or_before(ctx: typer.Context, value: str) -> str:
+    """Prefer the option of the command itself to the one before it."""
+    return value or str(ctx.obj or DEFAULT_STORE)
+
+
+StoreOption = Annotated[
+    str,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help=STORE_HELP,
+        callback=_given_here_or_before,
+        show_default=f"$PENSTOCK_URL or {DEFAULT_STORE}",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+TenantOption = Annotated[
+    str, typer.Option("--tenant", metavar="NAME", help="The tenant, where there are several.")
+]
+SlotsOption = Annotated[
+    int | None, typer.Option("--slots", metavar="N", help="At most N at once; 0 shuts the gate.")
+]
+RateOption = Annotated[
+    str, typer.Option("--rate", metavar="N/TIME", help="At most N starts in any window, as in 100/1m.")
+]
+ThrottleOption = Annotated[
+    str, typer.Option("--throttle", metavar="N/TIME", help="Evenly spaced starts, as in 10/1s.")
+]
+
+
+@contextmanager
+def opened(store: str) -> "Iterator[Engine]":
+    """Open the engine on *store*, which must exist: looking at a database never creates one."""
+    from penstock.engine import open_engine
+
+    path = file_of(store)
+    if path is not None and not path.is_file():
+        raise InvalidError(
+            "store",
+            f"there is no database {str(path)!r}; name one with --store or PENSTOCK_URL, "
+            "or create it with `penstock migrate`",
+        )
+    engine = open_engine(store)
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+def file_of(store: str) -> Path | None:
+    """Return the file that *store* names; None if it is a database elsewhere."""
+    if store == ":memory:":
+        raise InvalidError("store", "a database in memory is gone when its process ends; name a file")
+    if store.startswith("sqlite:///"):
+        return Path(store.removeprefix("sqlite:///"))
+    return None if "://" in store else Path(store)
+
+
+def read_numbers(slots: int | None, rate: str, throttle: str) -> "Numbers":
+    """Return the numbers given on the command line, of which there must be one at least."""
+    from penstock.limits.rules import Numbers
+
+    numbers = Numbers(slots, read_window("rate", rate), read_window("throttle", throttle))
+    if not numbers.text:
+        raise InvalidError("limit", "give at least one of --slots, --rate and --throttle")
+    return numbers
+
+
+def read_window(option: str, text: str) -> "Window | None":
+    """Read `100/1m`; nothing given is None."""
+    from penstock.limits.durations import parse_duration
+    from penstock.limits.rules import Window
+
+    if not text:
+        return None
+    count, slash, period = text.partition("/")
+    if not slash or not count.strip().isdecimal() or not period.strip():
+        raise InvalidError(f"--{option}", f"{text!r} must be a number and a time, as in 100/1m or 10/1s")
+    period = period.strip()
+    return Window(int(count), parse_duration(f"1{period}" if period.isalpha() else period, f"--{option}"))
+
+
+def read_time(option: str, text: str) -> int | None:
+    """Read a span of time such as `10m` or `90` (seconds), in microseconds; nothing given is None."""
+    from penstock.limits.durations import parse_duration
+
+    if not text:
+        return None
+    return parse_duration(f"{text}s" if text.replace(".", "", 1).isdecimal() else text, f"--{option}")

@@ -1,0 +1,149 @@
+"""How answers look: tables and lines for people, one JSON document for programs."""
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from penstock.limits.rules import Numbers
+
+SECOND: Final = 1_000_000
+GAP: Final = 2
+# Nobody's terminal: whoever reads the pipe wants every column.
+PIPE_WIDTH: Final = 200
+UNITS: Final = (("d", 86_400 * SECOND), ("h", 3_600 * SECOND), ("min", 60 * SECOND), ("s", SECOND))
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+STATE_COLOURS: Final = {
+    "waiting": "yellow",
+    "scheduled": "blue",
+    "running": "cyan",
+    "done": "green",
+    "failed": "red",
+    "discarded": "magenta",
+    "cancelled": "magenta",
+    "expired": "magenta",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table; those of the highest *rank* go first when it is too wide, rank 0 stays."""
+
+    title: str
+    rank: int = 0
+    right: bool = False
+    cells: list[str] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        return max(map(len, [self.title, *self.cells]))
+
+
+def print_json(document: object) -> None:
+    """Print *document* as JSON."""
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    """Print *rows* under *columns*, as many of them as fit."""
+    from rich.table import Table
+    from rich.text import Text
+
+    for row in rows:
+        for column, cell in zip(columns, row, strict=True):
+            column.cells.append(cell)
+    console = make_console()
+    shown = fitting([column for column in columns if any(column.cells) or not column.rank], console.width)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for column in shown:
+        table.add_column(
+            column.title, justify="right" if column.right else "left", no_wrap=True, overflow="ellipsis"
+        )
+    for cells in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*(Text(cell, STATE_COLOURS.get(cell, "")) for cell in cells))
+    console.print(table)
+
+
+def fitting(columns: Sequence[Column], width: int) -> list[Column]:
+    """Leave out the least important *columns* until the others fit into *width*."""
+    shown = list(columns)
+    while sum(column.width + GAP for column in shown) - GAP > width and any(column.rank for column in shown):
+        shown.remove(max(shown, key=lambda column: column.rank))
+    return shown
+
+
+def print_facts(facts: Iterable[tuple[str, str]]) -> None:
+    """Print names and values, a pair on each line; those without a value are left out."""
+    from rich.text import Text
+
+    told = [(name, value) for name, value in facts if value]
+    width = max((len(name) for name, _ in told), default=0) + GAP
+    console = make_console()
+    for name, value in told:
+        text = Text(name.ljust(width), "dim")
+        text.append(value.replace("\n", "\n" + " " * width), STATE_COLOURS.get(value, ""))
+        console.print(text, soft_wrap=True)
+
+
+def make_console() -> "Console":
+    """Return a console as wide as the terminal; a pipe is as wide as anyone could want."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=max(console.width, PIPE_WIDTH))
+
+
+def iso(moment: int | None) -> str | None:
+    """Return *moment* as programs like it."""
+    return None if moment is None else _datetime(moment).isoformat().replace("+00:00", "Z")
+
+
+def when(moment: int | None, now: int) -> str:
+    """Return *moment* as people like it: how long ago or how soon, and by the clock on the wall."""
+    return "" if moment is None else f"{relative(moment, now)} ({absolute(moment, now)})"
+
+
+def relative(moment: int, now: int) -> str:
+    """Return how long ago or how soon *moment* is."""
+    return f"{rough(now - moment)} ago" if moment <= now else f"in {rough(moment - now)}"
+
+
+def absolute(moment: int, now: int) -> str:
+    """Return *moment* by the clock on the wall, with its date unless that is today."""
+    local, today = _datetime(moment).astimezone(), _datetime(now).astimezone().date()
+    return f"{local:%H:%M:%S}" if local.date() == today else f"{local:%Y-%m-%d %H:%M:%S}"
+
+
+def rough(span: int) -> str:
+    """Return *span* in its largest unit."""
+    for unit, size in UNITS:
+        if span >= size:
+            return f"{span // size} {unit}"
+    return f"{span // 1000} ms"
+
+
+def numbers_text(numbers: "Numbers | None") -> str:
+    """Return *numbers* for people, in the words of the options."""
+    return ", ".join(f"{name} {value}" for name, value in (numbers_plain(numbers) or {}).items())
+
+
+def numbers_plain(numbers: "Numbers | None") -> dict[str, int | str] | None:
+    """Return *numbers* for programs, as the options take them."""
+    from penstock.limits.durations import format_duration
+
+    if numbers is None:
+        return None
+    plain: dict[str, int | str] = {} if numbers.slots is None else {"slots": numbers.slots}
+    for name, window in (("rate", numbers.rate), ("throttle", numbers.throttle)):
+        if window is not None:
+            plain[name] = f"{window.limit}/{format_duration(window.period)}"
+    return plain
+
+
+def _datetime(moment: int) -> datetime:
+    return EPOCH + timedelta(microseconds=moment)

@@ -1,0 +1,55 @@
+"""The commands of `penstock`, put together.  What a command needs is imported when it runs."""
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli import gates, jobs, queues
+from penstock.cli.bench import bench
+from penstock.cli.demo import demo
+from penstock.cli.explain import why
+from penstock.cli.options import DEFAULT_STORE, STORE_HELP
+from penstock.cli.upkeep import doctor, migrate
+from penstock.cli.worker import worker
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: penstock --store jobs.db jobs list --state waiting",
+)
+app.command("demo", epilog="Example: penstock demo B C --workers 2")(demo)
+app.command("worker", epilog="Example: penstock worker tasks:app --queue mail --threads 8")(worker)
+app.command("bench", epilog="Example: penstock bench W2 W3 --quick")(bench)
+app.add_typer(jobs.app, name="jobs", help="Look at jobs, run them once more, cancel them.")
+app.add_typer(gates.app, name="gates", help="Look at limits at work, and change them.")
+app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
+app.command("why", epilog="Example: penstock why 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")(why)
+app.command("migrate", epilog="Example: penstock migrate --store jobs.db")(migrate)
+app.command("doctor", epilog="Example: penstock doctor --store jobs.db")(doctor)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"penstock {version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    store: Annotated[
+        str, typer.Option("--store", metavar="URL", envvar="PENSTOCK_URL", help=STORE_HELP)
+    ] = DEFAULT_STORE,
+    *,
+    version: Annotated[  # noqa: ARG001 - its callback has done all there is to do
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Run background jobs no faster than you allow."""
+    ctx.obj = store

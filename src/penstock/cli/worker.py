@@ -1,0 +1,171 @@
+"""`penstock worker`: run the jobs of an app."""
+
+import importlib
+import os
+import signal
+import sys
+import threading
+import traceback
+from difflib import get_close_matches
+from enum import StrEnum
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.options import read_time
+from penstock.errors import InvalidError
+
+if TYPE_CHECKING:
+    from penstock import App
+
+
+class LogLevel(StrEnum):
+    """How much a worker tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def worker(
+    target: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:APP", help="Where the app is, as in tasks:app.", show_default=False),
+    ],
+    *,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue", "-q", metavar="NAME", help="A queue to serve; repeatable.", show_default="default"
+        ),
+    ] = None,
+    weights: Annotated[
+        str, typer.Option(metavar="A=3,B=1", help="Serve queues by weight: three jobs of A for one of B.")
+    ] = "",
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Serve the queues strictly in the order given.")
+    ] = False,
+    concurrency: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Async handlers at once.", show_default=False)
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Threads for plain handlers.", show_default=False)
+    ] = None,
+    lease: Annotated[
+        str, typer.Option(metavar="TIME", help="How long a silent worker keeps its jobs.", show_default="15s")
+    ] = "",
+    drain_timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long running jobs may go on when it is asked to stop.")
+    ] = "",
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")
+    ] = False,
+    stop_with_stdin: Annotated[
+        bool,
+        typer.Option(
+            "--stop-with-stdin", help="Stop when standard input closes, so as not to outlive a parent."
+        ),
+    ] = False,
+    log_level: Annotated[LogLevel, typer.Option(help="How much to tell on standard error.")] = LogLevel.INFO,
+) -> None:
+    """Run the jobs of an app.
+
+    Ctrl-C or SIGTERM lets running jobs finish first; a second Ctrl-C hands them back at once.
+    """
+    options: dict[str, Any] = {"until_idle": until_idle, "strict": strict}
+    if queue or weights:
+        options["queues"] = read_weights(weights, queue or []) if weights else queue
+    given = {
+        "concurrency": concurrency,
+        "threads": threads,
+        "lease": None if not lease else read_time("lease", lease),
+        "drain_timeout": None if not drain_timeout else read_time("drain-timeout", drain_timeout),
+    }
+    options |= {name: value for name, value in given.items() if value is not None}
+    _log_to_stderr(log_level)
+    app = load(target)
+    if stop_with_stdin:
+        threading.Thread(target=_stop_with_stdin, name="penstock-stdin", daemon=True).start()
+    app.work(**options)
+
+
+def read_weights(text: str, queues: list[str]) -> dict[str, int]:
+    """Read `mail=3,reports=1`; *queues* named besides weigh 1."""
+    weights = dict.fromkeys(queues, 1)
+    for part in text.split(","):
+        name, equals, weight = (piece.strip() for piece in part.partition("="))
+        if not name or not equals or not weight.isdecimal():
+            raise InvalidError("--weights", f"{text!r} must be queues and numbers, as in mail=3,reports=1")
+        weights[name] = int(weight)
+    return weights
+
+
+def load(target: str) -> "App":
+    """Import the app that *target* names as `module:app`, looking in the working directory first."""
+    from penstock import App
+
+    name, colon, path = target.partition(":")
+    if not colon or not name or not path:
+        module, _, last = target.rpartition(".")
+        example = f"{module}:{last}" if module and last not in {"", "py"} else "tasks:app"
+        raise InvalidError(
+            "app", f"{target!r} must be a module and an app with a colon between, as in {example}"
+        )
+    if name.endswith(".py") or os.sep in name:
+        example = name.removesuffix(".py").replace(os.sep, ".")
+        raise InvalidError("app", f"{name!r} is a file; name its module, as in {example}:{path}")
+    found: object = _import(name)
+    for part in path.split("."):
+        found = _attribute(found, part, target)
+    if not isinstance(found, App):
+        raise InvalidError("app", f"{target!r} is a {type(found).__name__}, not a penstock.App")
+    return found
+
+
+def _import(name: str) -> ModuleType:
+    here = os.getcwd()  # noqa: PTH109 - what sys.path holds is text
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise InvalidError("app", f"there is no module {error.name!r} in {here} or installed") from None
+        raise _failed(name, error) from error
+    except Exception as error:
+        raise _failed(name, error) from error
+
+
+def _failed(name: str, error: Exception) -> InvalidError:
+    if os.environ.get("PENSTOCK_TRACEBACK"):
+        raise error
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    told = f"{type(error).__name__}: {error}"
+    how = "set PENSTOCK_TRACEBACK=1 to see how it came there"
+    return InvalidError(
+        "app", f"cannot import {name!r}: {told} ({where.filename}, line {where.lineno}); {how}"
+    )
+
+
+def _attribute(owner: object, name: str, target: str) -> object:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        close = get_close_matches(name, [known for known in dir(owner) if not known.startswith("_")], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise InvalidError("app", f"{target!r}: there is no {name!r} in it{hint}") from None
+
+
+def _log_to_stderr(level: LogLevel) -> None:
+    import logging
+
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
+    )
+
+
+def _stop_with_stdin() -> None:
+    sys.stdin.buffer.read()
+    os.kill(os.getpid(), signal.SIGTERM)

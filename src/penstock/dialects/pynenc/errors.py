@@ -1,0 +1,40 @@
+"""What pynenc's users expect to catch."""
+
+import builtins
+
+from penstock.errors import ConflictError, InvalidJobError, JobFailedError
+
+
+class RetryError(Exception):
+    """Raised by a task that wants to run once more."""
+
+
+class InvalidTaskOptionsError(InvalidJobError):
+    """A task was declared with options that cannot be kept."""
+
+    def __init__(self, task_id: str, problem: str) -> None:
+        super().__init__(task_id, problem)
+        self.task_id = task_id
+
+
+class InvocationConcurrencyWithDifferentArgumentsError(ConflictError):
+    """An earlier call stands for this one, with other arguments."""
+
+    def __init__(self, task_id: str, existing_invocation_id: str, new_call_id: str, diff: str) -> None:
+        super().__init__(f"{task_id}: invocation {existing_invocation_id} stands for this call, but differs\n{diff}")
+        self.task_id = task_id
+        self.existing_invocation_id = existing_invocation_id
+        self.new_call_id = new_call_id
+        self.diff = diff
+
+
+def original(error: JobFailedError) -> Exception:
+    """Return the error the task raised if it is one everybody has, else *error* itself."""
+    kind = RetryError if error.kind == RetryError.__name__ else getattr(builtins, error.kind, None)
+    if not (isinstance(kind, type) and issubclass(kind, Exception)):
+        return error
+    try:
+        return kind(error.problem)
+    except TypeError:
+        # Some built-in errors are made of more than a message.
+        return error

@@ -1,0 +1,145 @@
+"""What a call of a task answers."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from penstock.app.handle import JobHandle, ended
+from penstock.dialects.pynenc.errors import original
+from penstock.errors import JobDroppedError, JobFailedError
+from penstock.lifecycle.states import State
+
+if TYPE_CHECKING:
+    from penstock.dialects.pynenc.task import PynencTask
+
+T = TypeVar("T")
+
+
+class InvocationStatus(StrEnum):
+    """Where an invocation stands, in pynenc's words."""
+
+    REGISTERED = "registered"
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCESS = "success"
+    FAILED = "failed"
+    RETRY = "retry"
+    REROUTED = "rerouted"
+    CONCURRENCY_CONTROLLED = "concurrency_controlled"
+    CONCURRENCY_CONTROLLED_FINAL = "concurrency_controlled_final"
+
+    def is_final(self) -> bool:
+        """Tell whether nothing more will happen."""
+        return self in _FINAL
+
+
+_FINAL: Final = {
+    InvocationStatus.SUCCESS,
+    InvocationStatus.FAILED,
+    InvocationStatus.CONCURRENCY_CONTROLLED_FINAL,
+}
+
+
+class Invocation(Generic[T]):
+    """A call of *task* that some worker runs."""
+
+    def __init__(self, task: "PynencTask[..., T]", handle: JobHandle[T], arguments: Mapping[str, object]) -> None:
+        self.task = task
+        self.arguments = arguments
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.invocation_id} of {self.task.task_id}>"
+
+    @property
+    def invocation_id(self) -> str:
+        return self._handle.id
+
+    @property
+    def status(self) -> InvocationStatus:
+        """Where the invocation stands now."""
+        return status_of(self._handle)
+
+    @property
+    def num_retries(self) -> int:
+        """How often it was tried again."""
+        return max(0, self._handle.refresh().attempt - 1)
+
+    @property
+    def result(self) -> T:
+        """What the task returned, once it has.
+
+        Raises what the task raised (a built-in error as itself, any other as `JobFailedError`), and a
+        `KeyError` if the call was dropped because its key was busy.
+        """
+        try:
+            return self._handle.result()
+        except JobFailedError as error:
+            raise original(error) from error
+
+    async def async_result(self) -> T:
+        """Wait for the `result` without holding up the event loop."""
+        try:
+            return await self._handle.aresult()
+        except JobFailedError as error:
+            raise original(error) from error
+
+
+class ReusedInvocation(Invocation[T]):
+    """An earlier call that stands for this one."""
+
+    @cached_property
+    def diff_arg(self) -> Mapping[str, object] | None:
+        """The arguments of this call if the earlier one has others, which are then the ones that count."""
+        return None if self.existing_arguments == self.arguments else self.arguments
+
+    @cached_property
+    def existing_arguments(self) -> Mapping[str, object]:
+        """The arguments of the call that counts."""
+        return self.task.arguments_in(self._handle.refresh().args)
+
+
+class InvocationGroup(Generic[T]):
+    """Calls that were enqueued together."""
+
+    def __init__(self, task: "PynencTask[..., T]", invocations: Sequence[Invocation[T]]) -> None:
+        self.task = task
+        self.invocations = list(invocations)
+
+    def __iter__(self) -> Iterator[Invocation[T]]:
+        return iter(self.invocations)
+
+    def __len__(self) -> int:
+        return len(self.invocations)
+
+    @property
+    def results(self) -> Iterator[T]:
+        """The results, each as soon as it and those before it are there."""
+        return (invocation.result for invocation in self.invocations)
+
+    async def async_results(self) -> AsyncIterator[T]:
+        """Give the results without holding up the event loop."""
+        for invocation in self.invocations:
+            yield await invocation.async_result()
+
+
+def status_of(handle: JobHandle[T]) -> InvocationStatus:
+    """Return where a job stands, in pynenc's words."""
+    view = handle.refresh()
+    match view.state:
+        case State.SCHEDULED:
+            return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
+        case State.WAITING if handle.why().reasons:
+            return InvocationStatus.REROUTED
+        case State.WAITING:
+            return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
+        case State.RUNNING:
+            return InvocationStatus.RUNNING
+        case State.DONE:
+            return InvocationStatus.SUCCESS
+        case _ if isinstance(ended(view), JobDroppedError):
+            return InvocationStatus.CONCURRENCY_CONTROLLED_FINAL
+        case _:
+            # pynenc knows neither cancelling nor expiry; whoever waits for an end must see one.
+            return InvocationStatus.FAILED

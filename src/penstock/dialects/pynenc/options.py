@@ -1,0 +1,168 @@
+"""What a task's options mean in penstock's words.  It translates and decides nothing."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, Final, Self
+
+import msgspec
+
+from penstock.app.options import TaskOptions
+from penstock.app.parameters import Parameters
+from penstock.dialects.pynenc.errors import InvalidTaskOptionsError
+from penstock.errors import InvalidJobError
+from penstock.lifecycle.checks import check_known, check_whole
+from penstock.lifecycle.retry import MAX_ATTEMPTS
+from penstock.limits.rules import MAX_KEY, OnLimit
+from penstock.limits.spec import Concurrency
+
+# A text that can stand without its quotes and be taken for nothing else.
+_WORD: Final = re.compile(r'"(?!(?:true|false|null)")([A-Za-z][A-Za-z0-9_.@-]*)"')
+_UNFIT: Final = re.compile(r"[\s\x00-\x1f\x7f]")
+# The task itself says which errors are worth another attempt (see `retrying`), so any other is final.
+_RETRY_AT_ONCE: Final = {"backoff": "fixed", "delay": 0, "jitter": False, "never": ["BaseException"]}
+_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+
+
+class ConcurrencyControlType(StrEnum):
+    """What counts as the same: nothing, the task, all its arguments, or its key arguments."""
+
+    DISABLED = "disabled"
+    TASK = "task"
+    ARGUMENTS = "arguments"
+    KEYS = "keys"
+
+
+Mode = ConcurrencyControlType
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options of `@app.task`, with pynenc's defaults.
+
+    *parallel_batch_size* and *disable_cache_args* change nothing here: a batch is one transaction, and
+    arguments are not cached.
+    """
+
+    running_concurrency: Mode = Mode.DISABLED
+    registration_concurrency: Mode = Mode.DISABLED
+    key_arguments: tuple[str, ...] = ()
+    reroute_on_concurrency_control: bool = False
+    on_diff_non_key_args_raise: bool = False
+    max_retries: int = 0
+    retry_for: tuple[type[Exception], ...] = ()
+    queue: str = "default"
+    priority: int = 0
+    parallel_batch_size: int = 100
+    disable_cache_args: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, task: str, given: Mapping[str, Any], parameters: frozenset[str]) -> Self:
+        """Return the options *given* for *task*, or raise for what cannot be kept."""
+        try:
+            return cls._checked(given, parameters)
+        except InvalidJobError as error:
+            raise InvalidTaskOptionsError(task, str(error)) from None
+
+    @classmethod
+    def _checked(cls, given: Mapping[str, Any], parameters: frozenset[str]) -> Self:
+        known = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InvalidJobError(name, f"there is no such option; the options are: {', '.join(known)}")
+        options = cls(**given)
+        options = replace(
+            options,
+            running_concurrency=read_mode("running_concurrency", options.running_concurrency),
+            registration_concurrency=read_mode("registration_concurrency", options.registration_concurrency),
+            key_arguments=_listed(options.key_arguments),
+            retry_for=_errors(options.retry_for),
+        )
+        check_known("key_arguments", options.key_arguments, parameters)
+        check_whole("max_retries", options.max_retries, 0, MAX_ATTEMPTS - 1)
+        if Mode.KEYS in {options.running_concurrency, options.registration_concurrency} and not options.key_arguments:
+            raise InvalidJobError("key_arguments", "KEYS needs to know which arguments make the key")
+        return options
+
+
+def read_mode(field: str, value: Mode | str) -> Mode:
+    """Return the mode that *value* names, in capitals or not."""
+    try:
+        return Mode(str(value).lower())
+    except ValueError:
+        raise InvalidJobError(field, f"{value!r} must be one of: {', '.join(Mode)}") from None
+
+
+def translate(options: Options, task: str, parameters: Parameters) -> TaskOptions:
+    """Return *options* in penstock's words."""
+    translated: TaskOptions = {"queue": options.queue, "priority": options.priority}
+    running = _counted(options.running_concurrency, options, parameters)
+    if running is not None:
+        on_limit = OnLimit.WAIT if options.reroute_on_concurrency_control else OnLimit.DROP
+        translated["limits"] = [Concurrency(1, key=_key_of_call(task, parameters, running), on_limit=on_limit)]
+    registered = _counted(options.registration_concurrency, options, parameters)
+    if registered is not None:
+        translated["unique"] = registered or "any"
+    if options.max_retries:
+        translated["retry"] = _RETRY_AT_ONCE | {"attempts": options.max_retries + 1}
+    return translated
+
+
+def gate_key(task: str, arguments: Mapping[str, object]) -> str:
+    """Return the gate's key for *arguments* of *task*: readable if they are simple, else a digest.
+
+    Different arguments never give the same key.
+    """
+    shown = ",".join(f"{name}={_shown(value)}" for name, value in arguments.items())
+    key = f"pynenc:{task}:{shown}" if shown else f"pynenc:{task}"
+    if len(key) <= MAX_KEY and not _UNFIT.search(key):
+        return key
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    near = f"pynenc:{task}#{digest}"
+    return near if len(near) <= MAX_KEY and not _UNFIT.search(near) else f"pynenc:#{digest}"
+
+
+def _counted(mode: Mode, options: Options, parameters: Parameters) -> tuple[str, ...] | None:
+    """Return the arguments that count in *mode*, or None if nothing does."""
+    match mode:
+        case Mode.DISABLED:
+            return None
+        case Mode.TASK:
+            return ()
+        case Mode.ARGUMENTS:
+            return tuple(sorted(parameters.names))
+        case Mode.KEYS:
+            return options.key_arguments
+
+
+def _key_of_call(task: str, parameters: Parameters, names: tuple[str, ...]) -> Callable[..., str]:
+    def key(*args: object, **kwargs: object) -> str:
+        arguments = parameters.bind(args, kwargs)
+        return gate_key(task, {name: arguments[name] for name in names})
+
+    return key
+
+
+def _shown(value: object) -> str:
+    text = _encode(value).decode()
+    word = _WORD.fullmatch(text)
+    return word[1] if word else text
+
+
+def _listed(names: object) -> tuple[str, ...]:
+    match names:
+        case str():
+            return (names,)
+        case [*several] if all(isinstance(name, str) for name in several):
+            return tuple(several)
+        case _:
+            raise InvalidJobError("key_arguments", f"{names!r} must be the names of arguments")
+
+
+def _errors(kinds: object) -> tuple[type[Exception], ...]:
+    several = kinds if isinstance(kinds, tuple | list) else (kinds,)
+    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in several):
+        raise InvalidJobError("retry_for", f"{kinds!r} must be classes of errors")
+    return tuple(several)

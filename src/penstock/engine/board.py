@@ -1,0 +1,351 @@
+"""The lanes and gates one transaction works on: loaded once, changed in memory, written back at the end.
+
+The four moves of the algorithm live here: `test`, `park`, `call` and `ring`.
+
+Invariant P: for every line, if its gate is open for the first job of its first lane, that lane is ready.
+`call` keeps P for one line, `ring` for all lines behind a gate.  Whoever changes something names
+the line or the gate it changed.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from penstock.engine.events import Events
+from penstock.engine.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
+from penstock.engine.turns import Turns
+from penstock.lifecycle.states import State
+from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+from penstock.store.session import Row, Session
+
+
+class Shut(NamedTuple):
+    """A gate that refuses a lane's first job, and when it would not."""
+
+    stand: Stand
+    at: int
+
+
+class Board:
+    """What one transaction has loaded and changed."""
+
+    def __init__(self, db: Session, now: int, events: Events, *, turns: bool = True) -> None:
+        self.db = db
+        self.now = now
+        self.events = events
+        self.posts: dict[int, Post] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.newly_ready: list[Lane] = []
+        self.turns = Turns(self, enabled=turns)
+        self._changed_lanes: dict[int, Lane] = {}
+        self._gone: list[int] = []  # jobs that left their lane's front
+        self._unread: dict[int, Lane] = {}
+        self._shortened: list[Lane] = []
+        self._ended: list[tuple[int, State, str]] = []
+        self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
+
+    # Loading.
+
+    def load_gates(self, ids: Iterable[int]) -> None:
+        """Bring gates onto the board."""
+        missing = sorted({gate for gate in ids if gate not in self.posts})
+        if not missing:
+            return
+        for id_, running, lanes, rules, span, heavy, starts, *turn in gate_rows.load(self.db, missing):
+            gate = Gate(id_, running, None, rules_from_text(rules))
+            if span is not None:
+                gate.starts = Starts.unpack(span, starts)
+                gate.starts.prune(self.now)
+            holder = Turn(*turn) if turn[0] is not None else None
+            self.posts[id_] = Post(gate, lanes, bool(heavy), holder)
+
+    def adopt(self, rows: Iterable[Row]) -> list[Lane]:
+        """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
+        lanes = []
+        for row in rows:
+            lane = self.lanes.get(row[0])
+            if lane is None:
+                lane = self.lanes[row[0]] = Lane(*row)
+            lanes.append(lane)
+        self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
+        return lanes
+
+    def lane(self, id_: int) -> Lane:
+        """Return one lane, loading it if need be."""
+        if id_ not in self.lanes:
+            self.adopt(lane_rows.load(self.db, [id_]))
+        return self.lanes[id_]
+
+    # The four moves.
+
+    def opens_at(self, stand: Stand, lane: Lane) -> int:
+        """Return when one of its gates would let the lane's first job through."""
+        post = self.posts[stand.gate]
+        kept = self.turns.kept(post, lane)
+        return post.gate.opens_at(stand.own, lane.cost, self.now, kept)
+
+    def test(self, lane: Lane) -> list[Shut]:
+        """Return the gates that refuse the lane's first job; none means it may start."""
+        shut = []
+        for stand in lane.stands:
+            at = self.opens_at(stand, lane)
+            if at <= self.now and self.posts[stand.gate].heavy:
+                at = self._held_until(stand, lane)
+            if at > self.now:
+                shut.append(Shut(stand, at))
+        return shut
+
+    def park(self, lane: Lane, shut: list[Shut]) -> None:
+        """Set a lane aside behind the narrowest of the gates that refuse it, and pass its call on."""
+        stand, at = min(shut, key=lambda s: self.posts[s.stand.gate].lanes)
+        line = line_of(lane, stand)
+        left = lane.line
+        if left != line:
+            self.leave(lane)
+            self._behind(lane, stand.gate, line)
+        lane.ready = 0
+        self.touch(lane)
+        self.lower_wake(stand.gate, at)
+        self.call([line] if left in (None, line) else [left, line])
+
+    def call(self, lines: Iterable[str]) -> None:
+        """Make the first lane of each line ready if its gate is open for it."""
+        askable = []
+        for line in lines:
+            gate, own = stand_of(line)
+            self.load_gates([gate])
+            at = self.posts[gate].gate.opens_at(own, 1, self.now)
+            if at <= self.now:
+                askable.append(line)
+            else:
+                self.lower_wake(gate, at)
+        if askable:
+            self.flush_lanes()
+            self._call_firsts(askable)
+
+    def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
+        """Call every line behind these gates in which somebody waits uncalled; *woken* by the clock."""
+        wanted = self.turns.with_neighbours(set(gates))
+        if not wanted:
+            return
+        self.load_gates(wanted)
+        self.flush_lanes()
+        self._call_firsts(lane_rows.dormant_lines(self.db, sorted(wanted)), woken=woken)
+        self.turns.call_holders(wanted)
+        self.turns.look_after(wanted)
+
+    def ring_pending(self) -> None:
+        """Ring the gates of turns that ended, until no turn ends any more."""
+        while self.turns.ended_at:
+            gates, self.turns.ended_at = self.turns.ended_at, set()
+            self.ring(gates)
+
+    # What else happens to lanes.
+
+    def leave(self, lane: Lane) -> str | None:
+        """Take a lane out of its line; return the line, which the caller must `call`."""
+        left, lane.line = lane.line, None
+        if lane.behind is not None:
+            post = self._post(lane.behind)
+            post.lanes -= 1
+            post.changed = True
+            lane.behind = None
+            self.touch(lane)
+        return left
+
+    def drop_head(self, lane: Lane) -> None:
+        """Take the first job off a lane, because it started, was dropped or moved elsewhere."""
+        if lane.head is not None:
+            self._gone.append(lane.head)
+        lane.gone += 1
+        self._shortened.append(lane)
+        self.touch(lane)
+
+    def next_head(self, lane: Lane, look_ahead: int = 1) -> None:
+        """Read which job stands first in a lane now."""
+        if not lane.upcoming:
+            lane.upcoming = job_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
+            lane.upcoming.reverse()
+        if lane.upcoming:
+            lane.head, lane.priority, lane.ord, lane.cost = lane.upcoming.pop()
+        else:
+            lane.head = None
+        self.touch(lane)
+
+    def read_head_later(self, lane: Lane) -> None:
+        """Leave it to `flush_lanes` to find the lane's first job: it is refused whoever it is."""
+        lane.unread = True
+        self._unread[lane.id] = lane
+
+    def set_ready(self, lane: Lane) -> None:
+        """Let claims look at a lane."""
+        if not lane.ready:
+            lane.ready = 1
+            self.newly_ready.append(lane)
+        self.touch(lane)
+
+    def empty(self, lane: Lane) -> None:
+        """Note that a lane has no job left."""
+        lane.head = None
+        lane.ready = 0
+        left = self.leave(lane)
+        self.touch(lane)
+        if left is not None:
+            self.call([left])
+
+    def touch(self, lane: Lane) -> None:
+        """Note that a lane must be written back."""
+        self._changed_lanes[lane.id] = lane
+
+    def lower_wake(self, gate: int, at: int) -> None:
+        """Have the gate looked at again *at* that moment at the latest, or when its rules change by themselves."""
+        post = self._post(gate)
+        if post.gate.rules is not None:
+            at = min(at, post.gate.rules.next_change(self.now))
+        if at != ON_RELEASE and (post.wake is None or at < post.wake):
+            post.wake = max(at, self.now + 1)
+
+    # Writing back.
+
+    def flush_lanes(self) -> None:
+        """Write lanes back, so that statements about lines see them as they are."""
+        if self._gone:
+            for seq, attempt, lost in job_rows.leave_lines(self.db, self._gone):
+                self.left[seq] = (attempt, lost)
+            self._gone = []
+            for lane in self._shortened:
+                lane.gone = 0
+            self._shortened = []
+        self._read_heads()
+        changed, self._changed_lanes = self._changed_lanes, {}
+        fresh = [lane for lane in changed.values() if lane.fresh]
+        if fresh:
+            lane_rows.add(self.db, [(x.signature, *_row(x)) for x in fresh])
+            lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
+        old = [_saved(lane) for lane in changed.values() if not lane.fresh]
+        if old:
+            lane_rows.save(self.db, old)
+        for lane in fresh:
+            lane.fresh = False
+
+    def flush(self) -> None:
+        """Write everything back."""
+        self.ring_pending()
+        while self._changed_lanes or self._gone or self._unread:
+            self.flush_lanes()
+        job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
+        self._ended = []
+        posts = self.posts.values()
+        changed = [(p.gate.running, p.lanes, p.gate.id) for p in posts if p.changed]
+        if changed:
+            gate_rows.save(self.db, changed)
+        memories = [_memory(p) for p in posts if p.memory_changed]
+        if memories:
+            gate_rows.save_memory(self.db, memories)
+        wakes = [(p.gate.id, p.wake) for p in posts if p.wake is not None]
+        if wakes:
+            gate_rows.lower_wakes(self.db, wakes)
+        self.turns.flush()
+        for post in posts:
+            post.changed, post.memory_changed, post.wake = False, False, None
+
+    def end_head(self, lane: Lane, state: State, reason: str) -> None:
+        """Take the first job off a lane for good."""
+        assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
+        self._ended.append((lane.head, state, reason))
+        self.turns.gone(lane)
+        self.drop_head(lane)
+
+    # Helpers.
+
+    def _ended_row(self, seq: int, state: State, reason: str) -> Row:
+        return (seq, state.value, self.now, None, self.left[seq][0], None, None, reason)
+
+    def _call_firsts(self, lines: list[str], *, woken: bool = False) -> None:
+        if not lines:
+            return
+        firsts = self.adopt(lane_rows.firsts(self.db, lines))
+        for lane in firsts:
+            if lane.ready or lane.line is None:
+                continue
+            gate, _ = stand_of(lane.line)
+            at = self.opens_at(next(s for s in lane.stands if s.gate == gate), lane)
+            if at <= self.now:
+                self.set_ready(lane)
+                continue
+            if woken and lane.cost > 1:
+                # Lighter ones took what it was gathering: that is a refusal too.
+                self.turns.refused(lane)
+            self.lower_wake(gate, at)
+        self.turns.call_holders({stand_of(line)[0] for line in lines})
+
+    def _held_until(self, stand: Stand, lane: Lane) -> int:
+        """Return when a heavier job ahead in the same line will have gathered its budget; ALWAYS if none waits."""
+        if self.turns.has_turn(lane):
+            return ALWAYS
+        line = line_of(lane, stand)
+        while True:
+            self.flush_lanes()
+            first = next(iter(self.adopt(lane_rows.firsts(self.db, [line]))), None)
+            if first is None or first is lane or first.rank > lane.rank:
+                return ALWAYS
+            at = self.opens_at(next(s for s in first.stands if s.gate == stand.gate), first)
+            if at <= self.now:
+                return ALWAYS
+            elsewhere = [
+                Shut(s, opening)
+                for s in first.stands
+                if s.gate != stand.gate and (opening := self.opens_at(s, first)) > self.now
+            ]
+            if not elsewhere:
+                self.lower_wake(stand.gate, at)
+                return at
+            # It could not start here even with the budget, so it holds nobody.
+            self.park(first, elsewhere)
+
+    def _behind(self, lane: Lane, gate: int, line: str) -> None:
+        lane.behind, lane.line = gate, line
+        post = self._post(gate)
+        post.lanes += 1
+        post.changed = True
+
+    def _post(self, gate: int) -> Post:
+        self.load_gates([gate])
+        return self.posts[gate]
+
+    def _read_heads(self) -> None:
+        if not self._unread:
+            return
+        unread, self._unread = self._unread, {}
+        heads = {lane: rest for lane, *rest in lane_rows.heads(self.db, list(unread))}
+        for lane in unread.values():
+            lane.unread = False
+            if lane.id in heads:
+                lane.head, lane.priority, lane.ord, lane.cost = heads[lane.id]
+                self.events.exceeded(self, lane)
+                self.touch(lane)
+            else:
+                lane.head, lane.ready = None, 0
+                # Nobody else can be called: the gate was found shut for everyone.
+                self.leave(lane)
+                self.touch(lane)
+
+
+def _row(lane: Lane) -> Row:
+    return (
+        lane.id, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
+        lane.behind, lane.line, lane.ready,
+    )  # fmt: skip
+
+
+def _saved(lane: Lane) -> Row:
+    return (lane.head, lane.priority, lane.ord, lane.cost, lane.behind, lane.line, lane.ready, lane.id)
+
+
+def _memory(post: Post) -> Row:
+    starts = post.gate.starts
+    assert starts is not None  # noqa: S101 - only gates that remember are marked
+    kept_until = (starts.times[-1] if starts.times else 0) + starts.span
+    return (post.gate.id, starts.span, int(post.heavy), kept_until, starts.pack())

@@ -1,0 +1,258 @@
+"""Take jobs under a lease: the best by priority, then age, among those whose gates are all open.
+
+A batch counts itself: gates are read once, changed in memory by each start, and written at the end.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from penstock.clock import MILLISECOND
+from penstock.engine.arrive import again
+from penstock.engine.board import Board, Shut
+from penstock.engine.lane import Lane, Post
+from penstock.engine.placing import Budget, place, refused_and_gone, with_type
+from penstock.job import Claimed
+from penstock.limits.gate import ON_RELEASE
+from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+from penstock.store import queues as queue_rows
+
+# Where starts are remembered a claim lets the handler begin within this time, and remembers its last
+# moment until the worker tells the true one.  So the memory is never earlier than the handler.
+START_GRACE: Final = 50 * MILLISECOND
+LEAST_PAGE: Final = 64
+
+
+class Taken(NamedTuple):
+    """A job this claim starts."""
+
+    seq: int
+    queue: str
+    cost: int
+    priority: int
+    ord: int
+    gates: list[int]
+    begin_by: int
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Where a claim stands in one queue."""
+
+    name: str
+    gate: Post | None
+    free: list[tuple[int, ...]] = field(default_factory=list)  # last first
+    free_taken: int = 0
+    free_left: bool = True
+    last_lane: int | None = None  # when it is considered, more lanes must be read
+
+
+class Claiming:
+    """One claim on its way through the queues."""
+
+    def __init__(self, board: Board, queues: Sequence[str], count: int) -> None:
+        self.board = board
+        self.taken: list[Taken] = []
+        self.budget = Budget(256 + 4 * count)
+        self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
+        self._count = count
+        self._types = gate_rows.ruled(board.db, "type")
+        self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
+        self._in_heap: set[int] = set()
+        self._free_attempts: dict[int, tuple[int, int]] = {}
+        self._queues = {q.name: q for q in self._open_queues(queues)}
+
+    def run(self) -> None:
+        """Start jobs until there are enough, none is left, or the budget is spent."""
+        for queue in self._queues.values():
+            self._read_free(queue)
+            self._read_lanes(queue)
+        while self._heap and len(self.taken) < self._count and self.budget.left > 0:
+            _, _, _, queue, lane = heapq.heappop(self._heap)
+            if lane is not None:
+                self._in_heap.discard(lane.id)
+            if not self._queue_open(queue):
+                continue
+            if lane is None:
+                self._consider_free(queue)
+            else:
+                self._consider_lane(queue, lane)
+            if not self._heap:
+                self.board.ring_pending()
+            self._push_newly_ready()
+
+    def save(self, worker: str, lease: int) -> list[Claimed]:
+        """Write the starts down; return what the worker gets."""
+        db, now = self.board.db, self.board.now
+        if not self.taken:
+            return []
+        first_fence = db.numbers(len(self.taken))
+        payloads = {row[0]: row[1:] for row in job_rows.payloads(db, [t.seq for t in self.taken])}
+        job_rows.leave_ready(db, list(self._free_attempts))
+        attempts = self.board.left | self._free_attempts
+        rows, claimed = [], []
+        for offset, t in enumerate(self.taken):
+            id_, task, args, timeout, meta, tenant, enqueued = payloads[t.seq]
+            attempt, lost = attempts[t.seq]
+            fence = first_fence + offset
+            gates = ",".join(map(str, t.gates))
+            rows.append(
+                (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
+                 t.priority, t.ord, attempt + 1, lost)
+            )  # fmt: skip
+            claimed.append(
+                Claimed(
+                    t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
+                    enqueued,
+                )
+            )  # fmt: skip
+            self.board.events.tell("job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1, worker=worker)
+        job_rows.run(db, rows)
+        return claimed
+
+    def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
+        board = self.board
+        paused = queue_rows.paused(board.db, list(names))
+        gates = gate_rows.find(board.db, "queue", "", list(names))
+        board.load_gates(gates.values())
+        return [
+            _Queue(name, board.posts[gates[name]] if name in gates else None) for name in names if name not in paused
+        ]
+
+    def _queue_open(self, queue: _Queue) -> bool:
+        if queue.gate is None:
+            return True
+        at = queue.gate.gate.opens_at(UNLIMITED, 1, self.board.now)
+        if at > self.board.now:
+            self.opens_at = min(self.opens_at, at)
+            if queue.gate.gate.rules is not None:
+                self.opens_at = min(self.opens_at, queue.gate.gate.rules.next_change(self.board.now))
+        return at <= self.board.now
+
+    # Jobs without limits.
+
+    def _read_free(self, queue: _Queue) -> None:
+        if not queue.free and queue.free_left:
+            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_taken, self._count)
+            queue.free_left = len(rows) == self._count
+            queue.free = rows[::-1]
+        if queue.free:
+            _, priority, ord_, *_ = queue.free[-1]
+            heapq.heappush(self._heap, (-priority, ord_, 0, queue, None))
+
+    def _consider_free(self, queue: _Queue) -> None:
+        seq, priority, ord_, attempt, lost = queue.free.pop()
+        type_gate = self._type_gate(seq)
+        if type_gate is not None:
+            job_rows.leave_ready(self.board.db, [seq])
+            again(self.board, [(seq, ord_, attempt, lost)])
+            self.budget.spend()
+        else:
+            queue.free_taken += 1
+            self._free_attempts[seq] = (attempt, lost)
+            self._take(queue, seq, 1, priority, ord_, [])
+        self._read_free(queue)
+
+    # Lanes.
+
+    def _read_lanes(self, queue: _Queue) -> None:
+        page = max(self._count, LEAST_PAGE)
+        self.board.flush_lanes()
+        lanes = self.board.adopt(lane_rows.ready(self.board.db, queue.name, page))
+        queue.last_lane = lanes[-1].id if len(lanes) == page else None
+        for lane in lanes:
+            self._push(queue, lane)
+
+    def _push(self, queue: _Queue, lane: Lane) -> None:
+        if lane.id not in self._in_heap:
+            self._in_heap.add(lane.id)
+            heapq.heappush(self._heap, (-lane.priority, lane.ord, lane.id, queue, lane))
+
+    def _push_newly_ready(self) -> None:
+        lanes, self.board.newly_ready = self.board.newly_ready, []
+        for lane in lanes:
+            queue = self._queues.get(lane.queue)
+            if queue is not None and lane.ready and lane.head is not None:
+                self._push(queue, lane)
+
+    def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
+        board = self.board
+        if lane.id == queue.last_lane:
+            # Whoever comes after it has not been read yet and may come before the rest of the heap.
+            self._push(queue, lane)
+            self._read_lanes(queue)
+            return
+        if not lane.ready or lane.head is None:
+            return
+        if not self.budget.spend():
+            self._push(queue, lane)
+            return
+        type_gate = self._type_gate(lane.head)
+        if type_gate is not None and all(s.gate != type_gate for s in lane.stands):
+            with_type(board, lane, type_gate, self.budget)
+            self._next(queue, lane)
+            return
+        shut = board.test(lane)
+        if not shut:
+            self._start(queue, lane)
+        elif refused_and_gone(board, lane, shut, arriving=False):
+            self._next(queue, lane)
+        else:
+            self._park(lane, shut)
+
+    def _park(self, lane: Lane, shut: list[Shut]) -> None:
+        episode = lane.behind is None
+        if lane.called:
+            self.board.turns.refused(lane)
+        self.board.park(lane, shut)
+        if episode:
+            self.board.events.exceeded(self.board, lane)
+
+    def _start(self, queue: _Queue, lane: Lane) -> None:
+        board = self.board
+        assert lane.head is not None  # noqa: S101 - the caller looked
+        if lane.behind is not None:
+            board.events.released(board, lane.behind, lane.head)
+        self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, [s.gate for s in lane.stands])
+        board.turns.gone(lane)
+        left = board.leave(lane)
+        board.drop_head(lane)
+        now = board.now
+        shut = [
+            Shut(s, at) for s in lane.stands if (at := board.posts[s.gate].gate.opens_at(s.own, 1, now)) > now
+        ]
+        if shut and all(s.on_limit is not OnLimit.DROP for s in lane.stands):
+            # Refused whoever comes next: which job that is can be read for all lanes at once, later.
+            board.read_head_later(lane)
+            board.park(lane, shut)
+        else:
+            self._next(queue, lane)
+        if left is not None:
+            board.call([left])
+
+    def _next(self, queue: _Queue, lane: Lane) -> None:
+        self.board.next_head(lane, self._count - len(self.taken) + 1)
+        place(self.board, lane, self.budget)
+        if lane.ready and lane.head is not None:
+            self._push(queue, lane)
+
+    def _take(self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, gates: list[int]) -> None:  # noqa: PLR0913
+        board = self.board
+        passed = [board.posts[gate] for gate in gates]
+        if queue.gate is not None:
+            passed.append(queue.gate)
+        begin_by = board.now + START_GRACE if any(p.gate.starts is not None for p in passed) else 0
+        for post in passed:
+            post.gate.start(begin_by, cost)
+            post.changed = True
+            post.memory_changed = post.memory_changed or post.gate.starts is not None
+        self.taken.append(Taken(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by))
+
+    def _type_gate(self, seq: int) -> int | None:
+        if not self._types:
+            return None
+        return self._types.get(job_rows.tasks(self.board.db, [seq])[seq])

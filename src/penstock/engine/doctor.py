@@ -1,0 +1,67 @@
+"""Recompute everything that is stored though it could be derived, and report any difference."""
+
+from collections import Counter
+
+from penstock.engine.board import Board
+from penstock.engine.lane import stand_of
+from penstock.store import checks
+from penstock.store.session import Session
+
+
+def examine(board: Board) -> list[str]:
+    """Return one sentence for each thing that is not as it should be."""
+    db = board.db
+    return [
+        *_places(db),
+        *_running(db),
+        *_lanes(db),
+        *_heads(db),
+        *_uncalled(board),
+    ]
+
+
+def _places(db: Session) -> list[str]:
+    return [f"job {id_} stands in {places} places instead of one" for id_, places in checks.places(db)]
+
+
+def _running(db: Session) -> list[str]:
+    true: Counter[int] = Counter()
+    for (gates,) in checks.running_gates(db):
+        true.update(int(gate) for gate in gates.split(","))
+    stored = dict(checks.gate_running(db))
+    return [
+        f"gate {checks.gate_name(db, gate)} counts {stored.get(gate, 0)} running, but {true[gate]} are"
+        for gate in sorted(stored.keys() | true.keys())
+        if stored.get(gate, 0) != true[gate]
+    ]
+
+
+def _lanes(db: Session) -> list[str]:
+    return [
+        f"gate {checks.gate_name(db, gate)} counts {stored} lanes behind it, but {true} are"
+        for gate, stored, true in checks.lane_counts(db)
+    ]
+
+
+def _heads(db: Session) -> list[str]:
+    return [
+        f"lane {lane} names {stored} as its first job, but {true} is" for lane, stored, true in checks.lane_heads(db)
+    ]
+
+
+def _uncalled(board: Board) -> list[str]:
+    """Check invariant P: where a gate is open for the first in line, that lane is ready.
+
+    Gates whose wake is due are left out: the next claim calls there first.
+    """
+    found = []
+    for line, lane_id in checks.dormant_firsts(board.db, board.now):
+        gate, _ = stand_of(line)
+        lane = board.lane(lane_id)
+        stand = next(s for s in lane.stands if s.gate == gate)
+        if board.posts[gate].heavy or board.posts[gate].turn is not None:
+            continue
+        if board.opens_at(stand, lane) <= board.now:
+            found.append(f"gate {checks.gate_name(board.db, gate)} is open, but the first in line was not called")
+    found += [f"lane {lane} is neither ready nor parked, but jobs wait in it" for (lane,) in checks.lost_lanes(board.db)]
+    return found

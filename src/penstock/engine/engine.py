@@ -1,0 +1,359 @@
+"""The engine: each verb is one transaction that reads, decides and writes.
+
+Blocking and safe to call from any thread.  Time comes from one clock, read inside the transaction.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, TypeVar
+
+from penstock.clock import SECOND, Clock
+from penstock.engine import doctor, floating, look, rules
+from penstock.engine.board import Board
+from penstock.engine.claim import Claiming
+from penstock.engine.enqueue import check, enqueue
+from penstock.engine.events import Events, Listener
+from penstock.engine.settle import Settling, begun
+from penstock.engine.again import retry
+from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
+from penstock.engine.waiting import remove
+from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.job import (
+    Beat,
+    Claim,
+    Enqueued,
+    Event,
+    FloatingView,
+    GateView,
+    JobView,
+    NewJob,
+    Refresh,
+    Settlement,
+    Why,
+)
+from penstock.lifecycle.checks import check_queue
+from penstock.lifecycle.states import State
+from penstock.limits.gate import ON_RELEASE
+from penstock.limits.rules import MAX_NUMBER, Numbers
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+from penstock.store import leases as lease_rows
+from penstock.store import queues as queue_rows
+from penstock.store import views
+from penstock.store.sqlite import SqliteStore
+
+T = TypeVar("T")
+
+LEASE: Final = 15 * SECOND
+_log = logging.getLogger("penstock.engine")
+
+
+class Engine:
+    """Jobs, gates and queues in one store."""
+
+    def __init__(self, store: SqliteStore, clock: Clock, *, turns: bool = True) -> None:
+        self.store = store
+        self.clock = clock
+        self._turns = turns
+        self._listeners: list[Listener] = []
+        self._last = 0
+        self._swept = 0
+
+    # Jobs.
+
+    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns."""
+        for job in jobs:
+            check(job)
+        if not jobs:
+            return []
+        return self._write(lambda board: enqueue(board, jobs))
+
+    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE) -> Claim:
+        """Start up to *count* jobs of these queues for a worker, the best first."""
+        if count < 1:
+            raise InvalidError("count", f"{count} must be at least 1")
+        return self._write(lambda board: _claim(board, queues, count, worker, lease))
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
+        if not settlements:
+            return []
+        return self._write(lambda board: Settling(board).settle(settlements))
+
+    def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
+        """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
+        if reports:
+            self._write(lambda board: begun(board, reports))
+
+    def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
+        """Renew the leases of attempts; tell which are lost and which should stop."""
+        if not attempts:
+            return []
+        return self._write(lambda board: lease_rows.renew(board.db, attempts, board.now, lease))
+
+    def progress(self, seq: int, fence: int, value: str) -> bool:
+        """Keep how far a running attempt is, as JSON; False if its lease was lost."""
+        return self._write(lambda board: lease_rows.progress(board.db, seq, fence, value, board.now))
+
+    def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:
+        """Cancel a job: at once if it waits; if it runs its worker is asked to stop."""
+        return self._write(lambda board: _cancel(board, job_id, reason))
+
+    def retry(self, job_id: str) -> None:
+        """Stand an ended job in line again, with all its attempts."""
+        self._write(lambda board: retry(board, job_id))
+
+    # Rules.
+
+    def pause(self, queue: str) -> None:
+        """Let nothing start from a queue."""
+        check_queue(queue)
+        self._write(lambda board: queue_rows.pause(board.db, queue, board.now))
+
+    def resume(self, queue: str) -> None:
+        """Let jobs start from a queue again."""
+        check_queue(queue)
+        self._write(lambda board: queue_rows.resume(board.db, queue))
+
+    def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
+        """Set the numbers of a key, a queue or a job type for everybody; None removes them."""
+        self._write(lambda board: rules.configure(board, scope, name, tenant, numbers))
+
+    def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
+        """Let other numbers rule a key until then, or until cleared."""
+        self._write(lambda board: rules.override(board, key, tenant, numbers, until))
+
+    def clear_override(self, key: str, *, tenant: str = "") -> None:
+        """End an override and a shut-until of a key."""
+        self._write(lambda board: _clear(board, key, tenant))
+
+    def shut(self, key: str, until: int, *, tenant: str = "", reason: str = "") -> None:
+        """Let nothing through a gate until then."""
+
+        def work(board: Board) -> None:
+            gate = rules.find_or_add(board, "key", key, tenant)
+            rules.shut_until(board, [gate], until, key, reason)
+
+        self._write(work)
+
+    # Looking.
+
+    def job(self, job_id: str) -> JobView:
+        """Return one job."""
+        return self.store.read(lambda db: look.job(db, job_id))
+
+    def jobs(  # noqa: PLR0913 - each is one filter
+        self,
+        *,
+        state: State | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        key: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobView]:
+        """Return jobs, newest first; *before* a job's number for the next page."""
+
+        def work(db: views.Session) -> list[JobView]:
+            rows = views.jobs(db, state, queue, task, tenant, key, before, limit)
+            return [look.job_view(row) for row in rows]
+
+        return self.store.read(work)
+
+    def count(self, *, queue: str | None = None, task: str | None = None) -> dict[State, int]:
+        """Return how many jobs are in each state."""
+        return self.store.read(lambda db: views.count(db, queue, task))
+
+    def gate(self, key: str, tenant: str = "") -> GateView:
+        """Return one gate with its numbers in force."""
+        return self._read(lambda board: look.gate(board, key, tenant))
+
+    def gates(self, *, prefix: str = "", offset: int = 0, limit: int = 50) -> tuple[list[GateView], int]:
+        """Return a page of gates by name, and how many there are."""
+
+        def work(board: Board) -> tuple[list[GateView], int]:
+            rows = views.gates(board.db, prefix, offset, limit)
+            page = [look.gate_view(board, id_, name, tenant) for id_, tenant, name in rows]
+            return page, views.gates_total(board.db, prefix)
+
+        return self._read(work)
+
+    def queues(self) -> list[dict[str, object]]:
+        """Return every queue that has jobs or rules."""
+
+        def work(board: Board) -> list[dict[str, object]]:
+            return [
+                {"name": n, "waiting": w, "running": r, "paused": bool(p), "numbers": _queue_numbers(board, n)}
+                for n, w, r, p in queue_rows.counts(board.db)
+            ]
+
+        return self._read(work)
+
+    def why(self, job_id: str) -> Why:
+        """Say why a job waits."""
+        return self._read(lambda board: look.why(board, job_id))
+
+    def doctor(self) -> list[str]:
+        """Recompute every counter; return what is not as it should be."""
+        return self._read(doctor.examine)
+
+    # Upkeep.
+
+    def upkeep(self) -> dict[str, int]:
+        """Rescue, expire, wake and sweep what is due, a bounded amount; claims do the first three too."""
+
+        def work(board: Board) -> dict[str, int]:
+            done = bring_up_to_date(board)
+            board.flush()
+            self._swept, swept = sweep(board, self._swept)
+            return done | swept
+
+        return self._write(work)
+
+    def prune(self, older_than: int, most: int | None = None) -> int:
+        """Delete jobs that ended before then, in small batches; return how many."""
+        total = 0
+        while True:
+            step = self._write(lambda board: prune(board, older_than, BATCH))
+            total += step
+            if step < BATCH or (most is not None and total >= most):
+                return total
+
+    # Floating limits.
+
+    def refreshes(self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE) -> list[Refresh]:
+        """Lend due refreshes to a worker that has one of these handlers."""
+        if not handlers:
+            return []
+        return self._write(lambda board: floating.refreshes(board, handlers, count, worker, lease))
+
+    def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
+        """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
+        return self._write(lambda board: floating.refreshed(board, refresh, value, error))
+
+    def floating(self, key: str, tenant: str = "") -> FloatingView:
+        """Return the floating limit of a key."""
+        return self._read(lambda board: floating.view(board, key, tenant))
+
+    def set_floating(  # noqa: PLR0913 - each is one thing that can be changed
+        self,
+        key: str,
+        *,
+        value: int | None = None,
+        every: int | None = None,
+        metadata: str | None = None,
+        tenant: str = "",
+    ) -> None:
+        """Change the value, the interval or the metadata of a floating limit."""
+        for name, number in (("value", value), ("every", every)):
+            if number is not None and not 0 <= number <= MAX_NUMBER:
+                raise InvalidError(name, f"{number} must be a whole number, at least 0")
+        self._write(lambda board: floating.edit(board, key, tenant, value, every, metadata))
+
+    def delete_floating(self, key: str, *, tenant: str = "") -> None:
+        """Let a key float no longer."""
+        self._write(lambda board: floating.delete(board, key, tenant))
+
+    # Listening and waiting.
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call *listener* with every event this engine commits; call the answer to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def token(self) -> int:
+        """Return a number that changes whenever any process changes the store."""
+        return self.store.token()
+
+    def wait(self, token: int, timeout: float) -> int:
+        """Wait until the store changed since *token*, or for *timeout* seconds; return the new token."""
+        return self.store.wait(token, timeout)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.store.close()
+
+    def _write(self, work: Callable[[Board], T]) -> T:
+        def run(db: views.Session) -> tuple[T, list[Event]]:
+            events = Events(self._now(), wanted=bool(self._listeners))
+            board = Board(db, events.now, events, turns=self._turns)
+            answer = work(board)
+            board.flush()
+            return answer, _named(db, events.gathered)
+
+        answer, events = self.store.write(run)
+        for event in events:
+            for listener in list(self._listeners):
+                self._tell(listener, event)
+        return answer
+
+    def _read(self, work: Callable[[Board], T]) -> T:
+        now = self._now()
+        return self.store.read(lambda db: work(Board(db, now, Events(now, wanted=False), turns=self._turns)))
+
+    def _now(self) -> int:
+        # A clock may step back; what the gates remember may not.
+        self._last = max(self._last, self.clock.now())
+        return self._last
+
+    def _tell(self, listener: Listener, event: Event) -> None:
+        try:
+            listener(event)
+        except Exception:
+            _log.exception("a listener failed on %s", event.name)
+
+
+def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int) -> Claim:
+    done = bring_up_to_date(board)
+    claiming = Claiming(board, list(dict.fromkeys(queues)), count)
+    claiming.run()
+    board.flush()
+    jobs = claiming.save(worker, board.now + lease)
+    left_over = any(lane.queue in queues and lane.ready for lane in board.newly_ready)
+    more = len(jobs) < count and (claiming.budget.left <= 0 or BATCH in done.values() or left_over)
+    if more or len(jobs) == count:
+        return Claim(jobs, more, board.now)
+    moment = job_rows.next_moment(board.db)
+    next_at = min(claiming.opens_at, ON_RELEASE if moment is None else moment)
+    return Claim(jobs, more=False, next_at=None if next_at == ON_RELEASE else next_at)
+
+
+def _cancel(board: Board, job_id: str, reason: str) -> State:
+    seq = job_rows.seq_of(board.db, job_id)
+    if seq is None:
+        raise NotFoundError("job", job_id)
+    if remove(board, seq, State.CANCELLED, reason):
+        return State.CANCELLED
+    if lease_rows.ask_to_cancel(board.db, seq):
+        return State.RUNNING
+    state = job_rows.state(board.db, seq)
+    raise WrongStateError(job_id, str(state), "a job that has not ended")
+
+
+def _clear(board: Board, key: str, tenant: str) -> None:
+    if key not in gate_rows.find(board.db, "key", tenant, [key]):
+        raise NotFoundError("gate", key)
+    rules.clear(board, key, tenant)
+
+
+def _queue_numbers(board: Board, queue: str) -> Numbers | None:
+    gate = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
+    if gate is None:
+        return None
+    board.load_gates([gate])
+    found = board.posts[gate].gate.rules
+    return None if found is None else found.configured
+
+
+def _named(db: views.Session, events: list[Event]) -> list[Event]:
+    """Give events the ids of the jobs they know by number."""
+    numbers = [number for event in events if isinstance(number := event.facts.get("job"), int)]
+    if numbers:
+        ids = {row[0]: row[1] for row in job_rows.payloads(db, numbers)}
+        for event in events:
+            number = event.facts.get("job")
+            if isinstance(number, int):
+                event.facts["job"] = ids[number]
+    return events

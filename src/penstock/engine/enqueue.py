@@ -1,0 +1,135 @@
+"""Add jobs: all of a batch or none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from penstock.engine.arrive import Arrival, arrive
+from penstock.engine.board import Board
+from penstock.engine.waiting import remove
+from penstock.errors import DuplicateJobError, InvalidJobError
+from penstock.ids import new_id
+from penstock.job import Enqueued, NewJob
+from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_task_name
+from penstock.lifecycle.retry import policy_to_json
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique, holds
+from penstock.limits.spec import limits_to_json
+from penstock.store import jobs as job_rows
+from penstock.store import uniqueness as unique_rows
+
+MAX_ARGS: Final = 16 * 1024 * 1024
+_DEFAULT_PRIORITY: Final = 0
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What one enqueue will write."""
+
+    jobs: list[tuple[object, ...]] = field(default_factory=list)
+    arrivals: list[Arrival] = field(default_factory=list)
+    scheduled: list[tuple[object, ...]] = field(default_factory=list)
+    expiring: list[tuple[object, ...]] = field(default_factory=list)
+    keys: dict[str, str] = field(default_factory=dict)  # unique keys this batch takes, and by which job
+
+
+def check(job: NewJob) -> None:
+    """Raise unless *job* could ever run."""
+    _check_names(job.queue, job.task)
+    if job.priority != _DEFAULT_PRIORITY:
+        check_priority(job.priority)
+    if job.cost != 1:
+        _check_weight(job)
+    if job.id is not None:
+        check_job_id(job.id)
+    if len(job.args) > MAX_ARGS:
+        raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")
+
+
+def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    """Add jobs that passed `check`."""
+    given = [job.id for job in jobs if job.id is not None]
+    if given:
+        _check_ids(board, given)
+    first = board.db.numbers(len(jobs))
+    batch = _Batch()
+    answers = [_one(board, batch, job, first + offset) for offset, job in enumerate(jobs)]
+    job_rows.add(board.db, batch.jobs)
+    if batch.arrivals:
+        arrive(board, batch.arrivals)
+    if batch.scheduled:
+        job_rows.schedule(board.db, batch.scheduled)
+    if batch.expiring:
+        job_rows.expire_at(board.db, batch.expiring)
+    return answers
+
+
+def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
+    id_ = job.id or new_id()
+    if job.unique is not None:
+        earlier = _earlier(board, batch, job, job.unique, seq, id_)
+        if earlier is not None:
+            return Enqueued(earlier, reused=True)
+    limits = limits_to_json(job.limits) if job.limits else ""
+    batch.jobs.append(
+        (seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost, limits,
+         policy_to_json(job.retry), job.timeout, job.expires, job.meta, board.now)
+    )  # fmt: skip
+    if job.due is not None and job.due > board.now:
+        batch.scheduled.append((seq, job.due, 0, 0))
+    else:
+        batch.arrivals.append(
+            Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, seq, 0, 0)
+        )
+    if job.expires is not None:
+        batch.expiring.append((seq, job.expires))
+    board.events.tell("job.enqueued", job=id_, task=job.task, queue=job.queue)
+    return Enqueued(id_)
+
+
+def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:  # noqa: PLR0913
+    """Return the job that stands for this request already; or take its key for the new one."""
+    key = f"{job.tenant}\x1f{unique.key}"
+    standing = batch.keys.get(key)
+    if standing is None:
+        row = unique_rows.holder(board.db, key)
+        if row is not None:
+            holder, holder_id, states, until = row
+            state = job_rows.state(board.db, holder)
+            # The holder's own terms count: it was told that nothing else would run while it stands.
+            if state is not None and holds(unique_rows.states(states), until, state, board.now):
+                standing = holder_id
+                if unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED):
+                    remove(board, holder, State.CANCELLED, f"replaced by {id_}")
+                    standing = None
+    if standing is not None and unique.on_duplicate is OnDuplicate.REUSE:
+        return standing
+    if standing is not None:
+        raise DuplicateJobError(standing)
+    until = None if unique.window is None else board.now + unique.window
+    unique_rows.take(board.db, key, seq, unique.states, until)
+    batch.keys[key] = id_
+    return None
+
+
+def _check_ids(board: Board, ids: list[str]) -> None:
+    if len(set(ids)) < len(ids):
+        raise DuplicateJobError(next(i for n, i in enumerate(ids) if i in ids[:n]))
+    taken = job_rows.known_ids(board.db, ids)
+    if taken:
+        raise DuplicateJobError(taken[0])
+
+
+def _check_weight(job: NewJob) -> None:
+    check_cost(job.cost)
+    for limit in job.limits:
+        rate = limit.numbers.rate
+        if rate is not None and 0 < rate.limit < job.cost:
+            raise InvalidJobError("cost", f"{job.cost} is more than the rate of {limit.key!r} ever allows ({rate.limit})")
+
+
+@lru_cache(maxsize=4096)
+def _check_names(queue: str, task: str) -> None:
+    check_queue(queue)
+    check_task_name(task)

@@ -1,0 +1,64 @@
+"""Events: what happened, told to whoever listens in this process, after it was committed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.job import Event
+from penstock.store import gates as gate_rows
+
+if TYPE_CHECKING:
+    from penstock.engine.board import Board
+    from penstock.engine.lane import Lane, Stand
+
+Listener = Callable[[Event], None]
+
+
+class Events:
+    """The events of one transaction; nothing is gathered when nobody listens."""
+
+    def __init__(self, now: int, *, wanted: bool) -> None:
+        self.now = now
+        self.wanted = wanted
+        self.gathered: list[Event] = []
+
+    def tell(self, name: str, **facts: object) -> None:
+        """Note an event."""
+        if self.wanted:
+            self.gathered.append(Event(name, self.now, facts))
+
+    def exceeded(self, board: "Board", lane: "Lane") -> None:
+        """Note that the lane's first job cannot start because of the gate it now stands behind."""
+        if not self.wanted or lane.behind is None:
+            return
+        stand = next(s for s in lane.stands if s.gate == lane.behind)
+        numbers = board.posts[stand.gate].gate.numbers(stand.own, self.now)
+        rule, limit, current = _broken(board, stand)
+        self.tell(
+            "limit.exceeded",
+            key=gate_rows.name(board.db, stand.gate)[2],
+            rule=rule, limit=limit, current=current, job=lane.head, numbers=numbers.text,
+        )  # fmt: skip
+
+    def released(self, board: "Board", gate: int, job: int) -> None:
+        """Note that a job which had to wait at a gate starts."""
+        if self.wanted:
+            self.tell("limit.released", key=gate_rows.name(board.db, gate)[2], job=job)
+
+    def dropped(self, board: "Board", gate: int, job: int) -> None:
+        """Note that a job was dropped at a gate."""
+        if self.wanted:
+            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job)
+
+
+def _broken(board: "Board", stand: "Stand") -> tuple[str, int | None, int]:
+    gate = board.posts[stand.gate].gate
+    numbers = gate.numbers(stand.own, board.now)
+    if numbers.slots is not None and gate.running >= numbers.slots:
+        return "slots", numbers.slots, gate.running
+    if numbers.rate is not None and gate.starts is not None:
+        used = gate.starts.since(board.now - numbers.rate.period)
+        if used >= numbers.rate.limit:
+            return "rate", numbers.rate.limit, used
+    if numbers.throttle is not None:
+        return "throttle", numbers.throttle.limit, 1
+    return "shut", None, gate.running

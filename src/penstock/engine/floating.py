@@ -1,0 +1,110 @@
+"""Floating limits: a number of slots that a handler on some worker computes anew every so often.
+
+The refresh is due by the clock, whether or not anything is enqueued.  It is lent to one worker at a
+time, under a fence, until its lease runs out; then another may have it.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Final
+
+from penstock.clock import SECOND
+from penstock.engine.board import Board
+from penstock.engine.rules import change
+from penstock.errors import NotFoundError
+from penstock.job import FloatingView, Refresh
+from penstock.limits.rules import MAX_NUMBER, Limit
+from penstock.store import floating as floating_rows
+from penstock.store import gates as gate_rows
+
+FIRST_RETRY: Final = SECOND
+LONGEST_RETRY: Final = 60 * SECOND
+MAX_ERROR: Final = 2_000
+
+
+def begin(board: Board, gate: int, limit: Limit) -> None:
+    """Let a key float, if it does not yet: its first job decides how."""
+    assert limit.floating is not None  # noqa: S101 - the caller looked
+    slots = limit.numbers.slots or 0
+    if floating_rows.add(board.db, gate, slots, limit.floating, board.now):
+        change(board, gate, lambda rules: replace(rules, floating=slots))
+
+
+def refreshes(board: Board, handlers: Collection[str], count: int, worker: str, lease: int) -> list[Refresh]:
+    """Lend due refreshes to a worker that has one of these handlers."""
+    lent = []
+    for gate, handler, initial, _, metadata, refreshed, *_ in floating_rows.due(
+        board.db, sorted(handlers), board.now, count
+    ):
+        fence = floating_rows.take(board.db, gate, worker, board.now + lease)
+        _, tenant, key = gate_rows.name(board.db, gate)
+        lent.append(Refresh(gate, key, tenant, handler, _value(board, gate, initial), metadata, fence, refreshed))
+    return lent
+
+
+def refreshed(board: Board, refresh: Refresh, value: int | None, error: str) -> bool:
+    """Take a worker's new value, or keep the old one after an error; False if another worker has it now."""
+    row = floating_rows.of(board.db, refresh.gate)
+    if row is None:
+        return False
+    _, _, _, every, _, last, _, failures, _, fence, _ = row
+    if fence != refresh.fence:
+        return False
+    if not error and not _sound(value):
+        error = f"the handler returned {value!r}; it must be a whole number, at least 0"
+    if error:
+        wait = min(FIRST_RETRY << min(failures, 10), LONGEST_RETRY)
+        floating_rows.keep(board.db, refresh.gate, last, board.now + wait, failures + 1, error[:MAX_ERROR])
+        return True
+    floating_rows.keep(board.db, refresh.gate, board.now, board.now + every, 0, "")
+    _set_value(board, refresh.gate, value)
+    return True
+
+
+def view(board: Board, key: str, tenant: str) -> FloatingView:
+    """Return a floating limit as people see it."""
+    gate, row = _find(board, key, tenant)
+    _, handler, initial, every, metadata, last, next_at, failures, error, _, _ = row
+    return FloatingView(
+        key, tenant, handler, _value(board, gate, initial), initial, every, metadata, last, next_at, failures, error
+    )
+
+
+def edit(  # noqa: PLR0913 - each is one thing that can be changed
+    board: Board, key: str, tenant: str, value: int | None, every: int | None, metadata: str | None
+) -> None:
+    """Change the value, the interval or the metadata of a floating limit."""
+    gate, row = _find(board, key, tenant)
+    next_at = row[6] if every is None else min(row[6], board.now + every)
+    floating_rows.change(board.db, gate, every or row[3], row[4] if metadata is None else metadata, next_at)
+    if value is not None:
+        _set_value(board, gate, value)
+
+
+def delete(board: Board, key: str, tenant: str) -> None:
+    """Let a key float no longer; jobs are held to their own numbers again."""
+    gate, _ = _find(board, key, tenant)
+    floating_rows.delete(board.db, gate)
+    change(board, gate, lambda rules: replace(rules, floating=None))
+
+
+def _find(board: Board, key: str, tenant: str) -> tuple[int, tuple[object, ...]]:
+    gate = gate_rows.find(board.db, "key", tenant, [key]).get(key)
+    row = None if gate is None else floating_rows.of(board.db, gate)
+    if gate is None or row is None:
+        raise NotFoundError("floating limit", key)
+    return gate, row
+
+
+def _value(board: Board, gate: int, initial: int) -> int:
+    board.load_gates([gate])
+    rules = board.posts[gate].gate.rules
+    return initial if rules is None or rules.floating is None else rules.floating
+
+
+def _set_value(board: Board, gate: int, value: int | None) -> None:
+    change(board, gate, lambda rules: replace(rules, floating=value))
+
+
+def _sound(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER

@@ -1,0 +1,208 @@
+"""Views of jobs and gates, and why a job waits.  Changes nothing."""
+
+import json
+from typing import Final
+
+from penstock.engine.board import Board
+from penstock.engine.lane import Lane, Stand, line_of, stands_from_text
+from penstock.errors import NotFoundError
+from penstock.job import GateView, JobView, Reason, Why
+from penstock.lifecycle.retry import policy_from_json
+from penstock.lifecycle.states import State
+from penstock.limits.durations import format_duration
+from penstock.limits.gate import ON_RELEASE, Gate, queue_start
+from penstock.limits.rules import UNLIMITED, Numbers, Window
+from penstock.limits.spec import limits_from_json
+from penstock.store import gates as gate_rows
+from penstock.store import queues as queue_rows
+from penstock.store import views
+from penstock.store.session import Row, Session
+
+FARTHEST: Final = 10_000  # places are counted up to here
+
+
+def job(db: Session, id_: str) -> JobView:
+    """Return one job."""
+    row = views.job(db, id_)
+    if row is None:
+        raise NotFoundError("job", id_)
+    return job_view(row)
+
+
+def job_view(row: Row) -> JobView:
+    """Turn a row of `views.jobs` into a view."""
+    (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
+     due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
+     state, finished, d_started, d_attempt, result, error, reason, progress) = row  # fmt: skip
+    if state is None:
+        state = State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
+    attempts = (s_attempt, w_attempt, l_attempt, r_attempt, d_attempt)
+    return JobView(
+        id=id_, seq=seq, task=task, queue=queue, tenant=tenant, state=State(state), priority=priority, cost=cost,
+        attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy_from_json(retry).attempts,
+        args=args, meta=meta, limits=limits_from_json(limits) if limits else (), enqueued=enqueued, due=due,
+        started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
+        error=json.loads(error) if error else None, reason=reason or "", progress=progress,
+        cancel_asked=bool(cancel), expires=expires,
+    )  # fmt: skip
+
+
+def gate(board: Board, key: str, tenant: str) -> GateView:
+    """Return one gate."""
+    found = gate_rows.find(board.db, "key", tenant, [key]).get(key)
+    if found is None:
+        raise NotFoundError("gate", key)
+    return gate_view(board, found, key, tenant)
+
+
+def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
+    """Return one gate by its id."""
+    board.load_gates([id_])
+    gate_ = board.posts[id_].gate
+    own = _own_numbers(board.db, id_)
+    numbers = gate_.numbers(own, board.now)
+    rules = gate_.rules
+    period = numbers.rate.period if numbers.rate else numbers.span
+    opens = gate_.opens_at(own, 1, board.now)
+    return GateView(
+        key=key, tenant=tenant, running=gate_.running,
+        recent=gate_.starts.since(board.now - period) if gate_.starts and period else 0,
+        waiting=views.waiting(board.db, id_), numbers=numbers,
+        configured=rules.configured if rules else None, floating=rules.floating if rules else None,
+        override=rules.live_override(board.now) if rules else None,
+        override_until=rules.override_until if rules and rules.live_override(board.now) else None,
+        shut_until=rules.shut_until if rules and rules.shut_until > board.now else None,
+        opens_at=None if opens == ON_RELEASE else max(opens, board.now),
+        next_start=_next_start(gate_, numbers),
+    )  # fmt: skip
+
+
+def why(board: Board, id_: str) -> Why:
+    """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
+    view = job(board.db, id_)
+    if view.state is State.SCHEDULED:
+        return Why(id_, view.state, (), None, view.due, "is scheduled and not due yet")
+    if view.state is not State.WAITING:
+        words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
+        return Why(id_, view.state, (), None, None, words)
+    stand = views.standing(board.db, view.seq)
+    queue_reasons = _queue_reasons(board, view.queue)
+    if stand is None:
+        place = views.ahead_in_queue(board.db, view.queue, view.seq)
+        words = f"waits for a worker of queue {view.queue!r}"
+        return Why(id_, view.state, queue_reasons, place, _latest(queue_reasons, board.now), _words(words, queue_reasons))
+    return _why_in_lane(board, view, stand, queue_reasons)
+
+
+def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Reason, ...]) -> Why:
+    lane_id, priority, ord_, cost = row
+    lane = board.lane(lane_id)
+    in_lane = views.ahead_in_lane(board.db, lane_id, priority, ord_, FARTHEST)
+    reasons, starts, place = list(queue_reasons), [], in_lane
+    for stand in lane.stands:
+        ahead = in_lane + views.ahead_in_line(
+            board.db, line_of(lane, stand), lane_id, priority, ord_, FARTHEST
+        )
+        reason, start = _at_gate(board, lane, stand, ahead, cost)
+        if reason is not None:
+            reasons.append(reason)
+            starts.append(start)
+            place = max(place, ahead)
+    known = [at for at in starts if at is not None]
+    earliest = None if None in starts else max([board.now, *known])
+    words = f"is number {place + 1} in line" if reasons else f"waits for a worker of queue {view.queue!r}"
+    return Why(view.id, view.state, tuple(reasons), place, earliest, _words(words, reasons))
+
+
+def _at_gate(board: Board, lane: Lane, stand: Stand, ahead: int, cost: int) -> tuple[Reason | None, int | None]:
+    """Return why one gate keeps a job with *ahead* others before it, and when it might let it through."""
+    gate_ = board.posts[stand.gate].gate
+    numbers = gate_.numbers(stand.own, board.now)
+    opens = gate_.opens_at(stand.own, cost, board.now)
+    first_is_shut = opens > board.now
+    start = _start_behind(gate_, numbers, ahead, board.now)
+    if not first_is_shut and (ahead == 0 or (start is not None and start <= board.now)):
+        return None, None
+    name = gate_rows.name(board.db, stand.gate)[2]
+    opening = None if opens == ON_RELEASE else max(opens, board.now)
+    return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start if lane else None
+
+
+def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, now: int) -> int | None:
+    """Return the earliest start behind *ahead* others as far as the clock alone decides it."""
+    at = max(now, gate_.rules.shut_until if gate_.rules else now)
+    if numbers.slots is not None and gate_.running + ahead >= numbers.slots:
+        return None
+    if numbers.rate is not None:
+        if not numbers.rate.limit:
+            return None
+        at = max(at, queue_start(_openings(gate_, numbers.rate, now), numbers.rate, ahead))
+    if numbers.throttle is not None:
+        if not numbers.throttle.limit:
+            return None
+        first = max(at, gate_.opens_at(Numbers(throttle=numbers.throttle), 1, now))
+        at = max(at, first + ahead * numbers.throttle.gap)
+    return at
+
+
+def _openings(gate_: Gate, rate: Window, now: int) -> list[int]:
+    """Return when each of the next *limit* starts would fit."""
+    taken: list[int] = []
+    if gate_.starts is not None:
+        for at, weight in zip(gate_.starts.times, gate_.starts.weights, strict=True):
+            if at > now - rate.period:
+                taken.extend([at + rate.period] * weight)
+    free = max(rate.limit - len(taken), 0)
+    return sorted([now] * free + taken[-rate.limit :])
+
+
+def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
+    if gate_.rules is not None and gate_.rules.shut_until > now:
+        return "shut for now, by a handler or an operator"
+    if numbers.slots is not None and gate_.running >= numbers.slots:
+        return f"{gate_.running} running of {numbers.slots} at once"
+    if numbers.rate is not None:
+        used = gate_.starts.since(now - numbers.rate.period) if gate_.starts else 0
+        if used + cost > numbers.rate.limit:
+            return f"{used} of {numbers.rate.limit} starts per {format_duration(numbers.rate.period)}"
+    if numbers.throttle is not None and numbers.throttle.limit:
+        return f"starts {format_duration(numbers.throttle.gap)} apart"
+    return "others come first"
+
+
+def _queue_reasons(board: Board, queue: str) -> tuple[Reason, ...]:
+    reasons = []
+    if queue_rows.paused(board.db, [queue]):
+        reasons.append(Reason(f"queue {queue}", "paused", None))
+    found = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
+    if found is not None:
+        board.load_gates([found])
+        gate_ = board.posts[found].gate
+        at = gate_.opens_at(UNLIMITED, 1, board.now)
+        if at > board.now:
+            rule = _rule(gate_, gate_.numbers(UNLIMITED, board.now), 1, board.now)
+            reasons.append(Reason(f"queue {queue}", rule, None if at == ON_RELEASE else at))
+    return tuple(reasons)
+
+
+def _latest(reasons: tuple[Reason, ...], now: int) -> int | None:
+    known = [r.opens_at for r in reasons if r.opens_at is not None]
+    return None if len(known) < len(reasons) else max([now, *known])
+
+
+def _words(words: str, reasons: "list[Reason] | tuple[Reason, ...]") -> str:
+    return words + "".join(f"; {reason.gate}: {reason.rule}" for reason in reasons)
+
+
+def _own_numbers(db: Session, gate_id: int) -> Numbers:
+    text = views.lane_gates(db, gate_id)
+    stands = stands_from_text(text) if text else ()
+    return next((s.own for s in stands if s.gate == gate_id), UNLIMITED)
+
+
+def _next_start(gate_: Gate, numbers: Numbers) -> int | None:
+    if numbers.throttle is None or not numbers.throttle.limit or gate_.starts is None or not gate_.starts.times:
+        return None
+    return gate_.starts.times[-1] + numbers.throttle.gap * gate_.starts.weights[-1]
+
+

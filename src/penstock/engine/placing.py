@@ -1,0 +1,155 @@
+"""Where a lane belongs now: among the ready, behind a shut gate, or nowhere because its job is dropped."""
+
+from penstock.engine.board import Board, Shut
+from penstock.engine.lane import Lane, Stand, stands_to_text
+from penstock.lifecycle.states import State
+from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+
+DROPPED = "limit"
+
+
+class Budget:
+    """How many more lanes one transaction may test, so that it stays short."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self) -> bool:
+        """Tell whether there is something left, and use it."""
+        self.left -= 1
+        return self.left >= 0
+
+
+def place(board: Board, lane: Lane, budget: Budget, *, arriving: bool = False) -> None:
+    """Test a lane's first job: open, ready; shut, parked; shut and to be dropped, dropped and the next tested."""
+    while True:
+        if lane.head is None:
+            board.empty(lane)
+            return
+        if not budget.spend():
+            board.set_ready(lane)
+            return
+        shut = board.test(lane)
+        if not refused_and_gone(board, lane, shut, arriving=arriving):
+            break
+        board.next_head(lane)
+    waiting = [s for s in shut if s.stand.on_limit is not OnLimit.DROP]
+    if not waiting:
+        # Open; or a drop gate that is shut only by a turn, which decides at the claim.
+        board.set_ready(lane)
+        return
+    episode = lane.behind is None
+    if lane.called:
+        board.turns.refused(lane)
+    board.park(lane, waiting)
+    if episode:
+        board.events.exceeded(board, lane)
+
+
+def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> bool:
+    """Drop the refused first job, or set it apart if it became too heavy; tell whether it left the lane."""
+    gate = _dropping(board, lane, shut, arriving=arriving)
+    if gate is not None:
+        assert lane.head is not None  # noqa: S101 - the caller looked
+        board.events.dropped(board, gate, lane.head)
+        board.end_head(lane, State.DISCARDED, DROPPED)
+        left = board.leave(lane)
+        if left is not None:
+            board.call([left])
+        return True
+    if not lane.heavy and any(_too_heavy(board, lane, s.stand) for s in shut):
+        _set_apart(board, lane)
+        return True
+    return False
+
+
+def join(  # noqa: PLR0913 - a job's place is these four numbers
+    board: Board, lane: Lane, seq: int, priority: int, ord_: int, cost: int, budget: Budget, heaviest: int = 1
+) -> None:
+    """Have newcomers stand in a lane, of which the given one comes first: it matters if it comes before all."""
+    if lane.unread:
+        board.flush_lanes()
+    if max(cost, heaviest) > 1:
+        _mark_heavy(board, lane)
+    if lane.head is None:
+        lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
+        board.touch(lane)
+        place(board, lane, budget, arriving=True)
+    elif (-priority, ord_) < lane.rank:
+        lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
+        lane.upcoming = []
+        board.touch(lane)
+        if lane.line is not None and not lane.ready:
+            board.call([lane.line])
+
+
+def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
+    """Move a lane's first job to the lane that also passes the gate of its type, configured since it came."""
+    stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
+    _move_head(board, lane, stands_to_text(stands), f"@{gate}", budget)
+
+
+def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
+    """Find or make the lane that is like *lane* but for its gates."""
+    signature = (lane.signature if lane.fresh else lane_rows.signature(board.db, lane.id)) + suffix
+    board.flush_lanes()
+    for _, *row in lane_rows.by_signature(board.db, [signature]):
+        return board.adopt([tuple(row)])[0]
+    return new_lane(board, board.db.numbers(1), signature, lane.queue, gates)
+
+
+def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> Lane:
+    """Put an empty lane on the board; its gates begin to remember what its rules need."""
+    lane = Lane(id_, queue, gates, None, 0, 0, 1, None, None, 0, signature=signature, fresh=True)
+    board.lanes[id_] = lane
+    board.touch(lane)
+    board.load_gates(s.gate for s in lane.stands)
+    for stand in lane.stands:
+        if stand.own.span:
+            post = board.posts[stand.gate]
+            post.gate.remember(stand.own.span, board.now)
+            post.memory_changed = True
+    return lane
+
+
+def _dropping(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> int | None:
+    for stand, _ in shut:
+        if stand.on_limit is OnLimit.DROP:
+            # On arrival the numbers alone decide, not whose turn it is.
+            gate = board.posts[stand.gate].gate
+            if not arriving or gate.opens_at(stand.own, lane.cost, board.now) > board.now:
+                return stand.gate
+    return None
+
+
+def _too_heavy(board: Board, lane: Lane, stand: Stand) -> bool:
+    return board.posts[stand.gate].gate.too_heavy(stand.own, lane.cost, board.now)
+
+
+def _set_apart(board: Board, lane: Lane) -> None:
+    """Give a job that became too heavy a lane and a line of its own, or it would block its line for ever."""
+    gates = stands_to_text(lane.stands, apart=lane.cost)
+    _move_head(board, lane, gates, f"#{lane.cost}", Budget(2))
+
+
+def _move_head(board: Board, lane: Lane, gates: str, suffix: str, budget: Budget) -> None:
+    assert lane.head is not None  # noqa: S101 - the caller looked
+    board.turns.gone(lane)
+    other = sibling(board, lane, gates, suffix)
+    job_rows.change_lane(board.db, lane.head, other.id)
+    left = board.leave(lane)
+    moved = (lane.head, lane.priority, lane.ord, lane.cost)
+    lane.head, lane.upcoming = None, []
+    board.touch(lane)
+    join(board, other, *moved, budget)
+    if left is not None:
+        board.call([left])
+
+
+def _mark_heavy(board: Board, lane: Lane) -> None:
+    for stand in lane.stands:
+        post = board.posts[stand.gate]
+        if post.gate.starts is not None and not post.heavy:
+            post.heavy = post.memory_changed = True

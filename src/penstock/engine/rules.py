@@ -1,0 +1,90 @@
+"""Change the rules of gates and queues from outside the jobs: configure, override, shut, pause.
+
+Nothing parked is touched: the gate's row changes and the gate is rung.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from penstock.engine.board import Board
+from penstock.engine.lane import Post, rules_to_text
+from penstock.errors import InvalidLimitError
+from penstock.limits.gate import ON_RELEASE, Rules
+from penstock.limits.rules import Numbers, check_key
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+
+SCOPES = ("key", "queue", "type")
+
+
+def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers | None) -> None:
+    """Set the numbers of a key, a queue or a job type, for everybody; None removes them."""
+    gate = find_or_add(board, scope, name, tenant)
+    if scope != "key" and board.posts[gate].gate.rules is None and numbers is not None:
+        count_running(board, scope, name, gate)
+    change(board, gate, lambda rules: replace(rules, configured=numbers))
+
+
+def override(board: Board, name: str, tenant: str, numbers: Numbers | None, until: int | None) -> None:
+    """Let other numbers rule a key for a while; None ends that."""
+    gate = find_or_add(board, "key", name, tenant)
+    change(board, gate, lambda rules: replace(rules, override=numbers, override_until=until))
+
+
+def shut_until(board: Board, gates: Sequence[int], until: int, key: str | None, reason: str) -> None:
+    """Let nothing through gates until then; *key* picks one of them."""
+    for gate in gates:
+        kind, _, name = gate_rows.name(board.db, gate)
+        if kind == "key" and key in (None, name):
+            change(board, gate, lambda rules: replace(rules, shut_until=max(rules.shut_until, until)))
+            board.events.tell("limit.adjusted", key=name, until=until, reason=reason)
+
+
+def change(board: Board, gate: int, edit: Callable[[Rules], Rules]) -> None:
+    """Edit what was decided about a gate, and ring it."""
+    board.load_gates([gate])
+    post = board.posts[gate]
+    rules = edit(post.gate.rules or Rules())
+    if rules.shut_until <= board.now:
+        rules = replace(rules, shut_until=0)
+    post.gate.rules = None if rules.empty else rules
+    gate_rows.save_rules(board.db, gate, rules_to_text(rules))
+    _remember(board, post, rules)
+    board.lower_wake(gate, ON_RELEASE)
+    board.ring([gate])
+
+
+def find_or_add(board: Board, kind: str, name: str, tenant: str) -> int:
+    """Return a gate's id, adding the gate if there is none."""
+    if kind not in SCOPES:
+        raise InvalidLimitError("scope", f"{kind!r} must be one of {', '.join(SCOPES)}")
+    check_key(name)
+    found = gate_rows.find(board.db, kind, tenant, [name]).get(name)
+    if found is None:
+        found = board.db.numbers(1)
+        gate_rows.add(board.db, [(found, kind, tenant, name)])
+    board.load_gates([found])
+    return found
+
+
+def count_running(board: Board, scope: str, name: str, gate: int) -> None:
+    """Give everyone of a queue or type who runs already a slot in its gate, so that they count."""
+    rows = [row for row in job_rows.running_of(board.db, scope, name) if str(gate) not in row[1].split(",")]
+    job_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
+    post = board.posts[gate]
+    post.gate.running += len(rows)
+    post.changed = True
+
+
+def _remember(board: Board, post: Post, rules: Rules) -> None:
+    spans = [numbers.span for numbers in (rules.configured, rules.override) if numbers is not None]
+    span = max(spans, default=0)
+    if span and (post.gate.starts is None or post.gate.starts.span < span):
+        post.gate.remember(span, board.now)
+        post.memory_changed = True
+
+
+def clear(board: Board, name: str, tenant: str) -> None:
+    """End an override and a shut-until."""
+    gate = find_or_add(board, "key", name, tenant)
+    change(board, gate, lambda rules: replace(rules, override=None, override_until=None, shut_until=0))

@@ -1,0 +1,221 @@
+"""Record how attempts ended, give back what they held, and call the next in line.
+
+Invariant: an attempt is settled once.  Whoever comes with another fence is refused.
+"""
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from penstock.clock import MILLISECOND
+from penstock.engine.arrive import again
+from penstock.engine.board import Board
+from penstock.engine.lane import Post
+from penstock.engine.rules import shut_until
+from penstock.job import Settlement
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
+from penstock.lifecycle.retry import Exhausted, delay_before, policy_from_json, verdict
+from penstock.lifecycle.states import State
+from penstock.store import jobs as job_rows
+
+GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
+MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
+
+
+class Attempt(NamedTuple):
+    """A running attempt as it is remembered."""
+
+    seq: int
+    fence: int
+    queue: str
+    task: str
+    started: int
+    begin_by: int
+    gates: str
+    cost: int
+    priority: int
+    ord: int
+    attempt: int
+    lost: int
+    cancel: int
+
+    @property
+    def gate_ids(self) -> list[int]:
+        return [int(gate) for gate in self.gates.split(",")] if self.gates else []
+
+
+class Settling:
+    """What becomes of the attempts of one transaction."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self._stopped: list[int] = []
+        self._ended: list[tuple[object, ...]] = []
+        self._failures: list[tuple[object, ...]] = []
+        self._scheduled: list[tuple[object, ...]] = []
+        self._arriving: list[tuple[int, int | None, int, int]] = []
+        self._policies: dict[int, str] = {}
+        self._rung: set[int] = set()
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Settle attempts; answer for each whether its fence was good."""
+        rows = job_rows.attempts(self.board.db, [s.seq for s in settlements])
+        running = {row[0]: Attempt(*row) for row in rows}
+        accepted = []
+        for s in settlements:
+            attempt = running.get(s.seq)
+            accepted.append(attempt is not None and attempt.fence == s.fence)
+            if attempt is not None and attempt.fence == s.fence:
+                del running[s.seq]
+                accepted_row = (attempt, s)
+                self._one(*accepted_row)
+        self._save()
+        return accepted
+
+    def rescue(self, rows: Sequence[tuple[object, ...]]) -> None:
+        """Settle attempts whose lease ran out; their jobs keep their place."""
+        for row in rows:
+            attempt = Attempt(*row)  # type: ignore[arg-type]
+            self._stop(attempt)
+            lost = attempt.lost + 1
+            error = {"kind": "LeaseLost", "message": f"attempt {attempt.attempt}: its worker was not heard from"}
+            self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
+            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt)
+            if attempt.cancel:
+                self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
+            elif lost > MAX_LOST:
+                error["message"] = f"lost its worker {lost} times; it may be what kills them"
+                self._end(attempt, State.FAILED, "its workers were lost", error=json.dumps(error))
+            else:
+                self._arriving.append((attempt.seq, attempt.ord, attempt.attempt, lost))
+        self._save()
+
+    def _one(self, attempt: Attempt, s: Settlement) -> None:
+        outcome = s.outcome
+        if isinstance(outcome, HandedBack):
+            self._hand_back(attempt, outcome)
+            return
+        self._stop(attempt, s.began)
+        match outcome:
+            case Done(result):
+                self._end(attempt, State.DONE, "", result=result)
+            case Cancelled(reason):
+                self._end(attempt, State.CANCELLED, reason or "given up by its handler")
+            case Limited(until, key, reason):
+                shut_until(self.board, attempt.gate_ids, until, key, reason)
+                self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
+            case Failed() | Again():
+                self._fail(attempt, outcome)
+
+    def _hand_back(self, attempt: Attempt, outcome: HandedBack) -> None:
+        self._stop(attempt)
+        if not outcome.begun:
+            for post in self._remembering(attempt):
+                if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
+                    post.memory_changed = True
+        self.board.events.tell("job.handed_back", job=attempt.seq)
+        if attempt.cancel:
+            self._end(attempt, State.CANCELLED, "cancelled")
+        else:
+            self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
+
+    def _fail(self, attempt: Attempt, outcome: Failed | Again) -> None:
+        error = _error(outcome)
+        self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+        if attempt.cancel:
+            self._end(attempt, State.CANCELLED, "cancelled", error=error)
+            return
+        after = self._after(attempt, outcome)
+        if after is Exhausted.KEEP:
+            self._end(attempt, State.FAILED, "attempts used up", error=error)
+        elif after is Exhausted.DISCARD:
+            self._end(attempt, State.DISCARDED, "attempts used up", error=error)
+        else:
+            self.board.events.tell("job.retrying", job=attempt.seq, after=after, attempt=attempt.attempt)
+            if after > 0:
+                self._scheduled.append((attempt.seq, self.board.now + after, attempt.attempt, attempt.lost))
+            else:
+                self._arriving.append((attempt.seq, None, attempt.attempt, attempt.lost))
+
+    def _after(self, attempt: Attempt, outcome: Failed | Again) -> int | Exhausted:
+        if attempt.seq not in self._policies:
+            self._policies.update(job_rows.policies(self.board.db, [attempt.seq]))
+        policy = policy_from_json(self._policies[attempt.seq])
+        failures = attempt.attempt - attempt.lost
+        chance = random.random()  # noqa: S311 - spreads retries, keeps no secret
+        if isinstance(outcome, Failed):
+            return verdict(policy, failures, (outcome.kind, *outcome.ancestry), chance)
+        if failures >= policy.attempts:
+            return policy.exhausted
+        return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
+
+    def _stop(self, attempt: Attempt, began: int | None = None) -> None:
+        """Give back the attempt's slots, and remember when it really began."""
+        self._stopped.append(attempt.seq)
+        gates = attempt.gate_ids
+        if not gates:
+            return
+        self.board.load_gates(gates)
+        for gate in gates:
+            post = self.board.posts[gate]
+            post.gate.release()
+            post.changed = True
+            if began is not None:
+                correct(post, attempt.begin_by, attempt.cost, began)
+        self._rung.update(gates)
+
+    def _remembering(self, attempt: Attempt) -> list[Post]:
+        return [self.board.posts[gate] for gate in attempt.gate_ids]
+
+    def _end(self, attempt: Attempt, state: State, reason: str, *, result: str | None = None, error: str | None = None) -> None:
+        self._ended.append(
+            (attempt.seq, state.value, self.board.now, attempt.started, attempt.attempt, result, error, reason)
+        )
+        self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
+
+    def _save(self) -> None:
+        db = self.board.db
+        job_rows.stop(db, self._stopped)
+        job_rows.end(db, self._ended)
+        if self._failures:
+            job_rows.failed(db, self._failures)
+        if self._scheduled:
+            job_rows.schedule(db, self._scheduled)
+        self.board.ring(self._rung)
+        again(self.board, self._arriving)
+
+
+def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
+    """Correct the gates' memory to when handlers really began, given (seq, fence, moment)."""
+    moments = {(seq, fence): at for seq, fence, at in reports}
+    changed: set[int] = set()
+    for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
+        attempt = Attempt(*row)
+        at = moments.get((attempt.seq, attempt.fence))
+        if at is None or not attempt.begin_by:
+            continue
+        board.load_gates(attempt.gate_ids)
+        corrected = [g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)]
+        if corrected:
+            job_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
+            changed.update(corrected)
+    board.ring(changed)
+
+
+def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
+    """Move a start in a gate's memory from the latest moment it could begin to when it did."""
+    starts = post.gate.starts
+    if starts is None or not begin_by or began + GUARD == begin_by or not starts.remove(begin_by, cost):
+        return False
+    starts.add(began + GUARD, cost)
+    post.memory_changed = True
+    return True
+
+
+def _error(outcome: Failed | Again) -> str:
+    if isinstance(outcome, Again):
+        return json.dumps({"kind": "Retry", "message": outcome.reason or "the handler asked to run again"})
+    return json.dumps({"kind": outcome.kind, "message": outcome.message, "traceback": outcome.traceback})
+
+

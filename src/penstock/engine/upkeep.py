@@ -1,0 +1,56 @@
+"""What the clock brings: gates that open, leases that ran out, jobs that are due or expired, old rows.
+
+`bring_up_to_date` runs before each claim, in this order: wakes come first, or jobs would be judged
+against lines that should have been called already.
+"""
+
+from typing import Final
+
+from penstock.engine.arrive import again
+from penstock.engine.board import Board
+from penstock.engine.lane import stands_from_text
+from penstock.engine.settle import Settling
+from penstock.engine.waiting import remove_all
+from penstock.lifecycle.states import State
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+from penstock.store import prune as prune_rows
+
+BATCH: Final = 500  # rows of each kind in one transaction, so that it stays short
+EXPIRED: Final = "not started before its time to live ran out"
+
+
+def bring_up_to_date(board: Board) -> dict[str, int]:
+    """Let what is due happen; each count that equals BATCH means there is more."""
+    done = {"woken": 0, "rescued": 0, "due": 0, "expired": 0}
+    woken = gate_rows.due_wakes(board.db, board.now, BATCH)
+    if woken:
+        done["woken"] = len(woken)
+        board.ring(woken, woken=True)
+    overdue = job_rows.overdue(board.db, board.now, BATCH)
+    if overdue:
+        done["rescued"] = len(overdue)
+        Settling(board).rescue(overdue)
+    due = job_rows.due(board.db, board.now, BATCH)
+    if due:
+        done["due"] = len(due)
+        again(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
+    expired = job_rows.expired(board.db, board.now, BATCH)
+    if expired:
+        done["expired"] = remove_all(board, expired, State.EXPIRED, EXPIRED)
+    return done
+
+
+def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
+    """Delete lanes and gates that nobody needs; return where to go on looking at gates, and counts."""
+    rows = lane_rows.empty(board.db, BATCH)
+    pairs = [(stand.gate, lane) for lane, gates in rows for stand in stands_from_text(gates)]
+    lane_rows.delete(board.db, [lane for lane, _ in rows], pairs)
+    last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
+    return last, {"lanes": len(rows), "gates": gates}
+
+
+def prune(board: Board, before: int, most: int) -> int:
+    """Delete up to *most* jobs that ended before then, and all that is known of them."""
+    return prune_rows.prune(board.db, before, most)

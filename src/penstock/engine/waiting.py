@@ -1,0 +1,50 @@
+"""Take waiting jobs out of line: cancelled, expired or replaced."""
+
+from collections.abc import Sequence
+
+from penstock.engine.board import Board
+from penstock.engine.lane import Lane
+from penstock.engine.placing import Budget, place
+from penstock.lifecycle.states import State
+from penstock.store import jobs as job_rows
+
+
+def remove(board: Board, seq: int, state: State, reason: str) -> bool:
+    """End a job that waits or is scheduled; tell whether it did."""
+    found = job_rows.place(board.db, seq)
+    if found is None or found[0] == "running":
+        return False
+    table, lane = found
+    if table == "line":
+        attempt = _leave_line(board, seq, board.lane(lane))
+    elif table == "ready":
+        attempt = job_rows.leave(board.db, "ready", seq)
+    else:
+        attempt = job_rows.leave(board.db, "scheduled", seq)
+    job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
+    board.events.tell(f"job.{state.value}", job=seq, reason=reason)
+    return True
+
+
+def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> int:
+    """End those that still wait; return how many."""
+    return sum(remove(board, seq, state, reason) for seq in seqs)
+
+
+def _leave_line(board: Board, seq: int, lane: Lane) -> int:
+    if lane.unread or lane.gone:
+        board.flush_lanes()
+    if lane.head != seq:
+        lane.upcoming = []
+        return job_rows.leave(board.db, "line", seq)
+    # It may have been called or have the turn: both go to whoever is next.
+    board.turns.gone(lane)
+    attempt = job_rows.leave(board.db, "line", seq)
+    left = board.leave(lane)
+    lane.upcoming = []
+    board.next_head(lane)
+    lane.ready = 0
+    place(board, lane, Budget(1_000))
+    if left is not None:
+        board.call([left])
+    return attempt

@@ -1,0 +1,197 @@
+"""What can go wrong, drawn as a tree.
+
+PenstockError
+├── InvalidError          the request can never succeed as written
+│   ├── InvalidJobError
+│   └── InvalidLimitError
+├── NotFoundError         no such job, queue or gate
+├── ConflictError         a good request at a bad moment
+│   ├── DuplicateJobError     .existing
+│   ├── WrongStateError       .state, .wanted
+│   └── LeaseLostError        someone else may hold the job now
+├── GateShutError         a limit that refuses instead of parking   .gate, .opens_at
+├── JobEndedError         what JobHandle.result() raises when there is no value
+│   ├── JobFailedError        the handler failed for good           .traceback_text
+│   ├── JobDroppedError       a limit said no and the job was to be dropped (also a KeyError)
+│   ├── JobDiscardedError     its attempts were used up and its policy was to discard
+│   ├── JobCancelledError
+│   └── JobExpiredError
+├── ResultTimeoutError    the job was not finished in time (also a TimeoutError)
+└── StoreError            the database failed us; trying again may help
+    ├── StoreBusyError        locked for too long
+    ├── StoreDownError        cannot open or reach it
+    └── SchemaError           made by another version of penstock
+"""
+
+from typing import ClassVar
+
+
+class PenstockError(Exception):
+    """Anything penstock raises on purpose."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidError(PenstockError):
+    """The request can never succeed as written."""
+
+    code = "invalid"
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
+        self.problem = problem
+
+
+class InvalidJobError(InvalidError):
+    """A job that can never be enqueued as written."""
+
+    code = "invalid_job"
+
+
+class InvalidLimitError(InvalidError):
+    """A limit that can never be kept as written."""
+
+    code = "invalid_limit"
+
+
+class NotFoundError(PenstockError):
+    """There is no such thing."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"no {kind} {name!r}")
+        self.kind = kind
+        self.name = name
+
+
+class ConflictError(PenstockError):
+    """A good request at a bad moment."""
+
+    code = "conflict"
+
+
+class DuplicateJobError(ConflictError):
+    """Another job holds the unique key, or the id is taken."""
+
+    code = "duplicate"
+
+    def __init__(self, existing: str) -> None:
+        super().__init__(f"job {existing} already stands for this request")
+        self.existing = existing
+
+
+class WrongStateError(ConflictError):
+    """The job is not in a state that allows this."""
+
+    code = "wrong_state"
+
+    def __init__(self, job: str, state: str, wanted: str) -> None:
+        super().__init__(f"job {job} is {state}; this needs {wanted}")
+        self.job = job
+        self.state = state
+        self.wanted = wanted
+
+
+class LeaseLostError(ConflictError):
+    """The lease ran out or was taken back, so someone else may hold the job now."""
+
+    code = "lease_lost"
+
+    def __init__(self, job: str) -> None:
+        super().__init__(f"the lease of job {job} is lost; what this attempt does now counts for nothing")
+        self.job = job
+
+
+class GateShutError(PenstockError):
+    """A limit refused a start instead of letting it wait."""
+
+    code = "gate_shut"
+
+    def __init__(self, gate: str, opens_at: int | None) -> None:
+        super().__init__(f"gate {gate} is shut")
+        self.gate = gate
+        self.opens_at = opens_at
+
+
+class JobEndedError(PenstockError):
+    """The job ended without a value."""
+
+    code = "ended"
+
+    def __init__(self, job: str, message: str) -> None:
+        super().__init__(message)
+        self.job = job
+
+    def __str__(self) -> str:
+        # KeyError would show the repr of its argument.
+        return str(self.args[0])
+
+
+class JobFailedError(JobEndedError):
+    """The handler failed for good."""
+
+    code = "failed"
+
+    def __init__(self, job: str, message: str, kind: str = "", traceback_text: str = "") -> None:
+        super().__init__(job, message)
+        self.kind = kind
+        self.traceback_text = traceback_text
+
+    def __str__(self) -> str:
+        return f"{self.args[0]}\n\n{self.traceback_text}" if self.traceback_text else str(self.args[0])
+
+
+class JobDroppedError(JobEndedError, KeyError):
+    """A limit was full and the job asked to be dropped rather than wait."""
+
+    code = "dropped"
+
+
+class JobDiscardedError(JobEndedError):
+    """Its attempts were used up and its policy was to discard."""
+
+    code = "discarded"
+
+
+class JobCancelledError(JobEndedError):
+    """Somebody cancelled the job."""
+
+    code = "cancelled"
+
+
+class JobExpiredError(JobEndedError):
+    """The job was not started before its time to live ran out."""
+
+    code = "expired"
+
+
+class ResultTimeoutError(PenstockError, TimeoutError):
+    """The job had not finished when the caller's patience ended; it goes on."""
+
+    code = "timeout"
+
+
+class StoreError(PenstockError):
+    """The database failed us; trying again may help."""
+
+    code = "store"
+
+
+class StoreBusyError(StoreError):
+    """The database was locked for too long."""
+
+    code = "store_busy"
+
+
+class StoreDownError(StoreError):
+    """The database cannot be opened or reached."""
+
+    code = "store_down"
+
+
+class SchemaError(StoreError):
+    """The database was made by another version of penstock."""
+
+    code = "schema"

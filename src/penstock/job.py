@@ -1,0 +1,198 @@
+"""The nouns that edges and engine exchange.  Plain data: no behaviour, no store."""
+
+from dataclasses import dataclass, field
+
+from penstock.lifecycle.outcomes import Outcome
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import Unique
+from penstock.limits.rules import Limit, Numbers
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to enqueue.  *args* and *meta* are JSON text; times are microseconds since the epoch."""
+
+    task: str
+    args: str = "{}"
+    queue: str = "default"
+    tenant: str = ""
+    id: str | None = None
+    priority: int = 0
+    limits: tuple[Limit, ...] = ()
+    cost: int = 1
+    due: int | None = None
+    expires: int | None = None
+    timeout: int | None = None
+    retry: RetryPolicy = RetryPolicy()
+    unique: Unique | None = None
+    meta: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What became of a `NewJob`; *reused* means an earlier job stands for it."""
+
+    id: str
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
+
+    The handler must begin before *begin_by* (0: any time) or be handed back unbegun.
+    """
+
+    seq: int
+    id: str
+    task: str
+    args: str
+    queue: str
+    attempt: int
+    fence: int
+    lease: int
+    begin_by: int
+    timeout: int | None
+    meta: str
+    tenant: str
+    enqueued: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The answer to a claim: *more* asks to claim again at once; *next_at* is when to look again at the latest."""
+
+    jobs: list[Claimed]
+    more: bool
+    next_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """How one attempt ended.  *began* is when its handler began, if known."""
+
+    seq: int
+    fence: int
+    outcome: Outcome
+    began: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """The answer to a heartbeat for one attempt."""
+
+    seq: int
+    alive: bool
+    cancel_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as people and programs see it."""
+
+    id: str
+    seq: int
+    task: str
+    queue: str
+    tenant: str
+    state: State
+    priority: int
+    cost: int
+    attempt: int
+    max_attempts: int
+    args: str
+    meta: str
+    limits: tuple[Limit, ...]
+    enqueued: int
+    due: int | None = None
+    started: int | None = None
+    finished: int | None = None
+    worker: str | None = None
+    lease: int | None = None
+    result: str | None = None
+    error: dict[str, str] | None = None
+    reason: str = ""
+    progress: str | None = None
+    cancel_asked: bool = False
+    expires: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """A gate as people and programs see it: its numbers in force and where they come from."""
+
+    key: str
+    tenant: str
+    running: int
+    recent: int
+    waiting: int
+    numbers: Numbers
+    configured: Numbers | None = None
+    floating: int | None = None
+    override: Numbers | None = None
+    override_until: int | None = None
+    shut_until: int | None = None
+    opens_at: int | None = None
+    next_start: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One gate that keeps a job waiting: *rule* in words, *opens_at* None when only a release opens it."""
+
+    gate: str
+    rule: str
+    opens_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a job waits: its gates that are shut, its place in line and its earliest start (None: unknown)."""
+
+    job: str
+    state: State
+    reasons: tuple[Reason, ...]
+    place: int | None
+    earliest: int | None
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A floating limit to compute anew on this worker."""
+
+    gate: int
+    key: str
+    tenant: str
+    handler: str
+    current: int
+    metadata: str
+    fence: int
+    refreshed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FloatingView:
+    """A floating limit as people see it."""
+
+    key: str
+    tenant: str
+    handler: str
+    value: int
+    default: int
+    every: int
+    metadata: str
+    refreshed: int | None
+    next_at: int
+    failures: int
+    last_error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, told after it was committed."""
+
+    name: str
+    at: int
+    facts: dict[str, object] = field(default_factory=dict)

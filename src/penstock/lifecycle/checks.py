@@ -1,0 +1,83 @@
+"""Can a job be written down like this?
+
+Each check raises `InvalidJobError`, which names the field.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from penstock.errors import InvalidJobError
+
+MAX_QUEUE: Final = 128
+MAX_TASK: Final = 255
+MAX_ID: Final = 64
+MAX_PRIORITY: Final = 100
+MAX_COST: Final = 2**53 - 1
+
+_QUEUE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
+_ID: Final = re.compile(r"[A-Za-z0-9._:-]+")
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def check_queue(name: object) -> None:
+    """Raise unless *name* can name a queue."""
+    if not isinstance(name, str) or not _QUEUE.fullmatch(name):
+        problem = f"{name!r} must be letters, digits and . _ : - and begin with a letter or a digit"
+        raise InvalidJobError("queue", problem)
+    check_length("queue", name, MAX_QUEUE)
+
+
+def check_task_name(name: object) -> None:
+    """Raise unless *name* can name a task."""
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise InvalidJobError("task", f"{name!r} must be printable text, and not empty")
+    check_length("task", name, MAX_TASK)
+
+
+def check_job_id(name: object) -> None:
+    """Raise unless *name* can be the id of a job."""
+    if not isinstance(name, str) or not _ID.fullmatch(name):
+        raise InvalidJobError("id", f"{name!r} must be letters, digits and . _ : - and not empty")
+    check_length("id", name, MAX_ID)
+
+
+def check_priority(priority: object) -> None:
+    """Raise unless *priority* is a whole number from -100 to 100."""
+    check_whole("priority", priority, -MAX_PRIORITY, MAX_PRIORITY)
+
+
+def check_cost(cost: object) -> None:
+    """Raise unless *cost* is a whole number, at least 1."""
+    check_whole("cost", cost, 1, MAX_COST)
+
+
+def check_whole(field: str, value: object, least: int, most: int) -> None:
+    """Raise unless *value* is a whole number from *least* to *most*."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidJobError(field, f"{value!r} must be a whole number from {least} to {most}")
+
+
+def check_length(field: str, text: str, most: int) -> None:
+    """Raise unless *text* has at most so many characters."""
+    if len(text) > most:
+        raise InvalidJobError(field, f"{text[:40]!r}… has {len(text)} characters; at most {most} are allowed")
+
+
+def check_known(field: str, chosen: Iterable[str], parameter_names: Iterable[str]) -> None:
+    """Raise unless all *chosen* arguments are among *parameter_names*."""
+    known = frozenset(parameter_names)
+    for name in chosen:
+        if name not in known:
+            arguments = ", ".join(sorted(known)) or "none"
+            raise InvalidJobError(field, f"there is no argument {name!r}; the arguments are: {arguments}")
+
+
+def choose(field: str, choices: type[Choice], value: str) -> Choice:
+    """Return the one of *choices* that *value* names."""
+    try:
+        return choices(value)
+    except ValueError:
+        raise InvalidJobError(field, f"{value!r} must be one of: {', '.join(choices)}") from None

@@ -1,0 +1,64 @@
+"""How an attempt can end.
+
+A handler ends by returning a value, by raising an error, or by returning or raising one of
+`Retry`, `RateLimited` and `Cancel`.  The worker turns each into an outcome for `settle`.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The handler returned; *result* is JSON text."""
+
+    result: str = "null"
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The handler raised: *kind* is the error's class name, *ancestry* its bases' names too."""
+
+    kind: str
+    message: str
+    traceback: str = ""
+    ancestry: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The handler asked to run once more, *after* so many microseconds (None: the retry policy's delay).
+
+    Counts as a failed attempt.
+    """
+
+    after: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """The called system said "too many": shut *key*'s gate until *until* and wait in line again.
+
+    Uses up no attempt.  *key* None means every gate the job carries.
+    """
+
+    until: int
+    key: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The handler gave the job up."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """The attempt was never begun, or its worker is stopping: it keeps its place and its attempts."""
+
+    begun: bool = False
+
+
+Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack

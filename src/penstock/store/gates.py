@@ -1,0 +1,123 @@
+"""Statements about gates: who runs in them, what they remember, when the clock opens them, whose turn it is."""
+
+from collections.abc import Iterable
+
+from penstock.store.session import Row, Session
+
+
+def load(db: Session, ids: list[int]) -> list[Row]:
+    """Return (id, running, lanes, rules, span, heavy, starts, turn...) for each."""
+    return db.all(
+        """
+        SELECT g.id, g.running, g.lanes, g.rules, m.span, m.heavy, m.starts,
+               t.seq, t.lane, t.priority, t.ord, t.cost, t.until
+        FROM each(?) e JOIN gate g ON g.id = e.value
+        LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id
+        """,
+        ids,
+    )
+
+
+def save(db: Session, rows: Iterable[Row]) -> None:
+    """Keep (running, lanes, id)."""
+    db.many("UPDATE gate SET running = ?, lanes = ? WHERE id = ?", rows)
+
+
+def save_rules(db: Session, gate: int, rules: str | None) -> None:
+    """Keep what was decided about a gate."""
+    db.run("UPDATE gate SET rules = ? WHERE id = ?", rules, gate)
+
+
+def save_memory(db: Session, rows: Iterable[Row]) -> None:
+    """Keep (gate, span, heavy, kept_until, starts)."""
+    db.many(
+        """
+        INSERT INTO gate_memory (gate, span, heavy, kept_until, starts) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (gate) DO UPDATE SET span = excluded.span, heavy = excluded.heavy,
+            kept_until = excluded.kept_until, starts = excluded.starts
+        """,
+        rows,
+    )
+
+
+def find(db: Session, kind: str, tenant: str, names: list[str]) -> dict[str, int]:
+    """Return the ids of the named gates that exist."""
+    rows = db.all(
+        "SELECT g.name, g.id FROM each(?) e JOIN gate g ON g.kind = ? AND g.tenant = ? AND g.name = e.value",
+        names,
+        kind,
+        tenant,
+    )
+    return dict(rows)
+
+
+def add(db: Session, rows: Iterable[Row]) -> None:
+    """Add (id, kind, tenant, name)."""
+    db.many("INSERT INTO gate (id, kind, tenant, name, running, lanes) VALUES (?, ?, ?, ?, 0, 0)", rows)
+
+
+def name(db: Session, gate: int) -> Row:
+    """Return (kind, tenant, name) of a gate."""
+    row = db.one("SELECT kind, tenant, name FROM gate WHERE id = ?", gate)
+    assert row is not None, f"gate {gate} is gone"  # noqa: S101 - a broken store, not a mistake of a caller
+    return row
+
+
+def ruled(db: Session, kind: str) -> dict[str, int]:
+    """Return the gates of this kind about which something was decided, by name."""
+    return dict(db.all("SELECT name, id FROM gate WHERE kind = ? AND rules IS NOT NULL", kind))
+
+
+def due_wakes(db: Session, now: int, most: int) -> list[int]:
+    """Take the gates whose moment has come."""
+    rows = db.all("SELECT gate FROM wake WHERE at <= ? ORDER BY at LIMIT ?", now, most)
+    if rows:
+        db.many("DELETE FROM wake WHERE gate = ?", rows)
+    return [gate for (gate,) in rows]
+
+
+def lower_wakes(db: Session, rows: Iterable[Row]) -> None:
+    """Wake (gate, at) at the latest then."""
+    db.many(
+        """
+        INSERT INTO wake (gate, at) VALUES (?, ?)
+        ON CONFLICT (gate) DO UPDATE SET at = excluded.at WHERE excluded.at < wake.at
+        """,
+        rows,
+    )
+
+
+def save_turns(db: Session, rows: Iterable[Row]) -> None:
+    """Give (gate, seq, lane, priority, ord, cost, until) the turn."""
+    db.many(
+        """
+        INSERT INTO turn (gate, seq, lane, priority, ord, cost, until) VALUES (?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (gate) DO UPDATE SET seq = excluded.seq, lane = excluded.lane, priority = excluded.priority,
+            ord = excluded.ord, cost = excluded.cost, until = excluded.until
+        """,
+        rows,
+    )
+
+
+def forget_turns(db: Session, gates: Iterable[int]) -> None:
+    """End the turns at these gates."""
+    db.many("DELETE FROM turn WHERE gate = ?", [(gate,) for gate in gates])
+
+
+def sweep(db: Session, after: int, now: int, most: int) -> tuple[int, int]:
+    """Delete idle gates that nobody needs, looking at *most* of them; return (last id looked at, deleted)."""
+    rows = db.all("SELECT id, running, lanes, rules FROM gate WHERE id > ? ORDER BY id LIMIT ?", after, most)
+    idle = [gate for gate, running, lanes, rules in rows if not running and not lanes and rules is None]
+    gone = db.all(
+        """
+        SELECT e.value FROM each(?) e
+        WHERE NOT EXISTS (SELECT 1 FROM lane_gate l WHERE l.gate = e.value)
+          AND NOT EXISTS (SELECT 1 FROM gate_memory m WHERE m.gate = e.value AND m.kept_until > ?)
+          AND NOT EXISTS (SELECT 1 FROM floating f WHERE f.gate = e.value)
+        """,
+        idle,
+        now,
+    )
+    for table, column in (("gate_memory", "gate"), ("wake", "gate"), ("turn", "gate"), ("gate", "id")):
+        db.many(f"DELETE FROM {table} WHERE {column} = ?", gone)  # noqa: S608 - names from the line above
+    return (rows[-1][0] if len(rows) == most else 0), len(gone)

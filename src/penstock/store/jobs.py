@@ -1,0 +1,271 @@
+"""Statements about jobs: where each stands, and its moves from table to table."""
+
+from collections.abc import Iterable
+
+from penstock.lifecycle.states import State
+from penstock.store.session import Row, Session
+
+JOB_COLUMNS = (
+    "seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, enqueued"
+)
+
+
+def add(db: Session, rows: Iterable[Row]) -> None:
+    """Add what was asked for, in the order of JOB_COLUMNS."""
+    db.many(f"INSERT INTO job ({JOB_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def known_ids(db: Session, ids: list[str]) -> list[str]:
+    """Return which of these ids are taken."""
+    return [id_ for (id_,) in db.all("SELECT j.id FROM each(?) e JOIN job j ON j.id = e.value", ids)]
+
+
+def seq_of(db: Session, id_: str) -> int | None:
+    """Return the number of a job."""
+    row = db.one("SELECT seq FROM job WHERE id = ?", id_)
+    return None if row is None else int(row[0])
+
+
+def arriving(db: Session, seqs: list[int]) -> list[Row]:
+    """Return (seq, tenant, queue, task, limits, priority, cost) of jobs about to stand in line again."""
+    return db.all(
+        "SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost FROM each(?) e JOIN job j ON j.seq = e.value",
+        seqs,
+    )
+
+
+def payloads(db: Session, seqs: list[int]) -> list[Row]:
+    """Return (seq, id, task, args, timeout, meta, tenant, enqueued)."""
+    return db.all(
+        """
+        SELECT j.seq, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued
+        FROM each(?) e JOIN job j ON j.seq = e.value
+        """,
+        seqs,
+    )
+
+
+def tasks(db: Session, seqs: list[int]) -> dict[int, str]:
+    """Return the task names of jobs."""
+    return dict(db.all("SELECT j.seq, j.task FROM each(?) e JOIN job j ON j.seq = e.value", seqs))
+
+
+def policies(db: Session, seqs: list[int]) -> dict[int, str]:
+    """Return the retry policies of jobs."""
+    return dict(db.all("SELECT j.seq, j.retry FROM each(?) e JOIN job j ON j.seq = e.value", seqs))
+
+
+# Waiting without limits.
+
+
+def get_ready(db: Session, rows: Iterable[Row]) -> None:
+    """Add (seq, queue, priority, ord, attempt, lost)."""
+    db.many("INSERT INTO ready (seq, queue, priority, ord, attempt, lost) VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def first_ready(db: Session, queue: str, skip: int, most: int) -> list[Row]:
+    """Return (seq, priority, ord, attempt, lost) of the first jobs of a queue."""
+    return db.all(
+        """
+        SELECT seq, priority, ord, attempt, lost FROM ready WHERE queue = ?
+        ORDER BY priority DESC, ord LIMIT ? OFFSET ?
+        """,
+        queue,
+        most,
+        skip,
+    )
+
+
+def leave_ready(db: Session, seqs: list[int]) -> None:
+    """Delete jobs that no longer wait."""
+    db.many("DELETE FROM ready WHERE seq = ?", [(seq,) for seq in seqs])
+
+
+# Waiting with limits.
+
+
+def join_lanes(db: Session, rows: Iterable[Row]) -> None:
+    """Add (seq, lane, priority, ord, cost, attempt, lost)."""
+    db.many(
+        "INSERT INTO line (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+        rows,
+    )
+
+
+def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Row]:
+    """Return (seq, priority, ord, cost) of the first jobs of a lane."""
+    return db.all(
+        "SELECT seq, priority, ord, cost FROM line WHERE lane = ? ORDER BY priority DESC, ord LIMIT ? OFFSET ?",
+        lane,
+        most,
+        skip,
+    )
+
+
+def leave_lines(db: Session, seqs: list[int]) -> list[Row]:
+    """Delete jobs that no longer wait; return their (seq, attempt, lost)."""
+    return db.all("DELETE FROM line WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs)
+
+
+def refuse(db: Session, seq: int) -> int:
+    """Count a refusal; return how many there have been."""
+    row = db.one("UPDATE line SET refused = refused + 1 WHERE seq = ? RETURNING refused", seq)
+    return int(row[0]) if row else 0
+
+
+def forgive(db: Session, seq: int) -> None:
+    """Forget the refusals of a job."""
+    db.run("UPDATE line SET refused = 0 WHERE seq = ?", seq)
+
+
+# Running.
+
+
+def run(db: Session, rows: Iterable[Row]) -> None:
+    """Add running attempts."""
+    db.many(
+        """
+        INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
+            priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+        """,
+        rows,
+    )
+
+
+RUNNING_COLUMNS = "seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel"
+
+
+def attempts(db: Session, seqs: list[int]) -> list[Row]:
+    """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS."""
+    columns = ", ".join(f"r.{c}" for c in RUNNING_COLUMNS.split(", "))
+    return db.all(f"SELECT {columns} FROM each(?) e JOIN running r ON r.seq = e.value", seqs)
+
+
+def overdue(db: Session, now: int, most: int) -> list[Row]:
+    """Return the attempts whose lease ran out, in the order of RUNNING_COLUMNS."""
+    return db.all(f"SELECT {RUNNING_COLUMNS} FROM running WHERE lease <= ? ORDER BY lease LIMIT ?", now, most)
+
+
+def stop(db: Session, seqs: list[int]) -> None:
+    """Delete attempts that ended."""
+    db.many("DELETE FROM running WHERE seq = ?", [(seq,) for seq in seqs])
+
+
+# Not due yet, ended, and what else is known of a job.
+
+
+def schedule(db: Session, rows: Iterable[Row]) -> None:
+    """Add (seq, due, attempt, lost)."""
+    db.many("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", rows)
+
+
+def due(db: Session, now: int, most: int) -> list[Row]:
+    """Take the (seq, attempt, lost) whose moment has come, earliest first."""
+    rows = db.all("SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ?", now, most)
+    unschedule(db, [row[0] for row in rows])
+    return rows
+
+
+def unschedule(db: Session, seqs: list[int]) -> None:
+    """Delete jobs that no longer wait for their moment."""
+    db.many("DELETE FROM scheduled WHERE seq = ?", [(seq,) for seq in seqs])
+
+
+def end(db: Session, rows: Iterable[Row]) -> None:
+    """Add (seq, state, finished, started, attempt, result, error, reason)."""
+    db.many(
+        "INSERT INTO done (seq, state, finished, started, attempt, result, error, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
+def failed(db: Session, rows: Iterable[Row]) -> None:
+    """Remember (seq, attempt, at, error)."""
+    db.many(
+        """
+        INSERT INTO failure (seq, attempt, at, error) VALUES (?, ?, ?, ?)
+        ON CONFLICT (seq, attempt) DO UPDATE SET at = excluded.at, error = excluded.error
+        """,
+        rows,
+    )
+
+
+def expire_at(db: Session, rows: Iterable[Row]) -> None:
+    """Remember (seq, at): the job is worth nothing later."""
+    db.many("INSERT INTO expiry (seq, at) VALUES (?, ?)", rows)
+
+
+def expired(db: Session, now: int, most: int) -> list[int]:
+    """Take the jobs whose time to live is over."""
+    rows = db.all("SELECT seq FROM expiry WHERE at <= ? ORDER BY at LIMIT ?", now, most)
+    db.many("DELETE FROM expiry WHERE seq = ?", rows)
+    return [seq for (seq,) in rows]
+
+
+def place(db: Session, seq: int) -> Row | None:
+    """Return (table, lane) of a job that has not ended, or None."""
+    return db.one(
+        """
+        SELECT 'ready', NULL FROM ready WHERE seq = ?
+        UNION ALL SELECT 'line', lane FROM line WHERE seq = ?
+        UNION ALL SELECT 'scheduled', NULL FROM scheduled WHERE seq = ?
+        UNION ALL SELECT 'running', NULL FROM running WHERE seq = ?
+        """,
+        seq,
+        seq,
+        seq,
+        seq,
+    )
+
+
+def next_moment(db: Session) -> int | None:
+    """Return the next moment at which the clock alone changes something."""
+    moments = db.one(
+        """
+        SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
+               (SELECT min(at) FROM expiry), (SELECT min(next_at) FROM floating)
+        """
+    )
+    return min((at for at in moments or () if at is not None), default=None)
+
+
+def change_lane(db: Session, seq: int, lane: int) -> None:
+    """Move a waiting job to another lane."""
+    db.run("UPDATE line SET lane = ?, refused = 0 WHERE seq = ?", lane, seq)
+
+
+def set_begin_by(db: Session, seq: int, begin_by: int) -> None:
+    """Note the moment at which the gates remember this attempt's start."""
+    db.run("UPDATE running SET begin_by = ? WHERE seq = ?", begin_by, seq)
+
+
+def running_of(db: Session, scope: str, name: str) -> list[Row]:
+    """Return (seq, gates) of the running attempts of a queue or a type."""
+    column = {"queue": "queue", "type": "task"}[scope]
+    return db.all(f"SELECT seq, gates FROM running WHERE {column} = ?", name)
+
+
+def set_gates(db: Session, rows: Iterable[Row]) -> None:
+    """Keep (gates, seq) of running attempts."""
+    db.many("UPDATE running SET gates = ? WHERE seq = ?", rows)
+
+
+def leave(db: Session, table: str, seq: int) -> int:
+    """Delete a job from the table it waits in; return how many attempts it has made."""
+    row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING attempt", seq)
+    return int(row[0]) if row else 0
+
+
+def state(db: Session, seq: int) -> State | None:
+    """Return where a job stands."""
+    found = place(db, seq)
+    if found is not None:
+        return {"scheduled": State.SCHEDULED, "running": State.RUNNING}.get(found[0], State.WAITING)
+    row = db.one("SELECT state FROM done WHERE seq = ?", seq)
+    return None if row is None else State(row[0])
+
+
+def begin_anew(db: Session, seq: int) -> None:
+    """Forget how a job ended."""
+    for table in ("done", "failure", "progress"):
+        db.run(f"DELETE FROM {table} WHERE seq = ?", seq)

@@ -1,0 +1,104 @@
+"""Statements about lanes: the waiting jobs of one queue that carry exactly the same limits."""
+
+from collections.abc import Iterable
+
+from penstock.store.session import Row, Session
+
+COLUMNS = "id, queue, gates, head, priority, ord, cost, behind, line, ready"
+_L = "l.id, l.queue, l.gates, l.head, l.priority, l.ord, l.cost, l.behind, l.line, l.ready"
+
+
+def by_signature(db: Session, signatures: list[str]) -> list[Row]:
+    """Return (signature, lane...) of the lanes that exist."""
+    return db.all(f"SELECT l.signature, {_L} FROM each(?) e JOIN lane l ON l.signature = e.value", signatures)
+
+
+def load(db: Session, ids: list[int]) -> list[Row]:
+    """Return the lanes."""
+    return db.all(f"SELECT {_L} FROM each(?) e JOIN lane l ON l.id = e.value", ids)
+
+
+def ready(db: Session, queue: str, most: int) -> list[Row]:
+    """Return the first *most* lanes of a queue that a claim should look at."""
+    return db.all(
+        f"SELECT {COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?", queue, most
+    )
+
+
+def firsts(db: Session, lines: list[str]) -> list[Row]:
+    """Return the first lane of each line."""
+    return db.all(
+        f"""
+        SELECT {_L} FROM each(?) e JOIN lane l ON l.id =
+            (SELECT x.id FROM lane x WHERE x.line = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+        """,
+        lines,
+    )
+
+
+def dormant_lines(db: Session, gates: list[int]) -> list[str]:
+    """Return the lines behind these gates in which somebody has not been called: one step for each line."""
+    rows = db.all(
+        """
+        WITH RECURSIVE walk (gate, line) AS (
+            SELECT e.value, (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = e.value)
+            FROM each(?) e
+            UNION ALL
+            SELECT w.gate,
+                   (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = w.gate AND l.line > w.line)
+            FROM walk w WHERE w.line IS NOT NULL
+        )
+        SELECT line FROM walk WHERE line IS NOT NULL
+        """,
+        gates,
+    )
+    return [line for (line,) in rows]
+
+
+def heads(db: Session, lanes: list[int]) -> list[Row]:
+    """Return (lane, seq, priority, ord, cost) of the first job of each lane that has one."""
+    return db.all(
+        """
+        SELECT j.lane, j.seq, j.priority, j.ord, j.cost FROM each(?) e JOIN line j ON j.seq =
+            (SELECT x.seq FROM line x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+        """,
+        lanes,
+    )
+
+
+def add(db: Session, rows: Iterable[Row]) -> None:
+    """Add (signature, lane...)."""
+    db.many(f"INSERT INTO lane (signature, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def add_gates(db: Session, rows: Iterable[Row]) -> None:
+    """Add (gate, lane): the lane's jobs pass that gate."""
+    db.many("INSERT INTO lane_gate (gate, lane) VALUES (?, ?)", rows)
+
+
+def save(db: Session, rows: Iterable[Row]) -> None:
+    """Keep (head, priority, ord, cost, behind, line, ready, id)."""
+    db.many(
+        """
+        UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?
+        """,
+        rows,
+    )
+
+
+def empty(db: Session, most: int) -> list[Row]:
+    """Return (id, gates) of up to *most* lanes without jobs."""
+    return db.all("SELECT id, gates FROM lane WHERE head IS NULL ORDER BY id LIMIT ?", most)
+
+
+def delete(db: Session, lanes: list[int], gates: Iterable[Row]) -> None:
+    """Delete lanes and their (gate, lane) pairs."""
+    db.many("DELETE FROM lane_gate WHERE gate = ? AND lane = ?", gates)
+    db.many("DELETE FROM lane WHERE id = ?", [(lane,) for lane in lanes])
+
+
+def signature(db: Session, lane: int) -> str:
+    """Return what makes a lane's jobs alike."""
+    row = db.one("SELECT signature FROM lane WHERE id = ?", lane)
+    assert row is not None, f"lane {lane} is gone"  # noqa: S101 - a broken store, not a mistake of a caller
+    return str(row[0])

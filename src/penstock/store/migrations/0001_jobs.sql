@@ -1,0 +1,197 @@
+-- A job changes state by moving between small tables, never by updating a state column.
+--
+--   job        what was asked for; written once
+--   scheduled  not due yet
+--   ready      waiting, without limits
+--   line       waiting, with limits: stands in a lane
+--   running    claimed under a lease
+--   done       ended: done, failed, discarded, cancelled or expired
+--
+-- A lane is the waiting jobs of one queue that carry exactly the same limits.  A gate is what is
+-- remembered for one (tenant, key).  Times are microseconds since the epoch.
+
+CREATE TABLE job (
+    seq BIGINT PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    task TEXT NOT NULL,
+    args TEXT NOT NULL,
+    priority BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    limits TEXT NOT NULL,
+    retry TEXT NOT NULL,
+    timeout BIGINT,
+    expires BIGINT,
+    meta TEXT NOT NULL,
+    enqueued BIGINT NOT NULL
+);
+
+CREATE TABLE scheduled (
+    seq BIGINT PRIMARY KEY,
+    due BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
+CREATE INDEX scheduled_due ON scheduled (due, seq);
+
+CREATE TABLE ready (
+    seq BIGINT PRIMARY KEY,
+    queue TEXT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
+CREATE INDEX ready_order ON ready (queue, priority DESC, ord);
+
+CREATE TABLE line (
+    seq BIGINT PRIMARY KEY,
+    lane BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL,
+    refused BIGINT NOT NULL
+);
+CREATE INDEX line_order ON line (lane, priority DESC, ord);
+
+CREATE TABLE running (
+    seq BIGINT PRIMARY KEY,
+    fence BIGINT NOT NULL,
+    queue TEXT NOT NULL,
+    task TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    lease BIGINT NOT NULL,
+    started BIGINT NOT NULL,
+    begin_by BIGINT NOT NULL,
+    gates TEXT NOT NULL,
+    cost BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL,
+    cancel BIGINT NOT NULL
+);
+CREATE INDEX running_lease ON running (lease);
+
+CREATE TABLE done (
+    seq BIGINT PRIMARY KEY,
+    state TEXT NOT NULL,
+    finished BIGINT NOT NULL,
+    started BIGINT,
+    attempt BIGINT NOT NULL,
+    result TEXT,
+    error TEXT,
+    reason TEXT NOT NULL
+);
+CREATE INDEX done_finished ON done (finished);
+
+CREATE TABLE failure (
+    seq BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    error TEXT NOT NULL,
+    PRIMARY KEY (seq, attempt)
+);
+
+CREATE TABLE progress (
+    seq BIGINT PRIMARY KEY,
+    value TEXT NOT NULL,
+    at BIGINT NOT NULL
+);
+
+CREATE TABLE expiry (
+    seq BIGINT PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+CREATE INDEX expiry_at ON expiry (at);
+
+CREATE TABLE uniqueness (
+    key TEXT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    states TEXT NOT NULL,
+    until BIGINT
+);
+CREATE INDEX uniqueness_seq ON uniqueness (seq);
+
+CREATE TABLE lane (
+    id BIGINT PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE,
+    queue TEXT NOT NULL,
+    gates TEXT NOT NULL,
+    head BIGINT,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    behind BIGINT,
+    line TEXT,
+    ready BIGINT NOT NULL
+);
+CREATE INDEX lane_ready ON lane (queue, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_line ON lane (line, priority DESC, ord) WHERE line IS NOT NULL;
+CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
+CREATE INDEX lane_empty ON lane (id) WHERE head IS NULL;
+
+CREATE TABLE lane_gate (
+    gate BIGINT NOT NULL,
+    lane BIGINT NOT NULL,
+    PRIMARY KEY (gate, lane)
+);
+
+CREATE TABLE gate (
+    id BIGINT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    running BIGINT NOT NULL,
+    lanes BIGINT NOT NULL,
+    rules TEXT,
+    UNIQUE (kind, tenant, name)
+);
+CREATE INDEX gate_ruled ON gate (kind, name) WHERE rules IS NOT NULL;
+
+CREATE TABLE gate_memory (
+    gate BIGINT PRIMARY KEY,
+    span BIGINT NOT NULL,
+    heavy BIGINT NOT NULL,
+    kept_until BIGINT NOT NULL,
+    starts BYTEA NOT NULL
+);
+
+CREATE TABLE wake (
+    gate BIGINT PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+CREATE INDEX wake_at ON wake (at);
+
+CREATE TABLE turn (
+    gate BIGINT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    lane BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    until BIGINT
+);
+
+CREATE TABLE floating (
+    gate BIGINT PRIMARY KEY,
+    handler TEXT NOT NULL,
+    initial BIGINT NOT NULL,
+    every BIGINT NOT NULL,
+    metadata TEXT NOT NULL,
+    refreshed BIGINT,
+    next_at BIGINT NOT NULL,
+    failures BIGINT NOT NULL,
+    error TEXT NOT NULL,
+    fence BIGINT NOT NULL,
+    worker TEXT NOT NULL
+);
+CREATE INDEX floating_next ON floating (next_at);
+
+CREATE TABLE paused (
+    queue TEXT PRIMARY KEY,
+    at BIGINT NOT NULL
+);

@@ -1,0 +1,33 @@
+"""Statements about queues."""
+
+from penstock.store.session import Row, Session
+
+
+def paused(db: Session, queues: list[str]) -> set[str]:
+    """Return which of these queues are paused."""
+    return {q for (q,) in db.all("SELECT p.queue FROM each(?) e JOIN paused p ON p.queue = e.value", queues)}
+
+
+def pause(db: Session, queue: str, now: int) -> None:
+    """Let nothing start from a queue."""
+    db.run("INSERT INTO paused (queue, at) VALUES (?, ?) ON CONFLICT (queue) DO NOTHING", queue, now)
+
+
+def resume(db: Session, queue: str) -> None:
+    """Let jobs start from a queue again."""
+    db.run("DELETE FROM paused WHERE queue = ?", queue)
+
+
+def counts(db: Session) -> list[Row]:
+    """Return (queue, waiting, running, paused) of every queue that has any of them."""
+    return db.all(
+        """
+        SELECT queue, sum(waiting), sum(running), max(paused) FROM (
+            SELECT queue, count(*) AS waiting, 0 AS running, 0 AS paused FROM ready GROUP BY queue
+            UNION ALL SELECT l.queue, count(*), 0, 0 FROM line j JOIN lane l ON l.id = j.lane GROUP BY l.queue
+            UNION ALL SELECT queue, 0, count(*), 0 FROM running GROUP BY queue
+            UNION ALL SELECT queue, 0, 0, 1 FROM paused
+            UNION ALL SELECT name, 0, 0, 0 FROM gate WHERE kind = 'queue' AND rules IS NOT NULL
+        ) AS parts GROUP BY queue ORDER BY queue
+        """
+    )

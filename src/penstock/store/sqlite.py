@@ -1,0 +1,247 @@
+"""Penstock on one SQLite file, shared by any number of threads and processes.
+
+Writers of one process gather: whoever holds the lock runs everything that waits for it in one
+transaction and one flush to disk (each piece of work behind a savepoint of its own, so one that
+fails takes no other with it).  There is no writer thread: an idle caller goes straight through.
+
+Invariant: `write` returns only after its work is on disk.
+"""
+
+import json
+import re
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final, Generic, TypeVar
+
+from penstock.clock import pause
+from penstock.errors import SchemaError, StoreBusyError, StoreDownError, StoreError
+from penstock.store import migrations
+from penstock.store.session import Row, Session
+
+T = TypeVar("T")
+
+GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits long
+BUSY_TRIES: Final = 20_000
+BUSY_PAUSE: Final = 0.001
+LEAST_VERSION: Final = (3, 35, 0)
+_EACH: Final = re.compile(r"each\(\?\)")
+_LOCK: Final = re.compile(r"FOR UPDATE( SKIP LOCKED)?")
+
+
+@cache
+def dialect(sql: str) -> str:
+    """Turn a statement into SQLite's words; one writer holds the whole file, so rows need no locks."""
+    return _LOCK.sub("", _EACH.sub("json_each(?)", sql))
+
+
+class SqliteSession:
+    """A transaction on one connection."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        row: Row | None = self._execute(sql, values).fetchone()
+        return row
+
+    def run(self, sql: str, *values: object) -> int:
+        return self._execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._connection.executemany(dialect(sql), rows)
+
+    def numbers(self, count: int) -> int:
+        row = self._connection.execute("UPDATE counter SET value = value + ? RETURNING value", (count,)).fetchone()
+        return int(row[0]) - count + 1
+
+    def _execute(self, sql: str, values: tuple[object, ...]) -> sqlite3.Cursor:
+        for value in values:
+            if type(value) is list:
+                values = tuple(json.dumps(v) if type(v) is list else v for v in values)
+                break
+        return self._connection.execute(dialect(sql), values)
+
+
+class _Piece(Generic[T]):
+    """One caller's work, waiting for its turn in a gathered transaction."""
+
+    __slots__ = ("answer", "error", "finished", "work")
+
+    def __init__(self, work: Callable[[Session], T]) -> None:
+        self.work = work
+        self.finished = False
+        self.answer: T
+        self.error: BaseException | None = None
+
+
+class SqliteStore:
+    """One database file."""
+
+    def __init__(self, path: str, *, migrate: bool = True) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        self._waiting: deque[_Piece[object]] = deque()
+        self._changed = threading.Condition()
+        self._commits = 0
+        self._memory = path == ":memory:"
+        if sqlite3.sqlite_version_info < LEAST_VERSION:
+            raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
+        self.connection = self._connect()
+        try:
+            self._prepare(migrate=migrate)
+        except BaseException:
+            self.connection.close()
+            raise
+        self._reader = self.connection if self._memory else self._connect()
+        if self._memory:
+            self._read_lock = self._lock
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """Run *work* in a transaction; return its answer once that is on disk."""
+        piece = _Piece(work)
+        self._waiting.append(piece)  # type: ignore[arg-type]
+        with self._lock:
+            if not piece.finished:
+                self._run_gathered()
+        if piece.error is not None:
+            raise piece.error
+        return piece.answer
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Run *work*, which only reads, on one consistent view of the store."""
+        with self._read_lock:
+            try:
+                self._reader.execute("BEGIN")
+                try:
+                    return work(SqliteSession(self._reader))
+                finally:
+                    self._reader.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                raise translated(error, self.path) from error
+
+    def token(self) -> int:
+        """Return a number that changes whenever any process commits."""
+        with self._read_lock:
+            return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
+
+    def wait(self, token: int, timeout: float, poll: float = 0.002) -> int:
+        """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token."""
+        left = timeout
+        while (now := self.token()) == token and left > 0:
+            with self._changed:
+                self._changed.wait(min(poll, left))
+            left -= poll
+        return now
+
+    def close(self) -> None:
+        """Close the file; what was written stays."""
+        with self._lock:
+            self.connection.close()
+            if not self._memory:
+                self._reader.close()
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; return the names of the steps taken."""
+        return self.write(migrations.apply)
+
+    def _connect(self) -> sqlite3.Connection:
+        path = Path(self.path)
+        if not self._memory and not path.parent.is_dir():
+            raise StoreDownError(f"the folder {path.parent} of the database {path.name} does not exist; create it first")
+        try:
+            connection = sqlite3.connect(
+                self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
+            )
+            self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -16000")
+            connection.execute("PRAGMA temp_store = MEMORY")
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+        return connection
+
+    def _prepare(self, *, migrate: bool) -> None:
+        state = self.write(migrations.pending)
+        if state.newer:
+            raise SchemaError(
+                f"{self.path} was written by a newer penstock (schema {state.found}, this one knows "
+                f"{state.known}); upgrade penstock"
+            )
+        if state.missing and not migrate:
+            raise SchemaError(f"{self.path} needs `penstock migrate` first (schema {state.found} of {state.known})")
+        if state.missing:
+            self.migrate()
+
+    def _run_gathered(self) -> None:
+        pieces = [self._waiting.popleft() for _ in range(min(len(self._waiting), GATHER))]
+        before = self.connection.total_changes
+        try:
+            self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
+            for piece in pieces:
+                self._run_piece(piece, alone=len(pieces) == 1)
+            if self.connection.in_transaction:
+                self.connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - every caller must hear of it
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            told = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
+            for piece in pieces:
+                piece.error = piece.error or told
+        finally:
+            for piece in pieces:
+                piece.finished = True
+        if self.connection.total_changes != before:
+            self._commits += 1
+            with self._changed:
+                self._changed.notify_all()
+
+    def _run_piece(self, piece: "_Piece[object]", *, alone: bool) -> None:
+        if not alone:
+            self.connection.execute("SAVEPOINT piece")
+        try:
+            piece.answer = piece.work(SqliteSession(self.connection))
+        except BaseException as error:  # noqa: BLE001 - handed to the caller that brought the work
+            piece.error = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
+            # A full disk may have rolled the whole transaction back already.
+            if alone:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                return
+            self.connection.execute("ROLLBACK TO piece")
+        if not alone:
+            self.connection.execute("RELEASE piece")
+
+    def _patiently(self, step: Callable[[], object]) -> None:
+        # SQLite's own busy handler sleeps ever longer, up to 100 ms, and so loses to busier processes.
+        for _ in range(BUSY_TRIES):
+            try:
+                step()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) and "busy" not in str(error):
+                    raise
+                pause(BUSY_PAUSE)
+            else:
+                return
+        raise StoreBusyError(f"{self.path} stayed locked by another process; is one of them stopped in a transaction?")
+
+
+def translated(error: sqlite3.Error, path: str) -> StoreError:
+    """Return *error* in penstock's words."""
+    text = str(error)
+    if "not a database" in text or "malformed" in text:
+        return StoreDownError(f"{path} is not a penstock database ({text}); name another file")
+    if "locked" in text or "busy" in text:
+        return StoreBusyError(f"{path} is locked by another process")
+    if "unable to open" in text or "readonly" in text:
+        return StoreDownError(f"cannot open the database {path}: {text}; check the path and its permissions")
+    return StoreError(f"the database {path} failed: {text}")

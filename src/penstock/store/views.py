@@ -1,0 +1,165 @@
+"""Questions that people and programs ask about jobs, gates and lines.  Reads only."""
+
+from penstock.lifecycle.states import State
+from penstock.store.session import Row, Session
+
+_JOB = """
+    SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.limits, j.retry, j.expires,
+           j.meta, j.enqueued,
+           s.due, s.attempt, w.attempt, l.attempt,
+           r.attempt, r.started, r.worker, r.lease, r.cancel,
+           d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value
+    FROM job j
+    LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN line l ON l.seq = j.seq
+    LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
+"""
+_WHERE_STATE = {
+    State.SCHEDULED: "s.seq IS NOT NULL",
+    State.WAITING: "(w.seq IS NOT NULL OR l.seq IS NOT NULL)",
+    State.RUNNING: "r.seq IS NOT NULL",
+}
+
+
+def job(db: Session, id_: str) -> Row | None:
+    """Return all that is known of one job."""
+    return db.one(f"{_JOB} WHERE j.id = ?", id_)
+
+
+def jobs(  # noqa: PLR0913 - each is one filter
+    db: Session,
+    state: State | None,
+    queue: str | None,
+    task: str | None,
+    tenant: str | None,
+    key: str | None,
+    before: int | None,
+    most: int,
+) -> list[Row]:
+    """Return jobs, newest first."""
+    where, values = ["1 = 1"], []
+    if state is not None:
+        where.append(_WHERE_STATE.get(state, "d.state = ?"))
+        if state not in _WHERE_STATE:
+            values.append(state.value)
+    for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
+    if key is not None:
+        where.append("j.limits LIKE ? ESCAPE '!'")
+        values.append("%[\"" + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "\",%")
+    if before is not None:
+        where.append("j.seq < ?")
+        values.append(before)  # type: ignore[arg-type]
+    return db.all(f"{_JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
+
+
+def count(db: Session, queue: str | None, task: str | None) -> dict[State, int]:
+    """Return how many jobs are in each state."""
+    where, values = [], []
+    for column, value in (("j.queue", queue), ("j.task", task)):
+        if value is not None:
+            where.append(f"{column} = ?")
+            values.append(value)
+    joined = f"JOIN job j ON j.seq = t.seq WHERE {' AND '.join(where)}" if where else ""
+    parts = {"scheduled": State.SCHEDULED, "ready": State.WAITING, "line": State.WAITING, "running": State.RUNNING}
+    counts: dict[State, int] = {}
+    for table, state in parts.items():
+        row = db.one(f"SELECT count(*) FROM {table} t {joined}", *values)
+        counts[state] = counts.get(state, 0) + (int(row[0]) if row else 0)
+    for name, number in db.all(f"SELECT t.state, count(*) FROM done t {joined} GROUP BY t.state", *values):
+        counts[State(name)] = number
+    return {state: number for state, number in counts.items() if number}
+
+
+def failures(db: Session, seq: int) -> list[Row]:
+    """Return (attempt, at, error) of the failed attempts of a job."""
+    return db.all("SELECT attempt, at, error FROM failure WHERE seq = ? ORDER BY attempt", seq)
+
+
+def gates(db: Session, prefix: str, offset: int, most: int) -> list[Row]:
+    """Return (id, tenant, name) of the gates of keys, by name."""
+    return db.all(
+        """
+        SELECT id, tenant, name FROM gate WHERE kind = 'key' AND name >= ? AND name < ?
+        ORDER BY name, tenant LIMIT ? OFFSET ?
+        """,
+        prefix,
+        prefix + "\U0010ffff",
+        most,
+        offset,
+    )
+
+
+def gates_total(db: Session, prefix: str) -> int:
+    """Return how many gates of keys begin with *prefix*."""
+    row = db.one(
+        "SELECT count(*) FROM gate WHERE kind = 'key' AND name >= ? AND name < ?", prefix, prefix + "\U0010ffff"
+    )
+    return int(row[0]) if row else 0
+
+
+def waiting(db: Session, gate: int) -> int:
+    """Return how many jobs that must pass a gate wait."""
+    row = db.one("SELECT count(*) FROM lane_gate g JOIN line j ON j.lane = g.lane WHERE g.gate = ?", gate)
+    return int(row[0]) if row else 0
+
+
+def lane_gates(db: Session, gate: int) -> str | None:
+    """Return the gates of the newest lane that passes this one, to show what numbers its jobs bring."""
+    row = db.one(
+        "SELECT l.gates FROM lane_gate g JOIN lane l ON l.id = g.lane WHERE g.gate = ? ORDER BY g.lane DESC LIMIT 1",
+        gate,
+    )
+    return None if row is None else str(row[0])
+
+
+def standing(db: Session, seq: int) -> Row | None:
+    """Return (lane, priority, ord, cost) of a job that waits with limits."""
+    return db.one("SELECT lane, priority, ord, cost FROM line WHERE seq = ?", seq)
+
+
+def ahead_in_lane(db: Session, lane: int, priority: int, ord_: int, most: int) -> int:
+    """Return how many jobs of a lane come before this place, at most *most*."""
+    row = db.one(
+        """
+        SELECT count(*) FROM (SELECT 1 FROM line WHERE lane = ? AND
+            (priority > ? OR (priority = ? AND ord < ?)) LIMIT ?) AS found
+        """,
+        lane,
+        priority,
+        priority,
+        ord_,
+        most,
+    )
+    return int(row[0]) if row else 0
+
+
+def ahead_in_line(db: Session, line: str, lane: int, priority: int, ord_: int, most: int) -> int:  # noqa: PLR0913
+    """Return how many jobs of the other lanes of a line come before this place, at most *most*."""
+    row = db.one(
+        """
+        SELECT count(*) FROM (SELECT 1 FROM lane l JOIN line j ON j.lane = l.id WHERE l.line = ? AND l.id <> ? AND
+            (j.priority > ? OR (j.priority = ? AND j.ord < ?)) LIMIT ?) AS found
+        """,
+        line,
+        lane,
+        priority,
+        priority,
+        ord_,
+        most,
+    )
+    return int(row[0]) if row else 0
+
+
+def ahead_in_queue(db: Session, queue: str, seq: int) -> int:
+    """Return how many jobs without limits come before this one in its queue."""
+    row = db.one(
+        """
+        SELECT count(*) FROM ready r JOIN ready me ON me.seq = ? WHERE r.queue = ? AND
+            (r.priority > me.priority OR (r.priority = me.priority AND r.ord < me.ord))
+        """,
+        seq,
+        queue,
+    )
+    return int(row[0]) if row else 0

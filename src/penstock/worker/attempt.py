@@ -1,0 +1,163 @@
+"""One attempt on its way through a worker, and what becomes known of it meanwhile.
+
+Times here are the process's monotonic microseconds, so that a step of the wall clock does not matter.
+"""
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from penstock.clock import MILLISECOND, Clock, monotonic
+from penstock.job import Claimed, Settlement
+from penstock.lifecycle.outcomes import Cancelled, HandedBack, Outcome
+from penstock.worker.handler import Handler
+
+# The gate has recorded the start at `begin_by`, so a handler must have begun by then for certain.
+BEGIN_MARGIN: Final = 5 * MILLISECOND
+
+
+class AttemptTimeout(BaseException):
+    """Raised in the thread of a handler whose time is up."""
+
+
+class HandBack(BaseException):
+    """Raised in the thread of a handler whose worker must stop now."""
+
+
+class Shift:
+    """One run of a worker, as its attempts see it: *stopping* begins nothing more, *over* ends what runs."""
+
+    __slots__ = ("clock", "note_progress", "over", "stopping")
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.stopping = False
+        self.over = False
+        self.note_progress: Callable[[Attempt], None] = lambda _: None
+
+
+class Attempt:
+    """A claimed job with its handler, leased at *renewed* for *lease*.
+
+    *offset* is what to add to the engine's time to get the monotonic one.
+    """
+
+    __slots__ = (
+        "_lock",
+        "_struck",
+        "_thread",
+        "began",
+        "begin_by",
+        "cancel_asked",
+        "claimed",
+        "ended",
+        "entered",
+        "handler",
+        "lease_end",
+        "lost",
+        "offset",
+        "outcome",
+        "progress",
+        "renewed",
+        "shift",
+        "task",
+        "timed_out",
+        "timeout",
+    )
+
+    def __init__(
+        self, claimed: Claimed, handler: Handler, shift: Shift, *, offset: int, renewed: int, lease: int
+    ) -> None:
+        self.claimed = claimed
+        self.handler = handler
+        self.shift = shift
+        self.offset = offset
+        self.begin_by = claimed.begin_by + offset if claimed.begin_by else 0
+        self.renewed = renewed
+        self.lease_end = renewed + lease
+        self.timeout = handler.timeout if claimed.timeout is None else claimed.timeout
+        self.began = 0
+        self.entered = False
+        self.ended = False
+        self.lost = False
+        self.cancel_asked = False
+        self.timed_out = False
+        self.outcome: Outcome | None = None
+        self.progress: str | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._lock: threading.Lock | None = None
+        self._thread = 0
+        self._struck = False
+
+    def begin(self) -> bool:
+        """Tell whether the handler may begin at this very moment, and if so remember it.
+
+        Only for the thread that calls the handler next, with nothing in between.
+        """
+        if self.shift.stopping or self.lost or self.cancel_asked:
+            return False
+        now = monotonic()
+        if now >= self.lease_end or (self.begin_by and now > self.begin_by - BEGIN_MARGIN):
+            return False
+        self.began = now
+        return True
+
+    def refusal(self) -> Outcome:
+        """Return how an attempt ends that was not allowed to begin."""
+        return Cancelled("cancelled before it began") if self.cancel_asked else HandedBack(begun=False)
+
+    def end(self, outcome: Outcome) -> None:
+        """Remember how the attempt ended."""
+        self.outcome = outcome
+        self.ended = True
+        self.task = None
+
+    def settlement(self, outcome: Outcome | None = None) -> Settlement:
+        """Return how this attempt ended (or *outcome* instead), in the engine's time."""
+        began = self.began - self.offset if self.begin_by and self.began else None
+        return Settlement(
+            self.claimed.seq, self.claimed.fence, outcome or self.outcome or self.refusal(), began
+        )
+
+    @property
+    def lease_lost(self) -> bool:
+        """Whether the lease is known to be lost, or could not be renewed in time."""
+        return self.lost or monotonic() >= self.lease_end
+
+    def interrupt(self) -> None:
+        """Cancel the handler's task if it is under way; only for the thread of the event loop."""
+        # A task cancelled before its first step would never come to report; `begin` refuses it instead.
+        if self.task is not None and self.entered:
+            self.task.cancel()
+
+    def expose(self) -> None:
+        """Let `strike` reach the calling thread from now on, until `shelter`."""
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+
+    def strike(self, error: type[BaseException]) -> None:
+        """Raise *error* in the thread of the handler if that still runs; only the first strike counts."""
+        if self._lock is None:
+            return
+        with self._lock:
+            if self._thread and not self._struck:
+                self._struck = True
+                self.timed_out = error is AttemptTimeout
+                _raise_in(self._thread, error)
+
+    def shelter(self) -> None:
+        """Keep any further `strike` from the calling thread; one that is on its way may still surface here."""
+        if self._lock is None:
+            return
+        with self._lock:
+            thread, self._thread = self._thread, 0
+            if self._struck:
+                _raise_in(thread, None)
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )

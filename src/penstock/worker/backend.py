@@ -1,0 +1,39 @@
+"""What a worker asks of an engine, and nothing more."""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from penstock.clock import Clock
+from penstock.job import Beat, Claim, Refresh, Settlement
+from penstock.lifecycle.states import State
+
+
+class Backend(Protocol):
+    """The verbs of an engine that a worker uses; each blocks, and any thread may call it."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int) -> Claim: ...
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]: ...
+
+    def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...
+
+    def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int) -> list[Beat]: ...
+
+    def progress(self, seq: int, fence: int, value_json: str) -> bool: ...
+
+    def count(self) -> dict[State, int]: ...
+
+    def upkeep(self) -> dict[str, int]: ...
+
+    def refreshes(
+        self, handlers: Collection[str], count: int, *, worker: str, lease: int
+    ) -> list[Refresh]: ...
+
+    def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool: ...
+
+    def token(self) -> int: ...
+
+    def wait(self, token: int, timeout: float) -> int: ...

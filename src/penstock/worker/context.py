@@ -1,0 +1,115 @@
+"""What a handler can see and say of its own job."""
+
+from contextvars import ContextVar
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from penstock.errors import LeaseLostError
+from penstock.worker.attempt import Attempt, HandBack
+from penstock.worker.ends import Cancel
+
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+class Job:
+    """The job a handler is running."""
+
+    __slots__ = ("_attempt",)
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+
+    def __repr__(self) -> str:
+        return f"<Job {self.id} {self.task}, attempt {self.attempt}>"
+
+    @property
+    def id(self) -> str:
+        return self._attempt.claimed.id
+
+    @property
+    def task(self) -> str:
+        return self._attempt.claimed.task
+
+    @property
+    def queue(self) -> str:
+        return self._attempt.claimed.queue
+
+    @property
+    def tenant(self) -> str:
+        return self._attempt.claimed.tenant
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt this is; the first is 1."""
+        return self._attempt.claimed.attempt
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What was noted on the job when it was enqueued."""
+        return msgspec.json.decode(self._attempt.claimed.meta, type=dict[str, Any])
+
+    @property
+    def enqueued(self) -> datetime:
+        """When the job was enqueued."""
+        return _moment(self._attempt.claimed.enqueued)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When this attempt's time is up, if it has a timeout."""
+        attempt = self._attempt
+        if attempt.timeout is None:
+            return None
+        return _moment(attempt.began - attempt.offset + attempt.timeout)
+
+    @property
+    def lease_lost(self) -> bool:
+        """Whether somebody else may hold the job now, so that what this attempt does counts for nothing."""
+        return self._attempt.lease_lost
+
+    @property
+    def cancel_asked(self) -> bool:
+        """Whether somebody asked to cancel the job."""
+        return self._attempt.cancel_asked
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the worker has been asked to stop and waits for this attempt to end."""
+        return self._attempt.shift.stopping
+
+    def progress(self, value: object) -> None:
+        """Show how far the job is: *value* is anything JSON can hold.
+
+        Costs little: a value given soon after another replaces it before it is written.
+        """
+        self._attempt.progress = _ENCODER.encode(value).decode()
+        self._attempt.shift.note_progress(self._attempt)
+
+    def raise_if_stopped(self) -> None:
+        """Leave the handler if its lease is lost, its cancelling was asked or its worker must end now."""
+        if self._attempt.shift.over:
+            raise HandBack
+        if self.lease_lost:
+            raise LeaseLostError(self.id)
+        if self.cancel_asked:
+            raise Cancel("cancelled while running")
+
+
+CURRENT: Final[ContextVar[Attempt]] = ContextVar("penstock-attempt")
+
+
+def current_job() -> Job:
+    """Return the job that the calling handler runs.
+
+    Raises `LookupError` outside a handler.
+    """
+    try:
+        return Job(CURRENT.get())
+    except LookupError:
+        raise LookupError("current_job() has an answer only inside a handler that a worker runs") from None
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=microseconds)

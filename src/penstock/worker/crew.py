@@ -1,0 +1,101 @@
+"""Who runs the handlers, and how many more can begin at once."""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from penstock.worker.alarm import Alarm
+from penstock.worker.attempt import Attempt, HandBack, Shift
+from penstock.worker.handler import Handler
+from penstock.worker.loop import Loop
+from penstock.worker.threads import Threads
+
+_PATIENCE: Final = 1.0
+
+
+class Crew:
+    """An event loop for up to *concurrency* async attempts and *threads* for the plain ones, as needed.
+
+    The pump alone sends attempts out and takes them back; *ring* tells it that some have ended.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[str, Handler],
+        shift: Shift,
+        *,
+        concurrency: int,
+        threads: int,
+        lease: int,
+        needs_loop: bool,
+        ring: Callable[[], None],
+        lose: Callable[[Attempt], None],
+    ) -> None:
+        kinds = {handler.is_async for handler in handlers.values()}
+        self.handlers = handlers
+        self.running: set[Attempt] = set()
+        self._shift = shift
+        self._ended: deque[Attempt] = deque()
+        self._free_tasks = concurrency
+        self._free_threads = threads
+        self._kinds = kinds
+        self._alarm = Alarm(self.running, lease, lose)
+        self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
+        self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
+
+    def start(self) -> None:
+        self._alarm.routine.start()
+        if self.loop:
+            self.loop.start()
+        if self._threads:
+            self._threads.start()
+
+    def stop(self) -> None:
+        """Let everybody go, waiting only a moment for handlers that will not end."""
+        if self.loop:
+            self.loop.stop(_PATIENCE)
+        if self._threads:
+            self._threads.stop(_PATIENCE if not self._shift.over else 0)
+        self._alarm.routine.stop()
+
+    @property
+    def capacity(self) -> int:
+        """How many more attempts can begin at once, whatever their kind turns out to be."""
+        if self._kinds == {True}:
+            return self._free_tasks
+        if self._kinds == {False}:
+            return self._free_threads
+        return min(self._free_tasks, self._free_threads)
+
+    def begin(self, attempts: Sequence[Attempt]) -> None:
+        """Send *attempts* to their handlers."""
+        self.running.update(attempts)
+        tasks = [attempt for attempt in attempts if attempt.handler.is_async]
+        calls = [attempt for attempt in attempts if not attempt.handler.is_async]
+        if tasks and self.loop:
+            self._free_tasks -= len(tasks)
+            self.loop.begin(tasks)
+        if calls and self._threads:
+            self._free_threads -= len(calls)
+            self._threads.begin(calls)
+
+    def ended(self) -> list[Attempt]:
+        """Return the attempts that have ended since the last call; their hands are free again."""
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]
+        tasks = sum(attempt.handler.is_async for attempt in ended)
+        self._free_tasks += tasks
+        self._free_threads += len(ended) - tasks
+        return ended
+
+    def interrupt(self, attempt: Attempt) -> None:
+        """Cancel *attempt* if it runs on the loop; one in a thread must look for itself."""
+        if attempt.handler.is_async and self.loop:
+            self.loop.interrupt(attempt)
+
+    def interrupt_all(self) -> None:
+        """Make every handler end, as far as that can be done."""
+        for attempt in list(self.running):
+            if attempt.handler.is_async:
+                self.interrupt(attempt)
+            else:
+                attempt.strike(HandBack)

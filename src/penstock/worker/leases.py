@@ -1,0 +1,82 @@
+"""Keep the leases of running attempts, and learn from the store what became of them.
+
+Has its own thread, so that a blocked event loop or a busy pump loses no lease.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.worker.attempt import Attempt
+from penstock.worker.backend import Backend
+from penstock.worker.routine import Routine
+
+PROGRESS_EVERY: Final = SECOND // 2
+
+log = logging.getLogger("penstock.worker")
+
+
+class Leases:
+    """Renews, three times per *lease*, every attempt of *running* that is not new."""
+
+    def __init__(
+        self, engine: Backend, running: Collection[Attempt], lease: int, interrupt: Callable[[Attempt], None]
+    ) -> None:
+        self._engine = engine
+        self._running = running
+        self._lease = lease
+        self._interrupt = interrupt
+        self._next_beat = 0
+        self._next_progress = 0
+        self._moved: dict[Attempt, None] = {}
+        self.routine = Routine("leases", self._turn)
+
+    def note_progress(self, attempt: Attempt) -> None:
+        """Write the progress of *attempt* soon, but not too often."""
+        self._moved[attempt] = None
+        self.routine.wake()
+
+    def write_progress(self, attempt: Attempt) -> None:
+        """Write the progress of *attempt* now, if there is any to write."""
+        self._moved.pop(attempt, None)
+        text, attempt.progress = attempt.progress, None
+        if text is not None and not self._engine.progress(attempt.claimed.seq, attempt.claimed.fence, text):
+            self.lose(attempt)
+
+    def lose(self, attempt: Attempt) -> None:
+        """Treat *attempt* as one that somebody else may hold now."""
+        if attempt.lost or attempt.ended:
+            return
+        attempt.lost = True
+        log.warning("lost the lease of job %s (%s)", attempt.claimed.id, attempt.claimed.task)
+        self._interrupt(attempt)
+
+    def _turn(self) -> float:
+        now = monotonic()
+        if now >= self._next_beat:
+            self._beat(now)
+            self._next_beat = now + self._lease // 3
+        if self._moved and now >= self._next_progress:
+            self._next_progress = now + PROGRESS_EVERY
+            for attempt in list(self._moved):
+                self.write_progress(attempt)
+        until = min(self._next_beat, self._next_progress) if self._moved else self._next_beat
+        return max(0, until - monotonic()) / SECOND
+
+    def _beat(self, now: int) -> None:
+        old = [attempt for attempt in list(self._running) if now - attempt.renewed >= self._lease // 6]
+        kept = [attempt for attempt in old if not attempt.lost]
+        if not kept:
+            return
+        beats = self._engine.heartbeat([(a.claimed.seq, a.claimed.fence) for a in kept], lease=self._lease)
+        for attempt, beat in zip(kept, beats, strict=True):
+            if not beat.alive:
+                self.lose(attempt)
+                continue
+            # From before the call, so that the store never forgets a lease before the worker does.
+            attempt.renewed = now
+            attempt.lease_end = now + self._lease
+            if beat.cancel_asked and not attempt.cancel_asked:
+                attempt.cancel_asked = True
+                self._interrupt(attempt)

@@ -1,0 +1,89 @@
+"""Run async handlers on an event loop in a thread of its own, a whole batch for one wake-up."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from penstock.clock import MILLISECOND, monotonic
+from penstock.worker.attempt import Attempt
+from penstock.worker.perform import perform_async
+
+new_event_loop: Callable[[], asyncio.AbstractEventLoop]
+try:
+    import uvloop
+except ImportError:
+    new_event_loop = asyncio.new_event_loop
+else:
+    new_event_loop = uvloop.new_event_loop
+
+# How long an outcome may wait for others of the same turn of the loop.
+LINGER: Final = 2 * MILLISECOND
+
+
+class Loop:
+    """Begins attempts as tasks; *report* takes each one that ended, *ring* says that some did."""
+
+    def __init__(self, report: Callable[[Attempt], None], ring: Callable[[], None]) -> None:
+        self._report = report
+        self._ring = ring
+        self._first = 0
+        self._gathering = False
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop
+        self._over: asyncio.Event
+        self._thread = threading.Thread(target=self._run, name="penstock-loop", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._ready.wait()
+
+    def begin(self, attempts: Sequence[Attempt]) -> None:
+        """Begin *attempts*; any thread may call this."""
+        self._loop.call_soon_threadsafe(self._begin, attempts)
+
+    def interrupt(self, attempt: Attempt) -> None:
+        """Cancel the task of *attempt*; any thread may call this."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(attempt.interrupt)
+
+    def run(self, work: Coroutine[Any, Any, object]) -> object:
+        """Wait for *work* to be done on the loop and return its answer; for other threads only."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def stop(self, timeout: float) -> None:
+        """Cancel whatever still runs and end the loop, waiting no longer than *timeout* seconds for it."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self._ready.set()
+        await self._over.wait()
+
+    def _begin(self, attempts: Sequence[Attempt]) -> None:
+        create = self._loop.create_task
+        for attempt in attempts:
+            attempt.task = create(self._attend(attempt))
+
+    async def _attend(self, attempt: Attempt) -> None:
+        await perform_async(attempt)
+        self._report(attempt)
+        if not self._gathering:
+            # Tasks that are ready in this turn of the loop run before the bell, and are settled together.
+            self._gathering = True
+            self._first = monotonic()
+            self._loop.call_soon(self._gathered)
+        elif monotonic() - self._first > LINGER:
+            self._ring()
+
+    def _gathered(self) -> None:
+        self._gathering = False
+        self._ring()

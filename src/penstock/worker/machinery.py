@@ -1,0 +1,104 @@
+"""The parts of one run of a worker, wired together."""
+
+import inspect
+from collections.abc import Callable, Mapping
+
+from penstock.worker.attempt import Attempt, Shift
+from penstock.worker.backend import Backend
+from penstock.worker.crew import Crew
+from penstock.worker.handler import Handler
+from penstock.worker.leases import Leases
+from penstock.worker.pump import Pump
+from penstock.worker.queues import Choice
+from penstock.worker.refresh import Refresher, Refreshes
+from penstock.worker.upkeep import Upkeep
+
+# How long to wait for the store to answer a call that is under way when everything else has stopped.
+_PATIENCE = 1.0
+
+
+class Machinery:
+    """Everything that runs while a worker does."""
+
+    def __init__(
+        self,
+        engine: Backend,
+        handlers: Mapping[str, Handler],
+        choice: Choice,
+        refreshers: Mapping[str, Refresher],
+        *,
+        worker: str,
+        concurrency: int,
+        threads: int,
+        lease: int,
+        idle: Callable[[], None] | None,
+        drained: Callable[[], None],
+    ) -> None:
+        self._shift = Shift(engine.clock)
+        self._crew = Crew(
+            handlers,
+            self._shift,
+            concurrency=concurrency,
+            threads=threads,
+            lease=lease,
+            needs_loop=any(map(inspect.iscoroutinefunction, refreshers.values())),
+            ring=self._ring,
+            lose=self._lose,
+        )
+        self._leases = Leases(engine, self._crew.running, lease, self._crew.interrupt)
+        self._shift.note_progress = self._leases.note_progress
+        self._pump = Pump(
+            engine,
+            self._crew,
+            self._shift,
+            self._leases,
+            choice,
+            worker=worker,
+            lease=lease,
+            idle=idle,
+            drained=drained,
+        )
+        self._refreshes = Refreshes(engine, refreshers, self._crew.loop, worker=worker, lease=lease)
+        self._routines = [
+            self._leases.routine,
+            self._pump.watcher.routine,
+            Upkeep(engine).routine,
+            self._refreshes.routine,
+            self._pump.routine,
+        ]
+
+    @property
+    def running(self) -> int:
+        """How many attempts have been claimed and not yet settled."""
+        return len(self._crew.running)
+
+    def start(self) -> None:
+        self._crew.start()
+        for routine in self._routines:
+            routine.start()
+
+    def drain(self) -> None:
+        """Begin nothing more."""
+        self._shift.stopping = True
+        self._pump.routine.wake()
+
+    def interrupt(self) -> None:
+        """Make what runs end, as far as that can be done."""
+        self._shift.stopping = True
+        self._shift.over = True
+        self._crew.interrupt_all()
+        self._pump.routine.wake()
+
+    def stop(self) -> None:
+        """End every thread that can be ended."""
+        for routine in self._routines:
+            routine.stop()
+        self._crew.stop()
+        for routine in self._routines:
+            routine.join(_PATIENCE)
+
+    def _ring(self) -> None:
+        self._pump.routine.wake()
+
+    def _lose(self, attempt: Attempt) -> None:
+        self._leases.lose(attempt)

@@ -1,0 +1,225 @@
+"""Keep jobs flowing: settle what has ended, claim what can begin.
+
+One thread does both, one after the other.  While a transaction is in flight outcomes gather and are
+settled together in the next; when none is, they are settled at once.
+
+Invariants: never more is claimed than can begin at once.  An attempt stays in `crew.running`, and its
+lease is kept, until its settling was answered.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from penstock.clock import MILLISECOND, SECOND, monotonic
+from penstock.errors import StoreError
+from penstock.job import Claim, Claimed
+from penstock.lifecycle.outcomes import Failed
+from penstock.lifecycle.states import State
+from penstock.worker.attempt import Attempt, Shift
+from penstock.worker.backend import Backend
+from penstock.worker.crew import Crew
+from penstock.worker.failure import failure
+from penstock.worker.handler import Handler
+from penstock.worker.leases import Leases
+from penstock.worker.queues import Choice
+from penstock.worker.routine import Routine
+from penstock.worker.watcher import Watcher
+
+# Look again after this long whatever the store said: somebody may have set the wall clock.
+FALLBACK: Final = 5 * SECOND
+# How long handlers have to begin before the pump asks which of them did.
+BEGINNING: Final = 2 * MILLISECOND
+LEAST_PAUSE: Final = 1 * MILLISECOND
+
+log = logging.getLogger("penstock.worker")
+
+
+class Pump:
+    """Moves attempts between the store and the *crew*; calls *idle* or *drained* when it finds itself so."""
+
+    def __init__(
+        self,
+        engine: Backend,
+        crew: Crew,
+        shift: Shift,
+        leases: Leases,
+        choice: Choice,
+        *,
+        worker: str,
+        lease: int,
+        idle: Callable[[], None] | None,
+        drained: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._crew = crew
+        self._shift = shift
+        self._leases = leases
+        self._choice = choice
+        self._worker = worker
+        self._lease = lease
+        self._idle = idle
+        self._drained = drained
+        self._unsettled: list[Attempt] = []
+        self._beginning: list[Attempt] = []
+        self._look = True
+        self._look_at: int | None = None
+        self._looked = monotonic()
+        self.routine = Routine("pump", self._turn)
+        self.watcher = Watcher(engine, self._changed)
+
+    def _changed(self) -> None:
+        self._look = True
+        self.routine.wake()
+
+    def _turn(self) -> float:
+        self._unsettled += self._crew.ended()
+        if self._unsettled:
+            self._settle()
+        if self._beginning:
+            self._tell_begun()
+        pause = FALLBACK
+        if not self._shift.stopping:
+            pause = self._claim()
+        elif not self._crew.running:
+            self._drained()
+        return (min(pause, BEGINNING) if self._beginning else pause) / SECOND
+
+    def _settle(self) -> None:
+        for attempt in self._unsettled:
+            if attempt.progress is not None:
+                self._leases.write_progress(attempt)
+        try:
+            answers = self._engine.settle([attempt.settlement() for attempt in self._unsettled])
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("could not settle %d attempts together", len(self._unsettled))
+            self._settle_each()
+        else:
+            for attempt, accepted in zip(self._unsettled, answers, strict=True):
+                self._settled(attempt, accepted=accepted)
+            self._unsettled = []
+        # What was given back may let something else begin.
+        self._look = True
+
+    def _settle_each(self) -> None:
+        """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
+        while self._unsettled:
+            attempt = self._unsettled[-1]
+            try:
+                answers = self._engine.settle([attempt.settlement()])
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                answers = self._engine.settle([attempt.settlement(failure(error))])
+            finally:
+                self._unsettled.pop()
+                self._crew.running.discard(attempt)
+            self._settled(attempt, accepted=answers[0])
+
+    def _settled(self, attempt: Attempt, *, accepted: bool) -> None:
+        self._crew.running.discard(attempt)
+        if not accepted and not attempt.lost:
+            attempt.lost = True
+            log.warning(
+                "job %s (%s): the lease was lost, its outcome counts for nothing",
+                attempt.claimed.id,
+                attempt.claimed.task,
+            )
+
+    def _tell_begun(self) -> None:
+        now = monotonic()
+        beginning, self._beginning = self._beginning, []
+        begun = []
+        for attempt in beginning:
+            if attempt.ended:
+                continue  # its settlement says when it began
+            if attempt.began:
+                begun.append((attempt.claimed.seq, attempt.claimed.fence, attempt.began - attempt.offset))
+            elif now < attempt.begin_by:
+                self._beginning.append(attempt)
+        if begun:
+            self._engine.begun(begun)
+
+    def _claim(self) -> int:
+        """Claim while there is something to begin; return how long to pause then."""
+        if self._overdue():
+            self._look = True
+        while self._look and self._crew.capacity > 0:
+            # Read before the claim, so that a change during it is a change to the watcher.
+            token = self._engine.token()
+            claim = self._claim_once()
+            if self._unsettled:
+                return 0
+            if not claim.more:
+                self._rest(claim, token)
+        return self._pause()
+
+    def _claim_once(self) -> Claim:
+        self._look = False
+        try:
+            claim = self._choice.claim(self._take, self._crew.capacity)
+        except BaseException:
+            self._look = True
+            raise
+        self._look = self._look or claim.more
+        self._look_at = claim.next_at
+        self._looked = monotonic()
+        return claim
+
+    def _take(self, queues: Sequence[str], count: int) -> Claim:
+        before = monotonic()
+        offset = before - self._engine.clock.now()
+        claim = self._engine.claim(queues, count, worker=self._worker, lease=self._lease)
+        if claim.jobs:
+            # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
+            offset = min(offset, monotonic() - self._engine.clock.now())
+            self._begin(claim.jobs, offset, before)
+        return claim
+
+    def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
+        handlers = self._crew.handlers
+        attempts = [
+            Attempt(job, handler, self._shift, offset=offset, renewed=renewed, lease=self._lease)
+            for job in jobs
+            if (handler := handlers.get(job.task))
+        ]
+        self._beginning += [attempt for attempt in attempts if attempt.begin_by]
+        self._crew.begin(attempts)
+        if len(attempts) < len(jobs):
+            self._unsettled += [self._unknown(job) for job in jobs if job.task not in handlers]
+
+    def _unknown(self, job: Claimed) -> Attempt:
+        """Return an attempt that has failed because this worker has no handler for it."""
+        known = ", ".join(sorted(self._crew.handlers)) or "none"
+        message = f"this worker has no task {job.task!r}; it knows: {known}"
+        log.error("job %s: %s", job.id, message)
+        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=monotonic(), lease=self._lease)
+        attempt.end(Failed("UnknownTask", message, ancestry=("UnknownTask",)))
+        return attempt
+
+    def _rest(self, claim: Claim, token: int) -> None:
+        self.watcher.watch(token)
+        if self._idle is None or claim.jobs or claim.next_at is not None or self._crew.running:
+            return
+        # A job that runs elsewhere may let one of ours begin when it ends; the watcher will tell.
+        if not self._engine.count().get(State.RUNNING) and self._engine.token() == token:
+            self._idle()
+
+    def _overdue(self) -> bool:
+        if self._look_at is not None and self._engine.clock.now() >= self._look_at:
+            return True
+        return monotonic() - self._looked >= FALLBACK
+
+    def _pause(self) -> int:
+        if self._look or self._look_at is None:
+            return FALLBACK
+        return min(max(self._look_at - self._engine.clock.now(), LEAST_PAUSE), FALLBACK)
+
+
+def _nobody() -> None:
+    raise AssertionError("never called")
+
+
+_NOBODY: Final = Handler(_nobody)

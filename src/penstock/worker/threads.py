@@ -1,0 +1,50 @@
+"""Run plain functions in threads, one attempt per thread at a time."""
+
+import threading
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+
+from penstock.worker.alarm import Alarm
+from penstock.worker.attempt import Attempt
+from penstock.worker.perform import perform
+
+
+class Threads:
+    """*count* threads; *report* takes each attempt that ended, *ring* says so."""
+
+    def __init__(
+        self, count: int, alarm: Alarm, report: Callable[[Attempt], None], ring: Callable[[], None]
+    ) -> None:
+        self._alarm = alarm
+        self._report = report
+        self._ring = ring
+        self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
+        # Daemons, so that a handler that never ends cannot keep the process from ending.
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"penstock-thread-{number}", daemon=True)
+            for number in range(1, count + 1)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def begin(self, attempts: Sequence[Attempt]) -> None:
+        """Begin *attempts*, for which there must be free threads."""
+        for attempt in attempts:
+            self._waiting.put(attempt)
+
+    def stop(self, timeout: float) -> None:
+        """End the threads, waiting no longer than *timeout* seconds for those whose handler still runs."""
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join(timeout)
+            if thread.is_alive():
+                timeout = 0
+
+    def _serve(self) -> None:
+        while (attempt := self._waiting.get()) is not None:
+            perform(attempt, self._alarm)
+            self._report(attempt)
+            self._ring()

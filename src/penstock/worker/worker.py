@@ -1,0 +1,156 @@
+"""A worker: claims jobs, runs their handlers, settles how they ended."""
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum, auto
+from queue import Empty, SimpleQueue
+from types import FrameType
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.limits.durations import Duration, parse_duration
+from penstock.worker.backend import Backend
+from penstock.worker.handler import Handler
+from penstock.worker.machinery import Machinery
+from penstock.worker.queues import Queues, check_count, choose
+from penstock.worker.refresh import Refresher
+
+DEFAULT_QUEUES: Final = ("default",)
+# How long handlers that were told to end at once have to do so.
+GRACE: Final = SECOND // 2
+
+log = logging.getLogger("penstock.worker")
+
+
+class _Order(Enum):
+    STOP = auto()
+    NOW = auto()
+    DRAINED = auto()
+
+
+class Worker:
+    """Runs the jobs of some queues.
+
+    *concurrency* async handlers and *threads* plain functions at once.  Claims at most as many jobs as
+    can begin at once: if *handlers* are of both kinds, the smaller of what both can take.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        handlers: Mapping[str, Handler],
+        *,
+        queues: Queues = DEFAULT_QUEUES,
+        strict: bool = False,
+        concurrency: int = 100,
+        threads: int = 8,
+        lease: Duration = 15,
+        drain_timeout: Duration | None = 30,
+        refreshers: Mapping[str, Refresher] | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.name = name or f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+        self._engine = engine
+        self._handlers = dict(handlers)
+        self._refreshers = dict(refreshers or {})
+        self._choice = choose(queues, strict=strict)
+        check_count("concurrency", concurrency)
+        check_count("threads", threads)
+        self._concurrency = concurrency
+        self._threads = threads
+        self._lease = parse_duration(lease, "lease")
+        self._drain_timeout = (
+            None if drain_timeout is None else parse_duration(drain_timeout, "drain_timeout", zero=True)
+        )
+        self._orders: SimpleQueue[_Order] = SimpleQueue()
+
+    def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
+        """Work until told to stop, or *until_idle*: nothing runs and nothing will by itself.
+
+        With *signals*, in the main thread, the first SIGINT or SIGTERM is a `stop` and the second a `stop_now`.
+        """
+        machinery = Machinery(
+            self._engine,
+            self._handlers,
+            self._choice,
+            self._refreshers,
+            worker=self.name,
+            concurrency=self._concurrency,
+            threads=self._threads,
+            lease=self._lease,
+            idle=self.stop if until_idle else None,
+            drained=lambda: self._orders.put(_Order.DRAINED),
+        )
+        log.info("worker %s begins, with %d tasks", self.name, len(self._handlers))
+        with self._trapped(signals=signals):
+            machinery.start()
+            try:
+                self._conduct(machinery)
+            except BaseException:
+                self._end(machinery)
+                raise
+            finally:
+                machinery.stop()
+                self._orders = SimpleQueue()
+                log.info("worker %s has ended", self.name)
+
+    def stop(self) -> None:
+        """Begin nothing more, let what runs finish, then return from `run`."""
+        self._orders.put(_Order.STOP)
+
+    def stop_now(self) -> None:
+        """Make what runs end, hand it back, and return from `run` at once.
+
+        A plain function that does not end is not handed back but keeps its job, and its slots, until
+        its lease runs out: it may still be at work.
+        """
+        self._orders.put(_Order.NOW)
+
+    def _conduct(self, machinery: Machinery) -> None:
+        order = self._await({_Order.STOP, _Order.NOW}, None)
+        if order is _Order.STOP:
+            if machinery.running:
+                log.info("stopping: %d jobs are left to finish", machinery.running)
+            machinery.drain()
+            order = self._await({_Order.DRAINED, _Order.NOW}, self._drain_timeout)
+        if order is not _Order.DRAINED:
+            self._end(machinery)
+
+    def _end(self, machinery: Machinery) -> None:
+        machinery.interrupt()
+        if self._await({_Order.DRAINED}, GRACE) is None:
+            log.warning("%d jobs would not end; their leases will run out", machinery.running)
+
+    def _await(self, wanted: set[_Order], patience: int | None) -> _Order | None:
+        """Return the first order that is *wanted*, or None when *patience* has ended."""
+        deadline = None if patience is None else monotonic() + patience
+        try:
+            while True:
+                left = None if deadline is None else max(0, deadline - monotonic()) / SECOND
+                if (order := self._orders.get(timeout=left)) in wanted:
+                    return order
+        except Empty:
+            return None
+
+    @contextmanager
+    def _trapped(self, *, signals: bool) -> Iterator[None]:
+        if not signals or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        orders = iter((_Order.STOP,))
+
+        def obey(_number: int, _frame: FrameType | None) -> None:
+            self._orders.put(next(orders, _Order.NOW))
+
+        before = {number: signal.signal(number, obey) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -1,0 +1,292 @@
+"""Drive the engine and the model side by side, and stop at the first difference.
+
+Operations are plain tuples that name jobs, so that a failing run can be replayed with operations
+left out and shrunk to the few that matter.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from typing import Any
+
+from penstock.clock import SECOND
+from penstock.engine import START_GRACE, Engine, open_engine
+from penstock.errors import WrongStateError
+from penstock.job import Claimed, NewJob, Settlement
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
+from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Limit, OnLimit, numbers_from_text
+from tests.support.clock import FakeClock
+from tests.support.model import Answer, GateName, Job, Mismatch, Model
+
+Operation = tuple[Any, ...]
+
+LEASE = 15 * SECOND
+FOREVER = 2**63 - 1
+
+
+class Referee:
+    """An engine in memory, the model, and a clock they share.
+
+    Mode A asks for equal answers; B follows the engine and asks who was passed over; C also lets
+    turns decide and asks only who was left.
+    """
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.clock = FakeClock()
+        self.model = Model(self.clock.now)
+        self.engine: Engine = open_engine(":memory:", clock=self.clock, turns=mode == "C")
+        self._attempts: dict[str, Claimed] = {}
+        self._lost: dict[str, Claimed] = {}
+
+    def do(self, operation: Operation) -> None:
+        """Carry out one operation on both; an operation that makes no sense any more does nothing."""
+        verb, *rest = operation
+        getattr(self, f"_{verb}")(*rest)
+
+    def close(self) -> None:
+        self.engine.close()
+
+    # -- Operations
+
+    def _enqueue(self, wanted: Sequence[dict[str, Any]]) -> None:
+        jobs = [self._job(**ask) for ask in wanted]
+        answers = self.engine.enqueue(jobs)
+        self.model.enqueue(jobs)
+        same("enqueued", [job.id for job in jobs], [answer.id for answer in answers])
+        for job in jobs:
+            assert job.id
+            same(f"state of {job.id}", self.model.jobs[job.id].state, self.engine.job(job.id).state)
+
+    def _claim(self, queues: Sequence[str], count: int, lease: int = LEASE) -> None:
+        before = {job.name for job in self.model.waiting()}
+        jobs, next_at = self._claim_all(queues, count, lease)
+        names = [job.id for job in jobs]
+        if self.mode == "A":
+            started = self.model.claim(queues, count, lease)
+            same("started", [job.name for job in started], names)
+        else:
+            dropped = [
+                name
+                for name in sorted(before | self._arrived(before))
+                if name not in names and self.engine.job(name).state is State.DISCARDED
+            ]
+            answer = Answer(names, dropped, self._turns())
+            started = self.model.follow(queues, count, lease, answer, ordered=self.mode == "B")
+        for job, claimed in zip(started, jobs, strict=True):
+            self._compare_attempt(job, claimed)
+        if len(jobs) < count:
+            self._compare_next(queues, next_at)
+        for name in before:
+            same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
+
+    def _settle(self, reports: Sequence[tuple[str, Operation, int | None]]) -> None:
+        """Settle attempts that run: each with an outcome and when, since now, its handler began."""
+        settlements, wanted = [], []
+        for name, outcome, began in reports:
+            if (claimed := self._attempts.pop(name, None)) is None:
+                continue
+            ended = self._outcome(*outcome)
+            at = None if began is None else self.clock.now() + began
+            settlements.append(Settlement(claimed.seq, claimed.fence, ended, at))
+            wanted.append((name, claimed.fence, ended, at))
+            self._lost[name] = claimed
+        answers = self.engine.settle(settlements)
+        same("settled", [self.model.settle(*report) for report in wanted], answers)
+        for name, *_ in wanted:
+            same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
+
+    def _settle_late(self, name: str) -> None:
+        """Settle an attempt that ended before."""
+        if (claimed := self._lost.get(name)) is not None:
+            same("settled late", [False], self.engine.settle([Settlement(claimed.seq, claimed.fence, Done())]))
+            self.model.tick()
+
+    def _begun(self, name: str, ago: int) -> None:
+        if (claimed := self._attempts.get(name)) is not None:
+            at = self.clock.now() - ago
+            self.engine.begun([(claimed.seq, claimed.fence, at)])
+            self.model.begun(name, claimed.fence, at)
+
+    def _beat(self, name: str, lease: int = LEASE) -> None:
+        if (claimed := self._attempts.get(name)) is not None:
+            (beat,) = self.engine.heartbeat([(claimed.seq, claimed.fence)], lease=lease)
+            expected = self.model.heartbeat(name, claimed.fence, lease)
+            same("beat", expected, (beat.alive, beat.cancel_asked))
+
+    def _cancel(self, name: str) -> None:
+        if name in self.model.jobs:
+            answer = refused(lambda: self.engine.cancel(name))
+            same(f"cancel {name}", self.model.cancel(name), answer)
+
+    def _retry(self, name: str) -> None:
+        if name in self.model.jobs:
+            answer = refused(lambda: self.engine.retry(name) or State.WAITING)
+            same(f"retry {name}", self.model.retry(name), answer is not None)
+
+    def _configure(self, scope: str, name: str, text: str | None) -> None:
+        numbers = None if text is None else numbers_from_text(text)
+        self.engine.configure(scope, name, numbers)
+        self.model.configure((scope, "", name), numbers)
+
+    def _override(self, key: str, text: str, span: int | None) -> None:
+        until = None if span is None else self.clock.now() + span
+        self.engine.override(key, numbers_from_text(text), until=until)
+        self.model.override(("key", "", key), numbers_from_text(text), until)
+
+    def _clear_override(self, key: str) -> None:
+        self.engine.clear_override(key)
+        self.model.override(("key", "", key), None, None)
+
+    def _shut(self, key: str, span: int) -> None:
+        until = self.clock.now() + span
+        self.engine.shut(key, until)
+        self.model.shut(("key", "", key), until)
+
+    def _pause(self, queue: str) -> None:
+        self.engine.pause(queue)
+        self.model.pause(queue, paused=True)
+
+    def _resume(self, queue: str) -> None:
+        self.engine.resume(queue)
+        self.model.pause(queue, paused=False)
+
+    def _advance(self, span: int) -> None:
+        self.clock.advance(span)
+
+    def _upkeep(self) -> None:
+        self.engine.upkeep()
+        self.model.tick()
+
+    def _doctor(self) -> None:
+        same("doctor", [], self.engine.doctor())
+
+    def _compare(self) -> None:
+        """Compare every job and every gate."""
+        self._upkeep()
+        self._doctor()
+        views = {view.id: view for view in self.engine.jobs(limit=1_000_000)}
+        same("jobs", self.model.jobs.keys(), views.keys())
+        for name, job in self.model.jobs.items():
+            same(f"state of {name}", job.state, views[name].state)
+            same(f"attempts of {name}", job.attempt, views[name].attempt)
+        self._compare_gates()
+        self._compare_reasons()
+
+    # -- Comparisons
+
+    def _compare_attempt(self, job: Job, claimed: Claimed) -> None:
+        same(f"attempt of {job.name}", job.attempt, claimed.attempt)
+        same(f"lease of {job.name}", job.lease, claimed.lease)
+        if job.starts and claimed.begin_by != self.model.now + START_GRACE:
+            raise Mismatch(f"{job.name} must begin by {self.model.now + START_GRACE}, not {claimed.begin_by}")
+        job.fence = claimed.fence
+        self._attempts[job.name] = claimed
+
+    def _compare_next(self, queues: Sequence[str], next_at: int | None) -> None:
+        """The engine may ask to be asked again too early, never too late."""
+        opening = self.model.next_opening(queues)
+        late = opening is not None and (next_at is None or next_at > opening)
+        if late and self.mode == "A":
+            raise Mismatch(f"a claim on {queues} starts something at {opening}; told to come back at {next_at}")
+
+    def _compare_gates(self) -> None:
+        views, total = self.engine.gates(limit=1_000)
+        same("gates", len(views), total)
+        for view in views:
+            name: GateName = ("key", view.tenant, view.key)
+            same(f"running at {name}", self.model.running(name, self.model.now), view.running)
+            passing = [job for job in self.model.waiting() if any(name == gate for gate, _, _ in job.gates)]
+            same(f"waiting at {name}", len(passing), view.waiting)
+
+    def _compare_reasons(self) -> None:
+        for job in self.model.waiting():
+            shut = {name for scope, _, name in self.model.shut_gates(job) if scope == "key"}
+            reasons = {reason.gate for reason in self.engine.why(job.name).reasons}
+            if not shut <= reasons:
+                raise Mismatch(f"{job.name} waits for {shut}, but why says {reasons}")
+
+    # -- Small things
+
+    def _claim_all(self, queues: Sequence[str], count: int, lease: int) -> tuple[list[Claimed], int | None]:
+        jobs: list[Claimed] = []
+        more, next_at = True, None
+        while more and len(jobs) < count:
+            claim = self.engine.claim(queues, count - len(jobs), worker="w", lease=lease)
+            jobs += claim.jobs
+            more, next_at = claim.more, claim.next_at
+        return jobs, next_at
+
+    def _arrived(self, before: set[str]) -> set[str]:
+        self.model.tick()
+        return {job.name for job in self.model.waiting()} - before
+
+    def _turns(self) -> dict[GateName, str]:
+        if self.mode != "C":
+            return {}
+        rows = self.engine.store.connection.execute(
+            "SELECT kind, tenant, name, job.id FROM turn JOIN gate ON gate.id = gate JOIN job ON job.seq = turn.seq"
+        ).fetchall()
+        return {(kind, tenant, name): holder for kind, tenant, name, holder in rows}
+
+    def _job(self, name: str, **ask: Any) -> NewJob:
+        ask["limits"] = tuple(
+            Limit(key, numbers_from_text(text), OnLimit(on_limit)) for key, text, on_limit in ask.get("limits", ())
+        )
+        if (span := ask.pop("due", None)) is not None:
+            ask["due"] = self.clock.now() + span
+        ask["retry"] = RetryPolicy(
+            attempts=ask.pop("attempts", 1),
+            backoff=Backoff.FIXED,
+            delay=ask.pop("delay", 0),
+            jitter=False,
+            exhausted=Exhausted.DISCARD if ask.pop("discard", False) else Exhausted.KEEP,
+        )
+        return NewJob(id=name, task=ask.pop("task", "t1"), **ask)
+
+    def _outcome(self, kind: str, *facts: Any) -> Outcome:
+        match kind:
+            case "done":
+                return Done()
+            case "failed":
+                return Failed("ValueError", "no")
+            case "again":
+                return Again(*facts)
+            case "cancelled":
+                return Cancelled()
+            case "limited":
+                span, key = facts
+                return Limited(self.clock.now() + span, key)
+            case _:
+                return HandedBack(*facts)
+
+
+def same(what: str, expected: object, actual: object) -> None:
+    """Raise unless engine and model agree."""
+    if expected != actual:
+        raise Mismatch(f"{what}: the model says {expected!r}, the engine {actual!r}")
+
+
+def refused(call: Callable[[], State]) -> State | None:
+    """Return the answer, or None where the engine says that the job's state does not allow it."""
+    try:
+        return call()
+    except WrongStateError:
+        return None
+
+
+def replay(mode: str, operations: Sequence[Operation]) -> None:
+    """Carry out *operations* on a fresh engine and model."""
+    with closing(Referee(mode)) as referee:
+        for operation in operations:
+            referee.do(operation)
+
+
+def failure(mode: str, operations: Sequence[Operation]) -> str | None:
+    """Return what goes wrong when *operations* are replayed."""
+    try:
+        replay(mode, operations)
+    except Exception as error:  # noqa: BLE001 - an engine that breaks is a finding too
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,39 @@
+"""What a job may look like."""
+
+import pytest
+
+from penstock.errors import InvalidJobError
+from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_task_name
+
+
+@pytest.mark.parametrize(
+    ("check", "values"),
+    [
+        (check_queue, ["default", "a", "0", "eu.mail:bulk_2-x", "Q" * 128]),
+        (check_task_name, ["tasks.sync", "send mail", "módulo.tarea", "t" * 255]),
+        (check_job_id, ["0198c0de-0000-7000-8000-000000000000", "-", "a:b.c_d", "i" * 64]),
+        (check_priority, [-100, 0, 100]),
+        (check_cost, [1, 2**53 - 1]),
+    ],
+)
+def test_good_values_pass(check, values):
+    for value in values:
+        check(value)
+
+
+@pytest.mark.parametrize(
+    ("check", "field", "values"),
+    [
+        (check_queue, "queue", ["", "-a", ".a", "a b", "a/b", "é", "a\n", None, 5, "q" * 129]),
+        (check_task_name, "task", ["", "a\n", "\x00", "\ud800", None, 5, "t" * 256]),
+        (check_job_id, "id", ["", "a b", "a/b", "é", "a\n", None, 5, "i" * 65]),
+        (check_priority, "priority", [-101, 101, 1.0, True, "1", None]),
+        (check_cost, "cost", [0, -1, 1.0, True, "1", None, 2**53]),
+    ],
+)
+def test_bad_values_are_refused_and_the_field_named(check, field, values):
+    for value in values:
+        with pytest.raises(InvalidJobError) as caught:
+            check(value)
+
+        assert field == caught.value.field
