@@ -103,7 +103,8 @@ def test_a_carry_moves_the_bits_above(watch):
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_makes_ids_of_its_own():
+def test_a_forked_child_makes_ids_of_its_own(watch, monkeypatch):
+    monkeypatch.setattr(ids, "_maker", _Maker())
     reading, writing = os.pipe()
     new_id()
 

@@ -49,7 +49,7 @@ class JobHandle(Generic[T]):
         engine = self._connection.engine
         left = _patience(self.id, timeout)
         token = engine.token()
-        while (view := engine.outcome(self.id)).state in LIVE:
+        while (view := engine.job(self.id)).state in LIVE:
             token = engine.wait(token, left())
         return self._value(view)
 
@@ -88,7 +88,7 @@ class JobHandle(Generic[T]):
     def _look(self) -> tuple[int, JobView]:
         # In this order, so that a change after the look is a change of the token.
         token = self._connection.engine.token()
-        return token, self._connection.engine.outcome(self.id)
+        return token, self._connection.engine.job(self.id)
 
     def _value(self, view: JobView) -> T:
         if view.state is State.DONE:

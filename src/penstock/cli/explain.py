@@ -13,22 +13,25 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
     with opened(store) as engine:
         answer = engine.why(job)
         now = engine.clock.now()
+    # The engine counts those ahead; people count from one.
+    place = None if answer.place is None else answer.place + 1
+    sentence = f"job {answer.job} {answer.sentence}"
     if as_json:
         print_json(
             {
                 "job": answer.job,
                 "state": str(answer.state),
-                "sentence": answer.sentence,
+                "sentence": sentence,
                 "reasons": [
                     {"gate": reason.gate, "rule": reason.rule, "opens_at": iso(reason.opens_at)}
                     for reason in answer.reasons
                 ],
-                "place": answer.place,
+                "place": place,
                 "earliest": iso(answer.earliest),
             }
         )
         return
-    print(answer.sentence)
+    print(sentence)
     if answer.reasons:
         print()
         columns = (Column("gate"), Column("rule"), Column("opens", 1))
@@ -39,11 +42,11 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
                 for each in answer.reasons
             ],
         )
-    if answer.place is not None or answer.earliest is not None:
+    if place is not None or answer.earliest is not None:
         print()
     print_facts(
         [
-            ("place in line", "" if answer.place is None else str(answer.place)),
+            ("place in line", "" if place is None else str(place)),
             ("earliest start", when(answer.earliest, now)),
         ]
     )

@@ -59,7 +59,7 @@ def opened(store: str) -> "Iterator[Engine]":
             f"there is no database {str(path)!r}; name one with --store or PENSTOCK_URL, "
             "or create it with `penstock migrate`",
         )
-    engine = open_engine(store)
+    engine = open_engine(store, migrate=False)
     try:
         yield engine
     finally:
@@ -70,9 +70,10 @@ def file_of(store: str) -> Path | None:
     """Return the file that *store* names; None if it is a database elsewhere."""
     if store == ":memory:":
         raise InvalidError("store", "a database in memory is gone when its process ends; name a file")
-    if store.startswith("sqlite:///"):
-        return Path(store.removeprefix("sqlite:///"))
-    return None if "://" in store else Path(store)
+    scheme, found, rest = store.partition("://")
+    if not found:
+        return Path(store)
+    return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
 
 
 def read_numbers(slots: int | None, rate: str, throttle: str) -> "Numbers":
@@ -99,10 +100,11 @@ def read_window(option: str, text: str) -> "Window | None":
     return Window(int(count), parse_duration(f"1{period}" if period.isalpha() else period, f"--{option}"))
 
 
-def read_time(option: str, text: str) -> int | None:
+def read_time(option: str, text: str, *, zero: bool = False) -> int | None:
     """Read a span of time such as `10m` or `90` (seconds), in microseconds; nothing given is None."""
     from penstock.limits.durations import parse_duration
 
     if not text:
         return None
-    return parse_duration(f"{text}s" if text.replace(".", "", 1).isdecimal() else text, f"--{option}")
+    span = f"{text}s" if text.replace(".", "", 1).isdecimal() else text
+    return parse_duration(span, f"--{option}", zero=zero)

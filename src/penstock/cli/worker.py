@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import traceback
+from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
 from types import ModuleType
@@ -38,7 +39,7 @@ def worker(
     queue: Annotated[
         list[str] | None,
         typer.Option(
-            "--queue", "-q", metavar="NAME", help="A queue to serve; repeatable.", show_default="default"
+            "--queue", "-q", metavar="NAME", help="A queue to serve; repeatable.", show_default="those its tasks name"
         ),
     ] = None,
     weights: Annotated[
@@ -80,8 +81,8 @@ def worker(
     given = {
         "concurrency": concurrency,
         "threads": threads,
-        "lease": None if not lease else read_time("lease", lease),
-        "drain_timeout": None if not drain_timeout else read_time("drain-timeout", drain_timeout),
+        "lease": _span(read_time("lease", lease)),
+        "drain_timeout": _span(read_time("drain-timeout", drain_timeout, zero=True)),
     }
     options |= {name: value for name, value in given.items() if value is not None}
     _log_to_stderr(log_level)
@@ -100,6 +101,10 @@ def read_weights(text: str, queues: list[str]) -> dict[str, int]:
             raise InvalidError("--weights", f"{text!r} must be queues and numbers, as in mail=3,reports=1")
         weights[name] = int(weight)
     return weights
+
+
+def _span(microseconds: int | None) -> timedelta | None:
+    return None if microseconds is None else timedelta(microseconds=microseconds)
 
 
 def load(target: str) -> "App":

@@ -14,6 +14,8 @@ def open_engine(url: str, *, clock: Clock | None = None, turns: bool = True, mig
     """Open the store at *url*: a path, `sqlite:///path` or `:memory:`."""
     scheme, found, rest = url.partition("://")
     if found and scheme != "sqlite":
-        raise StoreDownError(f"{scheme}:// is not a store this version knows; use a path, sqlite:///path or :memory:")
+        raise StoreDownError(
+            f"{scheme}:// is not a store this version knows; use a path, sqlite:///path or :memory:"
+        )
     path = rest.removeprefix("/") if found else url
     return Engine(SqliteStore(path, migrate=migrate), clock or SystemClock(), turns=turns)

@@ -74,7 +74,8 @@ def again(board: Board, places: Iterable[tuple[int, int | None, int, int]]) -> N
     arrivals = []
     for offset, (seq, (ord_, attempt, lost)) in enumerate(wanted.items()):
         place = first + offset if ord_ is None else ord_
-        arrivals.append(Arrival(*found[seq], place, attempt, lost))
+        _, tenant, queue, task, limits, priority, cost = found[seq]
+        arrivals.append(Arrival(seq, tenant, queue, task, limits, priority, cost, place, attempt, lost))
     arrive(board, arrivals)
 
 
@@ -91,7 +92,16 @@ def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     for kind, jobs in alike.items():
         first = min(jobs, key=lambda j: (-j.priority, j.ord))
         heaviest = max(j.cost for j in jobs)
-        join(board, lanes[kind], first.seq, first.priority, first.ord, first.cost, Budget(1_000 + len(jobs)), heaviest)
+        join(
+            board,
+            lanes[kind],
+            first.seq,
+            first.priority,
+            first.ord,
+            first.cost,
+            Budget(1_000 + len(jobs)),
+            heaviest,
+        )
 
 
 def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:

@@ -115,8 +115,7 @@ class Board:
         askable = []
         for line in lines:
             gate, own = stand_of(line)
-            self.load_gates([gate])
-            at = self.posts[gate].gate.opens_at(own, 1, self.now)
+            at = self._post(gate).gate.opens_at(own, 1, self.now)
             if at <= self.now:
                 askable.append(line)
             else:
@@ -312,7 +311,8 @@ class Board:
         post.changed = True
 
     def _post(self, gate: int) -> Post:
-        self.load_gates([gate])
+        if gate not in self.posts:
+            self.load_gates([gate])
         return self.posts[gate]
 
     def _read_heads(self) -> None:

@@ -110,7 +110,9 @@ class Claiming:
                     enqueued,
                 )
             )  # fmt: skip
-            self.board.events.tell("job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1, worker=worker)
+            self.board.events.tell(
+                "job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1, worker=worker
+            )
         job_rows.run(db, rows)
         return claimed
 
@@ -120,7 +122,9 @@ class Claiming:
         gates = gate_rows.find(board.db, "queue", "", list(names))
         board.load_gates(gates.values())
         return [
-            _Queue(name, board.posts[gates[name]] if name in gates else None) for name in names if name not in paused
+            _Queue(name, board.posts[gates[name]] if name in gates else None)
+            for name in names
+            if name not in paused
         ]
 
     def _queue_open(self, queue: _Queue) -> bool:
@@ -240,7 +244,7 @@ class Claiming:
         if lane.ready and lane.head is not None:
             self._push(queue, lane)
 
-    def _take(self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, gates: list[int]) -> None:  # noqa: PLR0913
+    def _take(self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, gates: list[int]) -> None:
         board = self.board
         passed = [board.posts[gate] for gate in gates]
         if queue.gate is not None:

@@ -28,7 +28,7 @@ def _running(db: Session) -> list[str]:
     true: Counter[int] = Counter()
     for (gates,) in checks.running_gates(db):
         true.update(int(gate) for gate in gates.split(","))
-    stored = dict(checks.gate_running(db))
+    stored: dict[int, int] = dict(checks.gate_running(db))
     return [
         f"gate {checks.gate_name(db, gate)} counts {stored.get(gate, 0)} running, but {true[gate]} are"
         for gate in sorted(stored.keys() | true.keys())
@@ -45,7 +45,8 @@ def _lanes(db: Session) -> list[str]:
 
 def _heads(db: Session) -> list[str]:
     return [
-        f"lane {lane} names {stored} as its first job, but {true} is" for lane, stored, true in checks.lane_heads(db)
+        f"lane {lane} names {stored} as its first job, but {true} is"
+        for lane, stored, true in checks.lane_heads(db)
     ]
 
 
@@ -62,6 +63,11 @@ def _uncalled(board: Board) -> list[str]:
         if board.posts[gate].heavy or board.posts[gate].turn is not None:
             continue
         if board.opens_at(stand, lane) <= board.now:
-            found.append(f"gate {checks.gate_name(board.db, gate)} is open, but the first in line was not called")
-    found += [f"lane {lane} is neither ready nor parked, but jobs wait in it" for (lane,) in checks.lost_lanes(board.db)]
+            found.append(
+                f"gate {checks.gate_name(board.db, gate)} is open, but the first in line was not called"
+            )
+    found += [
+        f"lane {lane} is neither ready nor parked, but jobs wait in it"
+        for (lane,) in checks.lost_lanes(board.db)
+    ]
     return found

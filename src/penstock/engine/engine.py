@@ -9,12 +9,12 @@ from typing import Final, TypeVar
 
 from penstock.clock import SECOND, Clock
 from penstock.engine import doctor, floating, look, rules
+from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import Claiming
 from penstock.engine.enqueue import check, enqueue
 from penstock.engine.events import Events, Listener
 from penstock.engine.settle import Settling, begun
-from penstock.engine.again import retry
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
 from penstock.engine.waiting import remove
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
@@ -40,6 +40,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views
+from penstock.store.session import Session
 from penstock.store.sqlite import SqliteStore
 
 T = TypeVar("T")
@@ -143,7 +144,7 @@ class Engine:
         """Return one job."""
         return self.store.read(lambda db: look.job(db, job_id))
 
-    def jobs(  # noqa: PLR0913 - each is one filter
+    def jobs(
         self,
         *,
         state: State | None = None,
@@ -156,7 +157,7 @@ class Engine:
     ) -> list[JobView]:
         """Return jobs, newest first; *before* a job's number for the next page."""
 
-        def work(db: views.Session) -> list[JobView]:
+        def work(db: Session) -> list[JobView]:
             rows = views.jobs(db, state, queue, task, tenant, key, before, limit)
             return [look.job_view(row) for row in rows]
 
@@ -185,7 +186,13 @@ class Engine:
 
         def work(board: Board) -> list[dict[str, object]]:
             return [
-                {"name": n, "waiting": w, "running": r, "paused": bool(p), "numbers": _queue_numbers(board, n)}
+                {
+                    "name": n,
+                    "waiting": w,
+                    "running": r,
+                    "paused": bool(p),
+                    "numbers": _queue_numbers(board, n),
+                }
                 for n, w, r, p in queue_rows.counts(board.db)
             ]
 
@@ -223,7 +230,9 @@ class Engine:
 
     # Floating limits.
 
-    def refreshes(self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE) -> list[Refresh]:
+    def refreshes(
+        self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE
+    ) -> list[Refresh]:
         """Lend due refreshes to a worker that has one of these handlers."""
         if not handlers:
             return []
@@ -237,7 +246,7 @@ class Engine:
         """Return the floating limit of a key."""
         return self._read(lambda board: floating.view(board, key, tenant))
 
-    def set_floating(  # noqa: PLR0913 - each is one thing that can be changed
+    def set_floating(
         self,
         key: str,
         *,
@@ -276,7 +285,7 @@ class Engine:
         self.store.close()
 
     def _write(self, work: Callable[[Board], T]) -> T:
-        def run(db: views.Session) -> tuple[T, list[Event]]:
+        def run(db: Session) -> tuple[T, list[Event]]:
             events = Events(self._now(), wanted=bool(self._listeners))
             board = Board(db, events.now, events, turns=self._turns)
             answer = work(board)
@@ -301,7 +310,7 @@ class Engine:
     def _tell(self, listener: Listener, event: Event) -> None:
         try:
             listener(event)
-        except Exception:
+        except Exception:  # noqa: BLE001 - a listener's mistake must not undo what was committed
             _log.exception("a listener failed on %s", event.name)
 
 
@@ -347,7 +356,7 @@ def _queue_numbers(board: Board, queue: str) -> Numbers | None:
     return None if found is None else found.configured
 
 
-def _named(db: views.Session, events: list[Event]) -> list[Event]:
+def _named(db: Session, events: list[Event]) -> list[Event]:
     """Give events the ids of the jobs they know by number."""
     numbers = [number for event in events if isinstance(number := event.facts.get("job"), int)]
     if numbers:

@@ -88,7 +88,7 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
     return Enqueued(id_)
 
 
-def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:  # noqa: PLR0913
+def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:
     """Return the job that stands for this request already; or take its key for the new one."""
     key = f"{job.tenant}\x1f{unique.key}"
     standing = batch.keys.get(key)
@@ -126,7 +126,9 @@ def _check_weight(job: NewJob) -> None:
     for limit in job.limits:
         rate = limit.numbers.rate
         if rate is not None and 0 < rate.limit < job.cost:
-            raise InvalidJobError("cost", f"{job.cost} is more than the rate of {limit.key!r} ever allows ({rate.limit})")
+            raise InvalidJobError(
+                "cost", f"{job.cost} is more than the rate of {limit.key!r} ever allows ({rate.limit})"
+            )
 
 
 @lru_cache(maxsize=4096)

@@ -16,6 +16,7 @@ from penstock.job import FloatingView, Refresh
 from penstock.limits.rules import MAX_NUMBER, Limit
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
+from penstock.store.session import Row
 
 FIRST_RETRY: Final = SECOND
 LONGEST_RETRY: Final = 60 * SECOND
@@ -38,7 +39,9 @@ def refreshes(board: Board, handlers: Collection[str], count: int, worker: str, 
     ):
         fence = floating_rows.take(board.db, gate, worker, board.now + lease)
         _, tenant, key = gate_rows.name(board.db, gate)
-        lent.append(Refresh(gate, key, tenant, handler, _value(board, gate, initial), metadata, fence, refreshed))
+        lent.append(
+            Refresh(gate, key, tenant, handler, _value(board, gate, initial), metadata, fence, refreshed)
+        )
     return lent
 
 
@@ -66,11 +69,21 @@ def view(board: Board, key: str, tenant: str) -> FloatingView:
     gate, row = _find(board, key, tenant)
     _, handler, initial, every, metadata, last, next_at, failures, error, _, _ = row
     return FloatingView(
-        key, tenant, handler, _value(board, gate, initial), initial, every, metadata, last, next_at, failures, error
+        key,
+        tenant,
+        handler,
+        _value(board, gate, initial),
+        initial,
+        every,
+        metadata,
+        last,
+        next_at,
+        failures,
+        error,
     )
 
 
-def edit(  # noqa: PLR0913 - each is one thing that can be changed
+def edit(
     board: Board, key: str, tenant: str, value: int | None, every: int | None, metadata: str | None
 ) -> None:
     """Change the value, the interval or the metadata of a floating limit."""
@@ -88,7 +101,7 @@ def delete(board: Board, key: str, tenant: str) -> None:
     change(board, gate, lambda rules: replace(rules, floating=None))
 
 
-def _find(board: Board, key: str, tenant: str) -> tuple[int, tuple[object, ...]]:
+def _find(board: Board, key: str, tenant: str) -> tuple[int, Row]:
     gate = gate_rows.find(board.db, "key", tenant, [key]).get(key)
     row = None if gate is None else floating_rows.of(board.db, gate)
     if gate is None or row is None:

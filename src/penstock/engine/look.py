@@ -35,7 +35,9 @@ def job_view(row: Row) -> JobView:
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
      state, finished, d_started, d_attempt, result, error, reason, progress) = row  # fmt: skip
     if state is None:
-        state = State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
+        state = (
+            State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
+        )
     attempts = (s_attempt, w_attempt, l_attempt, r_attempt, d_attempt)
     return JobView(
         id=id_, seq=seq, task=task, queue=queue, tenant=tenant, state=State(state), priority=priority, cost=cost,
@@ -90,7 +92,14 @@ def why(board: Board, id_: str) -> Why:
     if stand is None:
         place = views.ahead_in_queue(board.db, view.queue, view.seq)
         words = f"waits for a worker of queue {view.queue!r}"
-        return Why(id_, view.state, queue_reasons, place, _latest(queue_reasons, board.now), _words(words, queue_reasons))
+        return Why(
+            id_,
+            view.state,
+            queue_reasons,
+            place,
+            _latest(queue_reasons, board.now),
+            _words(words, queue_reasons),
+        )
     return _why_in_lane(board, view, stand, queue_reasons)
 
 
@@ -114,7 +123,9 @@ def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Rea
     return Why(view.id, view.state, tuple(reasons), place, earliest, _words(words, reasons))
 
 
-def _at_gate(board: Board, lane: Lane, stand: Stand, ahead: int, cost: int) -> tuple[Reason | None, int | None]:
+def _at_gate(
+    board: Board, lane: Lane, stand: Stand, ahead: int, cost: int
+) -> tuple[Reason | None, int | None]:
     """Return why one gate keeps a job with *ahead* others before it, and when it might let it through."""
     gate_ = board.posts[stand.gate].gate
     numbers = gate_.numbers(stand.own, board.now)
@@ -201,8 +212,11 @@ def _own_numbers(db: Session, gate_id: int) -> Numbers:
 
 
 def _next_start(gate_: Gate, numbers: Numbers) -> int | None:
-    if numbers.throttle is None or not numbers.throttle.limit or gate_.starts is None or not gate_.starts.times:
+    if (
+        numbers.throttle is None
+        or not numbers.throttle.limit
+        or gate_.starts is None
+        or not gate_.starts.times
+    ):
         return None
     return gate_.starts.times[-1] + numbers.throttle.gap * gate_.starts.weights[-1]
-
-

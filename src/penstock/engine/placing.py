@@ -65,7 +65,7 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
     return False
 
 
-def join(  # noqa: PLR0913 - a job's place is these four numbers
+def join(
     board: Board, lane: Lane, seq: int, priority: int, ord_: int, cost: int, budget: Budget, heaviest: int = 1
 ) -> None:
     """Have newcomers stand in a lane, of which the given one comes first: it matters if it comes before all."""

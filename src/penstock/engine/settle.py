@@ -18,6 +18,7 @@ from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBa
 from penstock.lifecycle.retry import Exhausted, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
+from penstock.store.session import Row
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
@@ -62,24 +63,30 @@ class Settling:
         """Settle attempts; answer for each whether its fence was good."""
         rows = job_rows.attempts(self.board.db, [s.seq for s in settlements])
         running = {row[0]: Attempt(*row) for row in rows}
+        self.board.load_gates(gate for attempt in running.values() for gate in attempt.gate_ids)
         accepted = []
         for s in settlements:
             attempt = running.get(s.seq)
-            accepted.append(attempt is not None and attempt.fence == s.fence)
-            if attempt is not None and attempt.fence == s.fence:
-                del running[s.seq]
-                accepted_row = (attempt, s)
-                self._one(*accepted_row)
+            if attempt is None or attempt.fence != s.fence:
+                accepted.append(False)
+                continue
+            accepted.append(True)
+            del running[s.seq]
+            self._one(attempt, s)
         self._save()
         return accepted
 
-    def rescue(self, rows: Sequence[tuple[object, ...]]) -> None:
+    def rescue(self, rows: Sequence[Row]) -> None:
         """Settle attempts whose lease ran out; their jobs keep their place."""
-        for row in rows:
-            attempt = Attempt(*row)  # type: ignore[arg-type]
+        attempts = [Attempt(*row) for row in rows]
+        self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
+        for attempt in attempts:
             self._stop(attempt)
             lost = attempt.lost + 1
-            error = {"kind": "LeaseLost", "message": f"attempt {attempt.attempt}: its worker was not heard from"}
+            error = {
+                "kind": "LeaseLost",
+                "message": f"attempt {attempt.attempt}: its worker was not heard from",
+            }
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
             self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt)
             if attempt.cancel:
@@ -154,9 +161,6 @@ class Settling:
         """Give back the attempt's slots, and remember when it really began."""
         self._stopped.append(attempt.seq)
         gates = attempt.gate_ids
-        if not gates:
-            return
-        self.board.load_gates(gates)
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
@@ -168,9 +172,26 @@ class Settling:
     def _remembering(self, attempt: Attempt) -> list[Post]:
         return [self.board.posts[gate] for gate in attempt.gate_ids]
 
-    def _end(self, attempt: Attempt, state: State, reason: str, *, result: str | None = None, error: str | None = None) -> None:
+    def _end(
+        self,
+        attempt: Attempt,
+        state: State,
+        reason: str,
+        *,
+        result: str | None = None,
+        error: str | None = None,
+    ) -> None:
         self._ended.append(
-            (attempt.seq, state.value, self.board.now, attempt.started, attempt.attempt, result, error, reason)
+            (
+                attempt.seq,
+                state.value,
+                self.board.now,
+                attempt.started,
+                attempt.attempt,
+                result,
+                error,
+                reason,
+            )
         )
         self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
 
@@ -196,7 +217,9 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
         if at is None or not attempt.begin_by:
             continue
         board.load_gates(attempt.gate_ids)
-        corrected = [g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)]
+        corrected = [
+            g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
+        ]
         if corrected:
             job_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
             changed.update(corrected)
@@ -217,5 +240,3 @@ def _error(outcome: Failed | Again) -> str:
     if isinstance(outcome, Again):
         return json.dumps({"kind": "Retry", "message": outcome.reason or "the handler asked to run again"})
     return json.dumps({"kind": outcome.kind, "message": outcome.message, "traceback": outcome.traceback})
-
-

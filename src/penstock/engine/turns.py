@@ -94,7 +94,9 @@ class Turns:
         self._changed = set()
         if changed:
             gate_rows.forget_turns(self._board.db, [g for g in changed if posts[g].turn is None])
-            gate_rows.save_turns(self._board.db, [(g, *t) for g in changed if (t := posts[g].turn) is not None])
+            gate_rows.save_turns(
+                self._board.db, [(g, *t) for g in changed if (t := posts[g].turn) is not None]
+            )
 
     def _give(self, lane: Lane) -> None:
         posts = [self._board.posts[stand.gate] for stand in lane.stands]

@@ -14,7 +14,7 @@ MAX_QUEUE: Final = 128
 MAX_TASK: Final = 255
 MAX_ID: Final = 64
 MAX_PRIORITY: Final = 100
-MAX_COST: Final = 2**53 - 1
+MAX_NUMBER: Final = 2**53 - 1
 
 _QUEUE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]+")
@@ -51,7 +51,7 @@ def check_priority(priority: object) -> None:
 
 def check_cost(cost: object) -> None:
     """Raise unless *cost* is a whole number, at least 1."""
-    check_whole("cost", cost, 1, MAX_COST)
+    check_whole("cost", cost, 1, MAX_NUMBER)
 
 
 def check_whole(field: str, value: object, least: int, most: int) -> None:

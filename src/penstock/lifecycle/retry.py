@@ -12,9 +12,8 @@ from typing import Final, Self, assert_never
 import msgspec
 
 from penstock.errors import InvalidJobError
-from penstock.lifecycle.checks import check_whole, choose
+from penstock.lifecycle.checks import MAX_NUMBER, check_whole, choose
 from penstock.limits.durations import Duration, parse_duration
-from penstock.limits.rules import MAX_NUMBER
 
 MAX_ATTEMPTS: Final = 2**31 - 1
 MAX_FACTOR: Final = 1_000
@@ -73,7 +72,7 @@ class RetryPolicy:
         cap: Duration = "1h",
         factor: float = 2,
         jitter: bool = True,
-        never: Iterable[type[BaseException] | str] = (),
+        never: Iterable[type[BaseException] | str] | type[BaseException] = (),
         exhausted: Exhausted | str = "keep",
     ) -> Self:
         """Return a policy from what users write: durations as in "1s", errors as classes or names."""

@@ -12,11 +12,10 @@ from typing import Final, assert_never
 import msgspec
 
 from penstock.errors import InvalidJobError
-from penstock.lifecycle.checks import check_known, check_length, check_whole, choose
+from penstock.lifecycle.checks import MAX_NUMBER, check_known, check_length, check_whole, choose
 from penstock.lifecycle.states import LIVE, State
 
 MAX_UNIQUE_KEY: Final = 512
-MAX_WINDOW: Final = 2**53 - 1
 _DIGEST: Final = 32
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -51,7 +50,7 @@ class Unique:
         if not states and self.window is None:
             raise InvalidJobError("states", "name at least one state, or give a window")
         if self.window is not None:
-            check_whole("window", self.window, 1, MAX_WINDOW)
+            check_whole("window", self.window, 1, MAX_NUMBER)
         # A frozen dataclass is filled in this way.
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "on_duplicate", choose("on_duplicate", OnDuplicate, self.on_duplicate))

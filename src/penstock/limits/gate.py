@@ -109,7 +109,10 @@ class Rules:
     @property
     def empty(self) -> bool:
         return (
-            self.configured is None and self.floating is None and self.override is None and not self.shut_until
+            self.configured is None
+            and self.floating is None
+            and self.override is None
+            and not self.shut_until
         )
 
     def effective(self, own: Numbers, now: int) -> Numbers:
@@ -211,5 +214,3 @@ class Gate:
 def queue_start(openings: list[int], rate: Window, ahead: int) -> int:
     """Return the earliest start of one more behind *ahead* others, given the next *openings* of a rate."""
     return openings[ahead % rate.limit] + (ahead // rate.limit) * rate.period
-
-

@@ -106,9 +106,13 @@ class Limit:
 def check_key(key: object) -> None:
     """Raise unless *key* can name a gate."""
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise InvalidLimitError("key", f"{key!r} must be text without white space or control characters, and not empty")
+        raise InvalidLimitError(
+            "key", f"{key!r} must be text without white space or control characters, and not empty"
+        )
     if len(key) > MAX_KEY:
-        raise InvalidLimitError("key", f"{key[:40]!r}… has {len(key)} characters; at most {MAX_KEY} are allowed")
+        raise InvalidLimitError(
+            "key", f"{key[:40]!r}… has {len(key)} characters; at most {MAX_KEY} are allowed"
+        )
 
 
 def numbers_to_plain(numbers: Numbers) -> dict[str, object]:

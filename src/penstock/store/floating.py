@@ -67,7 +67,13 @@ def keep(db: Session, gate: int, refreshed: int | None, next_at: int, failures: 
 
 def change(db: Session, gate: int, every: int, metadata: str, next_at: int) -> None:
     """Change how a floating limit is refreshed."""
-    db.run("UPDATE floating SET every = ?, metadata = ?, next_at = ? WHERE gate = ?", every, metadata, next_at, gate)
+    db.run(
+        "UPDATE floating SET every = ?, metadata = ?, next_at = ? WHERE gate = ?",
+        every,
+        metadata,
+        next_at,
+        gate,
+    )
 
 
 def delete(db: Session, gate: int) -> None:

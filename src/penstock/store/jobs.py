@@ -17,7 +17,7 @@ def add(db: Session, rows: Iterable[Row]) -> None:
 
 def known_ids(db: Session, ids: list[str]) -> list[str]:
     """Return which of these ids are taken."""
-    return [id_ for (id_,) in db.all("SELECT j.id FROM each(?) e JOIN job j ON j.id = e.value", ids)]
+    return [id_ for (id_,) in db.all("SELECT j.id FROM each(?) e CROSS JOIN job j WHERE j.id = e.value", ids)]
 
 
 def seq_of(db: Session, id_: str) -> int | None:
@@ -29,7 +29,7 @@ def seq_of(db: Session, id_: str) -> int | None:
 def arriving(db: Session, seqs: list[int]) -> list[Row]:
     """Return (seq, tenant, queue, task, limits, priority, cost) of jobs about to stand in line again."""
     return db.all(
-        "SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost FROM each(?) e JOIN job j ON j.seq = e.value",
+        "SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value",
         seqs,
     )
 
@@ -39,7 +39,7 @@ def payloads(db: Session, seqs: list[int]) -> list[Row]:
     return db.all(
         """
         SELECT j.seq, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued
-        FROM each(?) e JOIN job j ON j.seq = e.value
+        FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value
         """,
         seqs,
     )
@@ -47,12 +47,12 @@ def payloads(db: Session, seqs: list[int]) -> list[Row]:
 
 def tasks(db: Session, seqs: list[int]) -> dict[int, str]:
     """Return the task names of jobs."""
-    return dict(db.all("SELECT j.seq, j.task FROM each(?) e JOIN job j ON j.seq = e.value", seqs))
+    return dict(db.all("SELECT j.seq, j.task FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value", seqs))
 
 
 def policies(db: Session, seqs: list[int]) -> dict[int, str]:
     """Return the retry policies of jobs."""
-    return dict(db.all("SELECT j.seq, j.retry FROM each(?) e JOIN job j ON j.seq = e.value", seqs))
+    return dict(db.all("SELECT j.seq, j.retry FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value", seqs))
 
 
 # Waiting without limits.
@@ -104,7 +104,9 @@ def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Row]:
 
 def leave_lines(db: Session, seqs: list[int]) -> list[Row]:
     """Delete jobs that no longer wait; return their (seq, attempt, lost)."""
-    return db.all("DELETE FROM line WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs)
+    return db.all(
+        "DELETE FROM line WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
+    )
 
 
 def refuse(db: Session, seq: int) -> int:
@@ -132,13 +134,15 @@ def run(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
-RUNNING_COLUMNS = "seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel"
+RUNNING_COLUMNS = (
+    "seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel"
+)
 
 
 def attempts(db: Session, seqs: list[int]) -> list[Row]:
     """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS."""
     columns = ", ".join(f"r.{c}" for c in RUNNING_COLUMNS.split(", "))
-    return db.all(f"SELECT {columns} FROM each(?) e JOIN running r ON r.seq = e.value", seqs)
+    return db.all(f"SELECT {columns} FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value", seqs)
 
 
 def overdue(db: Session, now: int, most: int) -> list[Row]:
@@ -161,7 +165,9 @@ def schedule(db: Session, rows: Iterable[Row]) -> None:
 
 def due(db: Session, now: int, most: int) -> list[Row]:
     """Take the (seq, attempt, lost) whose moment has come, earliest first."""
-    rows = db.all("SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ?", now, most)
+    rows = db.all(
+        "SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ?", now, most
+    )
     unschedule(db, [row[0] for row in rows])
     return rows
 

@@ -10,18 +10,22 @@ _L = "l.id, l.queue, l.gates, l.head, l.priority, l.ord, l.cost, l.behind, l.lin
 
 def by_signature(db: Session, signatures: list[str]) -> list[Row]:
     """Return (signature, lane...) of the lanes that exist."""
-    return db.all(f"SELECT l.signature, {_L} FROM each(?) e JOIN lane l ON l.signature = e.value", signatures)
+    return db.all(
+        f"SELECT l.signature, {_L} FROM each(?) e CROSS JOIN lane l WHERE l.signature = e.value", signatures
+    )
 
 
 def load(db: Session, ids: list[int]) -> list[Row]:
     """Return the lanes."""
-    return db.all(f"SELECT {_L} FROM each(?) e JOIN lane l ON l.id = e.value", ids)
+    return db.all(f"SELECT {_L} FROM each(?) e CROSS JOIN lane l WHERE l.id = e.value", ids)
 
 
 def ready(db: Session, queue: str, most: int) -> list[Row]:
     """Return the first *most* lanes of a queue that a claim should look at."""
     return db.all(
-        f"SELECT {COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?", queue, most
+        f"SELECT {COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?",
+        queue,
+        most,
     )
 
 
@@ -29,7 +33,7 @@ def firsts(db: Session, lines: list[str]) -> list[Row]:
     """Return the first lane of each line."""
     return db.all(
         f"""
-        SELECT {_L} FROM each(?) e JOIN lane l ON l.id =
+        SELECT {_L} FROM each(?) e CROSS JOIN lane l WHERE l.id =
             (SELECT x.id FROM lane x WHERE x.line = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
         """,
         lines,
@@ -59,7 +63,7 @@ def heads(db: Session, lanes: list[int]) -> list[Row]:
     """Return (lane, seq, priority, ord, cost) of the first job of each lane that has one."""
     return db.all(
         """
-        SELECT j.lane, j.seq, j.priority, j.ord, j.cost FROM each(?) e JOIN line j ON j.seq =
+        SELECT j.lane, j.seq, j.priority, j.ord, j.cost FROM each(?) e CROSS JOIN line j WHERE j.seq =
             (SELECT x.seq FROM line x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
         """,
         lanes,

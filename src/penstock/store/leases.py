@@ -11,7 +11,7 @@ def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int
     found = {
         seq: (fence, cancel)
         for seq, fence, cancel in db.all(
-            "SELECT r.seq, r.fence, r.cancel FROM each(?) e JOIN running r ON r.seq = e.value",
+            "SELECT r.seq, r.fence, r.cancel FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value",
             [seq for seq, _ in attempts],
         )
     }
@@ -19,7 +19,10 @@ def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int
     for seq, fence in attempts:
         held, cancel = found.get(seq, (None, 0))
         beats.append(Beat(seq, alive=held == fence, cancel_asked=held == fence and bool(cancel)))
-    db.many("UPDATE running SET lease = ? WHERE seq = ?", [(now + lease, beat.seq) for beat in beats if beat.alive])
+    db.many(
+        "UPDATE running SET lease = ? WHERE seq = ?",
+        [(now + lease, beat.seq) for beat in beats if beat.alive],
+    )
     return beats
 
 

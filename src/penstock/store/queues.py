@@ -5,7 +5,12 @@ from penstock.store.session import Row, Session
 
 def paused(db: Session, queues: list[str]) -> set[str]:
     """Return which of these queues are paused."""
-    return {q for (q,) in db.all("SELECT p.queue FROM each(?) e JOIN paused p ON p.queue = e.value", queues)}
+    return {
+        q
+        for (q,) in db.all(
+            "SELECT p.queue FROM each(?) e CROSS JOIN paused p WHERE p.queue = e.value", queues
+        )
+    }
 
 
 def pause(db: Session, queue: str, now: int) -> None:

@@ -60,7 +60,9 @@ class SqliteSession:
         self._connection.executemany(dialect(sql), rows)
 
     def numbers(self, count: int) -> int:
-        row = self._connection.execute("UPDATE counter SET value = value + ? RETURNING value", (count,)).fetchone()
+        row = self._connection.execute(
+            "UPDATE counter SET value = value + ? RETURNING value", (count,)
+        ).fetchone()
         return int(row[0]) - count + 1
 
     def _execute(self, sql: str, values: tuple[object, ...]) -> sqlite3.Cursor:
@@ -157,7 +159,9 @@ class SqliteStore:
     def _connect(self) -> sqlite3.Connection:
         path = Path(self.path)
         if not self._memory and not path.parent.is_dir():
-            raise StoreDownError(f"the folder {path.parent} of the database {path.name} does not exist; create it first")
+            raise StoreDownError(
+                f"the folder {path.parent} of the database {path.name} does not exist; create it first"
+            )
         try:
             connection = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
@@ -178,7 +182,9 @@ class SqliteStore:
                 f"{state.known}); upgrade penstock"
             )
         if state.missing and not migrate:
-            raise SchemaError(f"{self.path} needs `penstock migrate` first (schema {state.found} of {state.known})")
+            raise SchemaError(
+                f"{self.path} needs `penstock migrate` first (schema {state.found} of {state.known})"
+            )
         if state.missing:
             self.migrate()
 
@@ -232,7 +238,9 @@ class SqliteStore:
                 pause(BUSY_PAUSE)
             else:
                 return
-        raise StoreBusyError(f"{self.path} stayed locked by another process; is one of them stopped in a transaction?")
+        raise StoreBusyError(
+            f"{self.path} stayed locked by another process; is one of them stopped in a transaction?"
+        )
 
 
 def translated(error: sqlite3.Error, path: str) -> StoreError:

@@ -25,7 +25,7 @@ def job(db: Session, id_: str) -> Row | None:
     return db.one(f"{_JOB} WHERE j.id = ?", id_)
 
 
-def jobs(  # noqa: PLR0913 - each is one filter
+def jobs(
     db: Session,
     state: State | None,
     queue: str | None,
@@ -47,7 +47,7 @@ def jobs(  # noqa: PLR0913 - each is one filter
             values.append(value)
     if key is not None:
         where.append("j.limits LIKE ? ESCAPE '!'")
-        values.append("%[\"" + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "\",%")
+        values.append('%["' + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + '",%')
     if before is not None:
         where.append("j.seq < ?")
         values.append(before)  # type: ignore[arg-type]
@@ -62,7 +62,12 @@ def count(db: Session, queue: str | None, task: str | None) -> dict[State, int]:
             where.append(f"{column} = ?")
             values.append(value)
     joined = f"JOIN job j ON j.seq = t.seq WHERE {' AND '.join(where)}" if where else ""
-    parts = {"scheduled": State.SCHEDULED, "ready": State.WAITING, "line": State.WAITING, "running": State.RUNNING}
+    parts = {
+        "scheduled": State.SCHEDULED,
+        "ready": State.WAITING,
+        "line": State.WAITING,
+        "running": State.RUNNING,
+    }
     counts: dict[State, int] = {}
     for table, state in parts.items():
         row = db.one(f"SELECT count(*) FROM {table} t {joined}", *values)
@@ -94,7 +99,9 @@ def gates(db: Session, prefix: str, offset: int, most: int) -> list[Row]:
 def gates_total(db: Session, prefix: str) -> int:
     """Return how many gates of keys begin with *prefix*."""
     row = db.one(
-        "SELECT count(*) FROM gate WHERE kind = 'key' AND name >= ? AND name < ?", prefix, prefix + "\U0010ffff"
+        "SELECT count(*) FROM gate WHERE kind = 'key' AND name >= ? AND name < ?",
+        prefix,
+        prefix + "\U0010ffff",
     )
     return int(row[0]) if row else 0
 
@@ -135,7 +142,7 @@ def ahead_in_lane(db: Session, lane: int, priority: int, ord_: int, most: int) -
     return int(row[0]) if row else 0
 
 
-def ahead_in_line(db: Session, line: str, lane: int, priority: int, ord_: int, most: int) -> int:  # noqa: PLR0913
+def ahead_in_line(db: Session, line: str, lane: int, priority: int, ord_: int, most: int) -> int:
     """Return how many jobs of the other lanes of a line come before this place, at most *most*."""
     row = db.one(
         """

@@ -2,7 +2,7 @@
 
 import builtins
 
-from penstock.errors import ConflictError, InvalidJobError, JobFailedError
+from penstock.errors import ConflictError, InvalidJobError
 
 
 class RetryError(Exception):
@@ -28,13 +28,13 @@ class InvocationConcurrencyWithDifferentArgumentsError(ConflictError):
         self.diff = diff
 
 
-def original(error: JobFailedError) -> Exception:
-    """Return the error the task raised if it is one everybody has, else *error* itself."""
-    kind = RetryError if error.kind == RetryError.__name__ else getattr(builtins, error.kind, None)
-    if not (isinstance(kind, type) and issubclass(kind, Exception)):
-        return error
+def original(kind: str, message: str) -> Exception | None:
+    """Return the error a task raised if it is one that everybody has, else None."""
+    known = RetryError if kind == RetryError.__name__ else getattr(builtins, kind, None)
+    if not (isinstance(known, type) and issubclass(known, Exception)):
+        return None
     try:
-        return kind(error.problem)
+        return known(message)
     except TypeError:
         # Some built-in errors are made of more than a message.
-        return error
+        return None

@@ -1,6 +1,7 @@
 """What a call of a task answers."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
@@ -73,17 +74,24 @@ class Invocation(Generic[T]):
         Raises what the task raised (a built-in error as itself, any other as `JobFailedError`), and a
         `KeyError` if the call was dropped because its key was busy.
         """
-        try:
+        with self._told_as_raised():
             return self._handle.result()
-        except JobFailedError as error:
-            raise original(error) from error
 
     async def async_result(self) -> T:
         """Wait for the `result` without holding up the event loop."""
-        try:
+        with self._told_as_raised():
             return await self._handle.aresult()
+
+    @contextmanager
+    def _told_as_raised(self) -> Iterator[None]:
+        try:
+            yield
         except JobFailedError as error:
-            raise original(error) from error
+            told = self._handle.refresh().error or {}
+            known = original(error.kind, told.get("message", ""))
+            if known is None:
+                raise
+            raise known from error
 
 
 class ReusedInvocation(Invocation[T]):

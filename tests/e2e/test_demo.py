@@ -1,0 +1,80 @@
+"""The demo, run as users run it."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.support.command import COMMAND, document, penstock
+
+
+def test_limits_are_kept_and_counts_are_right():
+    shown = document("demo", "b", "drop", "D")
+
+    keyed, dropped, deduplicated = shown["scenarios"]
+    assert shown["ok"]
+    assert (12, 12, 0, 0) == tuple(keyed[name] for name in ("enqueued", "calls", "dropped", "reused"))
+    assert (12, 3, 9, 0) == tuple(dropped[name] for name in ("enqueued", "calls", "dropped", "reused"))
+    assert (24, 3, 0, 21) == tuple(deduplicated[name] for name in ("enqueued", "calls", "dropped", "reused"))
+    assert not any(call["collided"] for scenario in shown["scenarios"] for call in scenario["timeline"])
+
+
+def test_without_a_limit_the_provider_sees_collisions():
+    (unsafe,) = document("demo", "A")["scenarios"]
+
+    assert unsafe["ok"]
+    assert any(call["collided"] for call in unsafe["timeline"])
+
+
+def test_people_see_lanes_checks_and_a_summary(tmp_path):
+    ran = penstock("demo", "D", "--spacing", "20ms", COLUMNS="80", TMPDIR=str(tmp_path))
+
+    lines = ran.stdout.splitlines()
+    assert 0 == ran.returncode, ran.stderr
+    assert all(len(line) <= 80 for line in lines)
+    assert 3 == sum("▐" in line and "7 re-used" in line for line in lines)
+    assert any(line.split()[:2] == ["ok", "exactly"] for line in lines)
+    assert any(line.split()[:2] == ["D", "dedupe"] for line in lines)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_scenario_that_is_not_there_is_refused():
+    ran = penstock("demo", "Z")
+
+    assert 2 == ran.returncode
+    assert "'Z'" in ran.stderr
+    assert "" == ran.stdout
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_demo_ends_its_children_and_leaves_nothing_behind(number, status, tmp_path):
+    demo = subprocess.Popen(
+        [*COMMAND, "demo", "G"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        # The scenario is named when everything is up.
+        while "Throttle" not in demo.stdout.readline():
+            assert demo.poll() is None
+        children = _children(demo.pid)
+        demo.send_signal(number)
+        _, told = demo.communicate(timeout=30)
+    finally:
+        demo.kill()
+        demo.wait()
+
+    assert 2 == len(children)
+    assert status == demo.returncode
+    assert "Traceback" not in told
+    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert [] == list(tmp_path.iterdir())
+
+
+def _children(process):
+    with open(f"/proc/{process}/task/{process}/children") as listed:
+        return listed.read().split()

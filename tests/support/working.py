@@ -1,0 +1,36 @@
+"""Workers for tests: one that runs in a thread, and handlers made of functions."""
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from penstock.worker import Handler, Worker
+from tests.support.stub_engine import StubEngine
+
+
+def handlers(*functions: Callable[..., Any], timeout: int | None = None) -> dict[str, Handler]:
+    """Return a handler for each of *functions*, by its name."""
+    return {f.__name__: Handler(f, inspect.iscoroutinefunction(f), timeout=timeout) for f in functions}
+
+
+def work(
+    engine: StubEngine, *functions: Callable[..., Any], timeout: int | None = None, **options: Any
+) -> None:
+    """Run *functions* until the engine has nothing more."""
+    Worker(engine, handlers(*functions, timeout=timeout), **options).run(until_idle=True)
+
+
+@contextmanager
+def working(engine: StubEngine, *functions: Callable[..., Any], **options: Any) -> Iterator[Worker]:
+    """Run *functions* in a worker while the block lasts."""
+    worker = Worker(engine, handlers(*functions), **options)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield worker
+    finally:
+        worker.stop_now()
+        thread.join(10)
+        assert not thread.is_alive()

@@ -1,0 +1,307 @@
+"""What is claimed and settled, when, and how much of it at once."""
+
+import asyncio
+import threading
+
+import pytest
+
+from penstock.clock import SECOND, monotonic
+from penstock.errors import InvalidError, StoreBusyError
+from penstock.lifecycle.outcomes import Done, HandedBack
+from penstock.worker import Handler, Worker, current_job
+from tests.support.stub_engine import StubEngine
+from tests.support.working import handlers, work, working
+
+
+@pytest.fixture
+def engine():
+    return StubEngine()
+
+
+async def quick():
+    pass
+
+
+def plain():
+    pass
+
+
+def test_jobs_are_claimed_and_settled_in_batches(engine):
+    engine.enqueue("quick", count=1000)
+    work(engine, quick, concurrency=100)
+
+    assert len(engine.outcomes) == 1000
+    assert max(engine.batches) == 100
+    assert len(engine.batches) < 100
+
+
+def test_async_handlers_run_at_once_up_to_the_limit_and_no_further(engine):
+    running, most = 0, 0
+
+    async def sleep():
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.002)
+        running -= 1
+
+    engine.enqueue("sleep", count=50)
+    work(engine, sleep, concurrency=7)
+
+    assert most == 7
+
+
+def test_plain_functions_run_in_as_many_threads_as_allowed(engine):
+    meeting = threading.Barrier(3)
+
+    def meet():
+        meeting.wait(10)
+        return threading.current_thread().name
+
+    engine.enqueue("meet", count=9)
+    work(engine, meet, threads=3)
+
+    assert len(set(engine.outcomes.values())) == 3
+    assert all(asked <= 3 for _, asked, _ in engine.claims)
+
+
+def test_with_both_kinds_no_more_is_claimed_than_either_could_begin(engine):
+    engine.enqueue("quick", count=20)
+    engine.enqueue("plain", count=20)
+    work(engine, quick, plain, concurrency=50, threads=2)
+
+    assert len(engine.outcomes) == 40
+    assert max(asked for _, asked, _ in engine.claims) == 2
+
+
+def test_nothing_is_claimed_while_no_hand_is_free(engine):
+    release = threading.Event()
+
+    def hold():
+        release.wait(10)
+
+    first = engine.enqueue("hold", count=2)
+    with working(engine, hold, threads=2):
+        engine.until(lambda: len(engine.claims) >= 1)
+        engine.enqueue("hold", count=5)
+        engine.change()
+
+        assert not engine.outcomes
+        assert sum(taken for _, _, taken in engine.claims) == 2
+        release.set()
+        engine.ended(first, "job-7")
+
+
+def test_an_idle_worker_is_woken_by_a_new_job(engine):
+    with working(engine, quick):
+        engine.until(lambda: engine.claims)
+        for _ in range(20):
+            engine.ended(engine.enqueue("quick"))
+
+
+def test_an_idle_worker_leaves_the_store_alone(engine):
+    with working(engine, quick):
+        engine.ended(engine.enqueue("quick"))
+        before = len(engine.claims)
+        threading.Event().wait(0.3)
+
+        # One claim may still have been under way, for the change that the settling was.
+        assert len(engine.claims) <= before + 2
+
+
+def test_a_claim_that_has_more_is_followed_by_another_at_once(engine):
+    engine.more = True
+    work(engine, quick)
+
+    assert len(engine.claims) == 2
+
+
+def test_a_worker_looks_again_when_the_store_said_to(engine):
+    engine.next_at = engine.clock.now() + 30_000
+    with working(engine, quick):
+        engine.until(lambda: engine.claims)
+        first = len(engine.claims)
+        deadline = monotonic() + 10 * SECOND
+        while len(engine.claims) == first and monotonic() < deadline:
+            threading.Event().wait(0.001)
+
+        assert engine.clock.now() >= engine.next_at
+        assert len(engine.claims) > first
+        engine.next_at = None
+
+
+def test_until_idle_waits_for_what_runs_elsewhere(engine):
+    engine.running_elsewhere = 1
+    with working(engine, quick) as _:
+        pass
+    worker = Worker(engine, handlers(quick))
+    thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
+    thread.start()
+    engine.ended(engine.enqueue("quick"))
+    thread.join(0.1)
+    assert thread.is_alive()
+
+    engine.running_elsewhere = 0
+    engine.change()
+
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def test_until_idle_waits_for_what_is_to_come(engine):
+    engine.next_at = engine.clock.now() + 50_000
+
+    def clear(verb):
+        if verb == "claim" and engine.next_at and engine.clock.now() >= engine.next_at:
+            engine.next_at = None
+            engine.enqueue("quick")
+
+    engine.hook = clear
+    work(engine, quick)
+
+    assert len(engine.outcomes) == 1
+
+
+def test_a_handler_that_can_begin_in_time_tells_when_it_did(engine):
+    release = threading.Event()
+
+    def hold():
+        release.wait(10)
+
+    before = engine.clock.now()
+    job = engine.enqueue("hold", begin_in=SECOND)
+    with working(engine, hold):
+        engine.until(lambda: job in engine.began)
+        assert before <= engine.began[job] <= engine.clock.now()
+        release.set()
+        engine.ended(job)
+
+    assert engine.settlements[job].began == engine.began[job]
+
+
+def test_a_handler_that_ends_at_once_tells_with_its_outcome_when_it_began(engine):
+    before = engine.clock.now()
+    jobs = [engine.enqueue("quick", begin_in=SECOND), engine.enqueue("quick")]
+    work(engine, quick)
+
+    gated, free = (engine.settlements[job] for job in jobs)
+    assert before <= gated.began <= engine.clock.now()
+    assert free.began is None
+
+
+@pytest.mark.parametrize("kind", [quick, plain])
+def test_a_handler_that_would_begin_too_late_is_handed_back_unbegun(engine, kind):
+    job = engine.enqueue(kind.__name__, begin_in=4_000)
+    work(engine, kind)
+
+    assert engine.outcomes[job] == HandedBack(begun=False)
+    assert engine.settlements[job].began is None
+
+
+def test_a_batch_whose_first_handler_blocks_the_loop_hands_the_others_back(engine):
+    begun = []
+
+    async def block():
+        begun.append(engine.clock.now())
+        threading.Event().wait(0.1)
+
+    ids = [engine.enqueue("block", begin_in=50_000) for _ in range(5)]
+    work(engine, block)
+
+    assert len(begun) == 1
+    assert [engine.outcomes[job] for job in ids] == [Done(), *[HandedBack(begun=False)] * 4]
+
+
+def test_the_time_to_begin_does_not_follow_a_clock_that_is_set_back(engine):
+    class Stepping:
+        def __init__(self):
+            self.step = 0
+
+        def now(self):
+            return StubEngine().clock.now() + self.step
+
+    engine.clock = Stepping()
+
+    async def hold():
+        engine.clock.step = -3600 * SECOND
+        threading.Event().wait(0.1)
+
+    ids = [engine.enqueue("hold", begin_in=50_000) for _ in range(2)]
+    work(engine, hold)
+
+    assert engine.outcomes[ids[1]] == HandedBack(begun=False)
+
+
+def test_a_store_that_fails_for_a_while_loses_nothing(engine):
+    failures = {"claim": 2, "settle": 2}
+
+    def fail(verb):
+        if failures.get(verb, 0):
+            failures[verb] -= 1
+            raise StoreBusyError("locked")
+
+    engine.hook = fail
+    engine.enqueue("quick", count=5)
+    work(engine, quick)
+
+    assert len(engine.outcomes) == 5
+
+
+def test_an_outcome_the_engine_chokes_on_takes_no_other_with_it(engine):
+    settle = engine.settle
+
+    def choke(settlements):
+        if any(settlement.outcome == Done('"poison"') for settlement in settlements):
+            raise ValueError("cannot write this")
+        return settle(settlements)
+
+    engine.settle = choke
+
+    async def say(word):
+        return word
+
+    ids = [engine.enqueue("say", word) for word in ("good", "poison", "fine")]
+    work(engine, say)
+
+    good, poison, fine = (engine.outcomes[job] for job in ids)
+    assert (good, fine) == (Done('"good"'), Done('"fine"'))
+    assert poison.kind == "ValueError"
+
+
+def test_a_worker_can_run_again(engine):
+    worker = Worker(engine, {"quick": Handler(quick, is_async=True)})
+    for _ in range(3):
+        job = engine.enqueue("quick")
+        worker.run(until_idle=True)
+        assert job in engine.outcomes
+
+
+def test_a_handler_may_enqueue_more_work(engine):
+    async def chain(left):
+        if left:
+            engine.enqueue("chain", left - 1)
+        return current_job().id
+
+    engine.enqueue("chain", 20)
+    work(engine, chain)
+
+    assert len(engine.outcomes) == 21
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"concurrency": 0},
+        {"threads": True},
+        {"lease": 0},
+        {"queues": []},
+        {"queues": ["a", "a"]},
+        {"queues": [""]},
+        {"queues": {"a": 0}},
+        {"queues": {"a": 1.5}},
+        {"queues": {"a": 1}, "strict": True},
+    ],
+)
+def test_a_worker_made_wrongly_says_so(engine, options):
+    with pytest.raises(InvalidError):
+        Worker(engine, {}, **options)

@@ -1,0 +1,201 @@
+"""How a worker stops: first gently, then at once."""
+
+import asyncio
+import os
+import signal
+import threading
+
+import pytest
+
+from penstock.lifecycle.outcomes import Done, HandedBack
+from penstock.worker import Worker, current_job
+from tests.support.stub_engine import StubEngine
+from tests.support.working import handlers
+
+
+@pytest.fixture
+def engine():
+    return StubEngine()
+
+
+def started(worker, **options):
+    thread = threading.Thread(target=worker.run, kwargs=options)
+    thread.start()
+    return thread
+
+
+def joined(thread):
+    thread.join(10)
+    return not thread.is_alive()
+
+
+def test_a_stop_claims_nothing_more_and_lets_what_runs_finish(engine):
+    begun, release = threading.Event(), threading.Event()
+
+    def hold():
+        begun.set()
+        release.wait(10)
+        return current_job().stopping
+
+    worker = Worker(engine, handlers(hold), threads=1)
+    job, left = engine.enqueue("hold"), engine.enqueue("hold")
+    thread = started(worker)
+    assert begun.wait(10)
+    worker.stop()
+    thread.join(0.05)
+    assert thread.is_alive()
+    release.set()
+
+    assert joined(thread)
+    assert engine.outcomes[job] == Done("true")
+    assert left not in engine.outcomes
+
+
+def test_what_was_claimed_but_not_begun_is_handed_back(engine):
+    release = threading.Event()
+
+    async def block():
+        worker.stop()
+        # The loop is held until the stop is known, so nobody else has begun.
+        while not current_job().stopping:
+            release.wait(0.001)
+
+    worker = Worker(engine, handlers(block))
+    ids = [engine.enqueue("block") for _ in range(3)]
+    worker.run()
+
+    assert [engine.outcomes[job] for job in ids] == [Done(), *[HandedBack(begun=False)] * 2]
+
+
+def test_a_stop_before_the_run_is_a_stop(engine):
+    async def quick():
+        pass
+
+    worker = Worker(engine, handlers(quick))
+    worker.stop()
+    worker.run()
+
+
+def test_stopping_now_hands_back_async_handlers_once_they_have_ended(engine):
+    begun, order = threading.Event(), []
+    settle = engine.settle
+
+    async def hold():
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            order.append("ended")
+
+    def noted(settlements):
+        order.append("settled")
+        return settle(settlements)
+
+    engine.settle = noted
+    worker = Worker(engine, handlers(hold))
+    job = engine.enqueue("hold")
+    thread = started(worker)
+    assert begun.wait(10)
+    worker.stop_now()
+
+    assert joined(thread)
+    assert engine.outcomes[job] == HandedBack(begun=True)
+    assert order == ["ended", "settled"]
+
+
+def test_stopping_now_interrupts_plain_functions(engine):
+    begun = threading.Event()
+
+    def spin():
+        begun.set()
+        while True:
+            pass
+
+    worker = Worker(engine, handlers(spin))
+    job = engine.enqueue("spin")
+    thread = started(worker)
+    assert begun.wait(10)
+    worker.stop_now()
+
+    assert joined(thread)
+    assert engine.outcomes[job] == HandedBack(begun=True)
+
+
+def test_a_plain_function_that_will_not_end_keeps_its_job_until_its_lease_runs_out(engine):
+    begun, release = threading.Event(), threading.Event()
+
+    def hold():
+        begun.set()
+        release.wait(10)
+
+    worker = Worker(engine, handlers(hold))
+    job = engine.enqueue("hold")
+    thread = started(worker)
+    assert begun.wait(10)
+    worker.stop_now()
+
+    assert joined(thread)
+    assert job not in engine.outcomes
+    release.set()
+
+
+def test_a_drain_that_takes_too_long_ends_at_once(engine):
+    begun = threading.Event()
+
+    async def hold():
+        begun.set()
+        await asyncio.sleep(60)
+
+    worker = Worker(engine, handlers(hold), drain_timeout="10ms")
+    job = engine.enqueue("hold")
+    thread = started(worker)
+    assert begun.wait(10)
+    worker.stop()
+
+    assert joined(thread)
+    assert engine.outcomes[job] == HandedBack(begun=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_stops_and_the_second_ends(engine, number):
+    async def hold():
+        os.kill(os.getpid(), number)
+        while not current_job().stopping:
+            await asyncio.sleep(0.001)
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(60)
+
+    before = signal.getsignal(number)
+    job = engine.enqueue("hold")
+    Worker(engine, handlers(hold)).run(signals=True)
+
+    assert engine.outcomes[job] == HandedBack(begun=True)
+    assert signal.getsignal(number) is before
+
+
+def test_a_keyboard_interrupt_that_is_not_trapped_ends_the_run(engine):
+    async def hold():
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(60)
+
+    job = engine.enqueue("hold")
+    with pytest.raises(KeyboardInterrupt):
+        Worker(engine, handlers(hold)).run()
+
+    assert engine.outcomes[job] == HandedBack(begun=True)
+
+
+def test_no_thread_outlives_the_run(engine):
+    before = set(threading.enumerate())
+
+    async def quick():
+        pass
+
+    def plain():
+        pass
+
+    engine.enqueue("quick", count=3)
+    engine.enqueue("plain", count=3)
+    Worker(engine, handlers(quick, plain)).run(until_idle=True)
+
+    assert set(threading.enumerate()) == before
