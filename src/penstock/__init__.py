@@ -1,0 +1,71 @@
+"""Background jobs, no faster than you allow."""
+
+from penstock.app import App, Call, JobHandle, Task
+from penstock.errors import (
+    ConflictError,
+    DuplicateJobError,
+    GateShutError,
+    InvalidError,
+    InvalidJobError,
+    InvalidLimitError,
+    JobCancelledError,
+    JobDiscardedError,
+    JobDroppedError,
+    JobEndedError,
+    JobExpiredError,
+    JobFailedError,
+    LeaseLostError,
+    NotFoundError,
+    PenstockError,
+    ResultTimeoutError,
+    SchemaError,
+    StoreBusyError,
+    StoreDownError,
+    StoreError,
+    WrongStateError,
+)
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import Unique
+from penstock.limits.spec import Concurrency, Rate, Throttle
+from penstock.worker import Cancel, Job, RateLimited, Retry, Worker, current_job
+
+__all__ = [
+    "App",
+    "Call",
+    "Cancel",
+    "Concurrency",
+    "ConflictError",
+    "DuplicateJobError",
+    "GateShutError",
+    "InvalidError",
+    "InvalidJobError",
+    "InvalidLimitError",
+    "Job",
+    "JobCancelledError",
+    "JobDiscardedError",
+    "JobDroppedError",
+    "JobEndedError",
+    "JobExpiredError",
+    "JobFailedError",
+    "JobHandle",
+    "LeaseLostError",
+    "NotFoundError",
+    "PenstockError",
+    "Rate",
+    "RateLimited",
+    "ResultTimeoutError",
+    "Retry",
+    "RetryPolicy",
+    "SchemaError",
+    "State",
+    "StoreBusyError",
+    "StoreDownError",
+    "StoreError",
+    "Task",
+    "Throttle",
+    "Unique",
+    "Worker",
+    "WrongStateError",
+    "current_job",
+]

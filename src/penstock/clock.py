@@ -5,10 +5,12 @@ Nothing else in the package may read a clock or sleep.
 """
 
 import time
+from pathlib import Path
 from typing import Final, Protocol
 
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Clock(Protocol):
@@ -20,10 +22,38 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The time of this machine, as it was set."""
 
     def now(self) -> int:
         return time.time_ns() // 1_000
+
+
+class SteadyClock:
+    """The time of this machine, counted from its start, so that setting its clock changes no span.
+
+    *offset* turns time since the start into time since the epoch.  Every process of the machine
+    takes it from the store, so that all agree.
+    """
+
+    def __init__(self, offset: int = 0) -> None:
+        self.offset = offset
+
+    def now(self) -> int:
+        return since_boot() + self.offset
+
+
+def since_boot() -> int:
+    """Return microseconds since this machine was started; the same in all its processes."""
+    boottime = getattr(time, "CLOCK_BOOTTIME", None)
+    return (time.monotonic_ns() if boottime is None else time.clock_gettime_ns(boottime)) // 1_000
+
+
+def boot_name() -> str:
+    """Return a name for the present run of this machine."""
+    if _BOOT.exists():
+        return _BOOT.read_text().strip()
+    # Elsewhere the minute of the start has to do; setting the clock then looks like a restart.
+    return f"started-{(time.time_ns() // 1_000 - since_boot()) // (60 * SECOND)}"
 
 
 def monotonic() -> int:

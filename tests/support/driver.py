@@ -16,6 +16,7 @@ QUEUES: Final = ("q1", "q2", "q3")
 TASKS: Final = ("t1", "t2")
 KEYS: Final = ("A", "B", "C", "D", "E")
 PERIODS: Final = tuple(period * MILLISECOND for period in (100, 200, 500, 3_000))
+LAGS: Final = (0, 0, MILLISECOND, 10 * MILLISECOND, 45 * MILLISECOND)
 SPANS: Final = tuple(span * MILLISECOND for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
 
 
@@ -88,6 +89,8 @@ class Driver:
         ask["priority"] = chance.choice(self._priorities)
         if chance.random() < 0.1:
             ask["due"] = chance.choice(SPANS)
+        if chance.random() < 0.05:
+            ask["expires"] = chance.choice(SPANS)
         if chance.random() < 0.3:
             ask |= {"attempts": chance.randint(2, 4), "delay": chance.choice((0, 0, *SPANS))}
         if chance.random() < 0.1:
@@ -153,10 +156,10 @@ class Driver:
                 return (kind,)
 
     def _began(self) -> int | None:
-        return -self._random.choice((0, 1_000, 10_000)) if self._random.random() < 0.3 else None
+        return self._random.choice(LAGS) if self._random.random() < 0.3 else None
 
     def _begun(self) -> Operation:
-        return ("begun", self._pick(self._in(State.RUNNING)), self._random.choice((0, 1_000, 10_000)))
+        return ("begun", self._pick(self._in(State.RUNNING)), self._random.choice(LAGS))
 
     def _advance(self) -> Operation:
         chance = self._random

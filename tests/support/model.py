@@ -59,6 +59,7 @@ class Job:
     state: State = State.WAITING
     ord: int = 0
     due: int = 0
+    expires: int | None = None
     attempt: int = 0
     fence: int = 0
     lease: int = 0
@@ -122,9 +123,9 @@ class Model:
     # -- What users do
 
     def enqueue(self, wanted: Sequence[NewJob]) -> None:
-        self.tick()
+        self._look_at_the_clock()
         for asked in wanted:
-            job = Job(asked, len(self.jobs))
+            job = Job(asked, len(self.jobs), expires=asked.expires)
             self.jobs[job.name] = job
             self._live.append(job)
             for name, own, _ in job.gates:
@@ -137,7 +138,7 @@ class Model:
 
     def cancel(self, name: str) -> State | None:
         """Return the state it is in then; None if it had ended."""
-        self.tick()
+        self._look_at_the_clock()
         job = self.jobs[name]
         if job.state in ENDED:
             return None
@@ -150,7 +151,7 @@ class Model:
 
     def retry(self, name: str) -> bool:
         """Tell whether it could be put back into line."""
-        self.tick()
+        self._look_at_the_clock()
         job = self.jobs[name]
         if job.state not in ENDED or job.state is State.DONE:
             return False
@@ -161,23 +162,28 @@ class Model:
         return True
 
     def configure(self, name: GateName, numbers: Numbers | None) -> None:
-        self.tick()
+        self._look_at_the_clock()
         gate = self.gate(name)
         gate.configured = numbers or UNLIMITED
         gate.span = max(gate.span, gate.configured.span)
 
     def override(self, name: GateName, numbers: Numbers | None, until: int | None) -> None:
-        self.tick()
+        self._look_at_the_clock()
         gate = self.gate(name)
         gate.override, gate.override_until = numbers or UNLIMITED, until
         gate.span = max(gate.span, gate.override.span)
 
+    def clear_override(self, name: GateName) -> None:
+        """End an override, and a shut-until."""
+        self.override(name, None, None)
+        self.gate(name).shut_until = 0
+
     def shut(self, name: GateName, until: int) -> None:
-        self.tick()
+        self._look_at_the_clock()
         self._shut(name, until)
 
     def pause(self, queue: str, *, paused: bool) -> None:
-        self.tick()
+        self._look_at_the_clock()
         self.gate(("queue", "", queue)).paused = paused
 
     # -- What workers do
@@ -229,7 +235,7 @@ class Model:
 
     def settle(self, name: str, fence: int, outcome: Outcome, began: int | None) -> bool:
         """Tell whether the attempt was still the one that ran."""
-        self.tick()
+        self._look_at_the_clock()
         job = self.jobs[name]
         if not self.is_current(job, fence):
             return False
@@ -239,14 +245,14 @@ class Model:
         return True
 
     def begun(self, name: str, fence: int, at: int) -> None:
-        self.tick()
+        self._look_at_the_clock()
         job = self.jobs[name]
         if self.is_current(job, fence):
             self._correct(job, at)
 
     def heartbeat(self, name: str, fence: int, lease: int) -> tuple[bool, bool]:
         """Return whether the attempt is alive and whether it should stop."""
-        self.tick()
+        self._look_at_the_clock()
         job = self.jobs[name]
         if not self.is_current(job, fence):
             return False, False
@@ -256,8 +262,11 @@ class Model:
     # -- Time passes
 
     def tick(self) -> None:
-        """Let happen what the clock alone makes happen: leases run out, then due jobs arrive."""
-        self.now = max(self.now, self._clock())
+        """Let happen what the clock alone makes happen: leases run out, due jobs arrive, others expire.
+
+        Only claims and upkeep do this: until then a late report finds its attempt as it was.
+        """
+        self._look_at_the_clock()
         self._live = [job for job in self._live if job.state not in ENDED]
         self._forget_old_starts()
         lost = [job for job in self._in(State.RUNNING) if job.lease <= self.now]
@@ -268,6 +277,8 @@ class Model:
         for job in sorted(self._in(State.SCHEDULED), key=lambda job: (job.due, job.number)):
             if job.due <= self.now:
                 self._arrive(job)
+        for job in sorted(self._live, key=lambda job: (job.asked.expires or 0, job.number)):
+            self._expire(job)
 
     # -- Questions
 
@@ -284,7 +295,7 @@ class Model:
         return sum(
             1
             for job in self._in(State.RUNNING)
-            if job.lease > now and name in job.gate_names
+            if (job.lease > now or now == self.now) and name in job.gate_names
         )
 
     def numbers(self, name: GateName, own: Numbers, now: int) -> Numbers:
@@ -332,10 +343,13 @@ class Model:
         return self.is_open(("queue", "", job.asked.queue), UNLIMITED, job.asked.cost, self.now)
 
     def refused_by_a_drop(self, job: Job) -> bool:
-        return any(
-            on_limit is OnLimit.DROP and not self.is_open(name, own, job.asked.cost, self.now)
+        """Tell whether it is refused, and only by gates at which it would rather go than wait."""
+        refusing = [
+            on_limit
             for name, own, on_limit in job.gates
-        )
+            if name[0] != "queue" and not self.is_open(name, own, job.asked.cost, self.now)
+        ]
+        return bool(refusing) and all(on_limit is OnLimit.DROP for on_limit in refusing)
 
     def is_held(self, job: Job) -> bool:
         """Tell whether one ahead of it in a line is gathering budget at a gate that both must pass."""
@@ -421,6 +435,9 @@ class Model:
 
     # -- Moves
 
+    def _look_at_the_clock(self) -> None:
+        self.now = max(self.now, self._clock())
+
     def _arrive(self, job: Job) -> None:
         """Put *job* at the end of the line."""
         self._arrivals += 1
@@ -441,6 +458,15 @@ class Model:
     def _first(self, kind: str) -> Job | None:
         alike = [job for job in self._in(State.WAITING) if job.kind == kind]
         return min(alike, key=lambda job: job.rank, default=None)
+
+    def _expire(self, job: Job) -> None:
+        """End *job* if its time to live is over before it could start; one that runs then never expires."""
+        if job.expires is None or job.expires > self.now:
+            return
+        job.expires = None
+        if job.state in {State.WAITING, State.SCHEDULED}:
+            job.state = State.EXPIRED
+            self._judge_first(job.kind)
 
     def _rescue(self, job: Job) -> None:
         """Take *job* back from a worker that was not heard from; it keeps its place."""
@@ -495,10 +521,10 @@ class Model:
 
     def _back_into_line(self, job: Job) -> None:
         """Let *job* wait again as if this attempt had not been."""
-        job.attempt -= 1
         if job.cancel_asked:
             job.state = State.CANCELLED
         else:
+            job.attempt -= 1
             self._stand(job)
 
     def _forget_old_starts(self) -> None:

@@ -5,12 +5,12 @@ left out and shrunk to the few that matter.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Any
 
 from penstock.clock import SECOND
 from penstock.engine import START_GRACE, Engine, open_engine
-from penstock.errors import WrongStateError
+from penstock.errors import NotFoundError, WrongStateError
 from penstock.job import Claimed, NewJob, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
@@ -38,6 +38,7 @@ class Referee:
         self.model = Model(self.clock.now)
         self.engine: Engine = open_engine(":memory:", clock=self.clock, turns=mode == "C")
         self._attempts: dict[str, Claimed] = {}
+        self._claimed_at: dict[str, int] = {}
         self._lost: dict[str, Claimed] = {}
 
     def do(self, operation: Operation) -> None:
@@ -82,13 +83,13 @@ class Referee:
             same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
 
     def _settle(self, reports: Sequence[tuple[str, Operation, int | None]]) -> None:
-        """Settle attempts that run: each with an outcome and when, since now, its handler began."""
+        """Settle attempts that run: each with an outcome and how long after its claim its handler began."""
         settlements, wanted = [], []
         for name, outcome, began in reports:
             if (claimed := self._attempts.pop(name, None)) is None:
                 continue
             ended = self._outcome(*outcome)
-            at = None if began is None else self.clock.now() + began
+            at = None if began is None else self._moment(name, began)
             settlements.append(Settlement(claimed.seq, claimed.fence, ended, at))
             wanted.append((name, claimed.fence, ended, at))
             self._lost[name] = claimed
@@ -101,11 +102,10 @@ class Referee:
         """Settle an attempt that ended before."""
         if (claimed := self._lost.get(name)) is not None:
             same("settled late", [False], self.engine.settle([Settlement(claimed.seq, claimed.fence, Done())]))
-            self.model.tick()
 
-    def _begun(self, name: str, ago: int) -> None:
+    def _begun(self, name: str, lag: int) -> None:
         if (claimed := self._attempts.get(name)) is not None:
-            at = self.clock.now() - ago
+            at = self._moment(name, lag)
             self.engine.begun([(claimed.seq, claimed.fence, at)])
             self.model.begun(name, claimed.fence, at)
 
@@ -136,8 +136,9 @@ class Referee:
         self.model.override(("key", "", key), numbers_from_text(text), until)
 
     def _clear_override(self, key: str) -> None:
-        self.engine.clear_override(key)
-        self.model.override(("key", "", key), None, None)
+        with suppress(NotFoundError):  # nobody has named the key yet
+            self.engine.clear_override(key)
+        self.model.clear_override(("key", "", key))
 
     def _shut(self, key: str, span: int) -> None:
         until = self.clock.now() + span
@@ -183,6 +184,7 @@ class Referee:
             raise Mismatch(f"{job.name} must begin by {self.model.now + START_GRACE}, not {claimed.begin_by}")
         job.fence = claimed.fence
         self._attempts[job.name] = claimed
+        self._claimed_at[job.name] = self.model.now
 
     def _compare_next(self, queues: Sequence[str], next_at: int | None) -> None:
         """The engine may ask to be asked again too early, never too late."""
@@ -222,6 +224,10 @@ class Referee:
         self.model.tick()
         return {job.name for job in self.model.waiting()} - before
 
+    def _moment(self, name: str, lag: int) -> int:
+        """Return when the handler of an attempt began, *lag* after its claim; it can not be yet to come."""
+        return min(self._claimed_at[name] + lag, self.model.now)
+
     def _turns(self) -> dict[GateName, str]:
         if self.mode != "C":
             return {}
@@ -234,8 +240,8 @@ class Referee:
         ask["limits"] = tuple(
             Limit(key, numbers_from_text(text), OnLimit(on_limit)) for key, text, on_limit in ask.get("limits", ())
         )
-        if (span := ask.pop("due", None)) is not None:
-            ask["due"] = self.clock.now() + span
+        for moment in ask.keys() & {"due", "expires"}:
+            ask[moment] += self.clock.now()
         ask["retry"] = RetryPolicy(
             attempts=ask.pop("attempts", 1),
             backoff=Backoff.FIXED,

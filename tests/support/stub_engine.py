@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from penstock.clock import Clock, SystemClock, monotonic
+from penstock.clock import Clock, SystemClock
 from penstock.job import Beat, Claim, Claimed, Refresh, Settlement
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.states import State
@@ -83,7 +83,8 @@ class StubEngine:
             self.claims.append((tuple(queues), count, len(jobs)))
             more, self.more = self.more, False
             if jobs:
-                self._change()
+                self._token += 1
+            self._changed.notify_all()
             return Claim(jobs, more or any(self._waiting.get(queue) for queue in queues), self.next_at)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:

@@ -118,7 +118,7 @@ def test_a_heartbeat_that_failed_is_tried_again_soon(engine):
             raise StoreDownError("gone")
 
     async def hold():
-        while len(engine.beats) < 2:
+        while len(engine.beats) < 2:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
 
     engine.hook = fail

@@ -160,7 +160,7 @@ def test_a_drain_that_takes_too_long_ends_at_once(engine):
 def test_the_first_signal_stops_and_the_second_ends(engine, number):
     async def hold():
         os.kill(os.getpid(), number)
-        while not current_job().stopping:
+        while not current_job().stopping:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         os.kill(os.getpid(), number)
         await asyncio.sleep(60)
@@ -175,7 +175,7 @@ def test_the_first_signal_stops_and_the_second_ends(engine, number):
 
 def test_a_keyboard_interrupt_that_is_not_trapped_ends_the_run(engine):
     async def hold():
-        signal.raise_signal(signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(60)
 
     job = engine.enqueue("hold")

@@ -79,7 +79,7 @@ class App:
         self._threads = threads
         self._tasks: dict[str, Task[..., Any, Any]] = {}
         self._refreshers: dict[str, Refresher] = {}
-        self._connection = Connection((lambda: engine) if engine else self._open, owned=engine is None)
+        self.connection = Connection((lambda: engine) if engine else self._open, owned=engine is None)
 
     def __enter__(self) -> Self:
         return self
@@ -92,7 +92,7 @@ class App:
     @property
     def engine(self) -> Engine:
         """The engine, opened at first use."""
-        return self._connection.engine
+        return self.connection.engine
 
     @property
     def handlers(self) -> dict[str, Handler]:
@@ -111,7 +111,12 @@ class App:
 
     @overload
     def task(
-        self, function: Callable[P, Coroutine[Any, Any, T]], /, *, name: str | None = None, **options: Unpack[TaskOptions]
+        self,
+        function: Callable[P, Coroutine[Any, Any, T]],
+        /,
+        *,
+        name: str | None = None,
+        **options: Unpack[TaskOptions],
     ) -> Task[P, Coroutine[Any, Any, T], T]: ...
 
     @overload
@@ -138,7 +143,7 @@ class App:
         """
         if function is None:
             return partial(self.task, name=name, **options)
-        return self._add(Task(self._connection, function, name or task_name(function), options))
+        return self._add(Task(self.connection, function, name or task_name(function), options))
 
     def floating(self, name: str) -> Callable[[ComputeT], ComputeT]:
         """Register what computes a floating limit anew, given its key, present value and metadata."""
@@ -153,7 +158,7 @@ class App:
 
     def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[JobHandle[Any]]:
         """Enqueue calls of any tasks, made by `task.call(...)`, all of them or none."""
-        return send(self._connection, calls)
+        return send(self.connection, calls)
 
     def job(self, id: str) -> JobHandle[Any]:  # noqa: A002 - what it is called everywhere else
         """Return the handle of a job.
@@ -161,7 +166,7 @@ class App:
         Raises `NotFoundError` if there is none.
         """
         task = self._tasks.get(self.engine.job(id).task)
-        return JobHandle(self._connection, id, task.parameters.decode_result if task else decode)
+        return JobHandle(self.connection, id, task.parameters.decode_result if task else decode)
 
     def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
         """Return a worker for this app's tasks, from the queues they name unless told otherwise."""
@@ -189,7 +194,7 @@ class App:
 
     def close(self) -> None:
         """Close the store; the next use opens it again."""
-        self._connection.close()
+        self.connection.close()
 
     def _add(self, task: Task[P, R, T]) -> Task[P, R, T]:
         if task.name in self._tasks:

@@ -3,8 +3,9 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from penstock.app.watcher import Watcher
@@ -50,6 +51,17 @@ class Connection:
     async def changed(self, token: int) -> None:
         """Return once the store is no longer as it was at *token*, or a little earlier."""
         await self._hold().watcher.changed(token)
+
+    @contextmanager
+    def lent(self, engine: Engine) -> Iterator[None]:
+        """Use *engine* instead for a while."""
+        with self._lock:
+            held, self._held = self._held, _Held(engine)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._held = held
 
     def close(self) -> None:
         """Close the engine; the next use opens it again."""

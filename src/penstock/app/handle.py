@@ -31,7 +31,9 @@ class JobHandle(Generic[T]):
 
     __slots__ = ("_connection", "_decode", "id", "reused")
 
-    def __init__(self, connection: Connection, job: str, decode: Callable[[str], T], *, reused: bool = False) -> None:
+    def __init__(
+        self, connection: Connection, job: str, decode: Callable[[str], T], *, reused: bool = False
+    ) -> None:
         self._connection = connection
         self._decode = decode
         self.id = job
@@ -112,7 +114,9 @@ def ended(view: JobView) -> JobEndedError:
         case State.CANCELLED:
             return JobCancelledError(view.id, f"job {view.id} ({view.task}) was cancelled{because}")
         case _:
-            return JobExpiredError(view.id, f"job {view.id} ({view.task}) expired before it could start{because}")
+            return JobExpiredError(
+                view.id, f"job {view.id} ({view.task}) expired before it could start{because}"
+            )
 
 
 def _patience(job: str, timeout: Duration | None) -> Callable[[], float]:

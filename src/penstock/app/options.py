@@ -98,28 +98,23 @@ def change(options: Options, given: Mapping[str, Any], task: str, names: Collect
     return replace(options, **changes)
 
 
-def _queue(name: str, value: str) -> str:
-    check_queue(value)
-    return value
+def _kept(check: Callable[[object], None]) -> Callable[[str, Any], object]:
+    """Return what reads an option that stays as it is once it has passed *check*."""
+
+    def read(_name: str, value: object) -> object:
+        check(value)
+        return value
+
+    return read
 
 
-def _priority(name: str, value: int) -> int:
-    check_priority(value)
-    return value
-
-
-def _cost(name: str, value: int | Callable[..., int]) -> int | Callable[..., int]:
+def _cost(_name: str, value: int | Callable[..., int]) -> int | Callable[..., int]:
     if not callable(value):
         check_cost(value)
     return value
 
 
-def _id(name: str, value: str) -> str:
-    check_job_id(value)
-    return value
-
-
-def _text(name: str, value: str) -> str:
+def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise InvalidJobError(name, f"{value!r} must be text")
     return value
@@ -133,7 +128,9 @@ def _when(name: str, value: Duration | datetime) -> When:
     if not isinstance(value, datetime):
         return When(parse_duration(value, name, zero=True, error=InvalidJobError), from_now=True)
     if value.tzinfo is None:
-        raise InvalidJobError(name, f"{value.isoformat()} has no time zone; write one, as in datetime.now(UTC)")
+        raise InvalidJobError(
+            name, f"{value.isoformat()} has no time zone; write one, as in datetime.now(UTC)"
+        )
     return When((value - _EPOCH) // _MICROSECOND, from_now=False)
 
 
@@ -158,14 +155,14 @@ def _meta(name: str, value: Mapping[str, Any]) -> str:
 
 
 _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
-    "queue": _queue,
+    "queue": _kept(check_queue),
     "tenant": _text,
-    "priority": _priority,
+    "priority": _kept(check_priority),
     "cost": _cost,
     "due": _when,
     "expires": _when,
     "timeout": _span,
     "retry": _retry,
     "meta": _meta,
-    "id": _id,
+    "id": _kept(check_job_id),
 }

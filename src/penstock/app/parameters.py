@@ -115,8 +115,7 @@ def _name_of(parameters: Iterable[Parameter], kind: object) -> str:
 def _annotations(function: Callable[..., object]) -> dict[str, Any]:
     try:
         return get_type_hints(function, include_extras=True)
-    except Exception:
-        # An annotation is code and can fail in any way.
+    except Exception:  # noqa: BLE001 - an annotation is code and can fail in any way
         return _resolvable(function)
 
 
@@ -127,6 +126,6 @@ def _resolvable(function: Callable[..., object]) -> dict[str, Any]:
         alone = SimpleNamespace(__annotations__={name: annotation})
         try:
             known |= get_type_hints(alone, getattr(function, "__globals__", {}), include_extras=True)
-        except Exception:  # noqa: S112 - its values stay plain
+        except Exception:  # noqa: BLE001, S112 - as above; its values stay plain
             continue
     return known

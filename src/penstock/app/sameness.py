@@ -63,7 +63,9 @@ def _by(value: object, task: str, names: Collection[str], unique: Unique) -> Sam
             check_chosen(chosen, names)
             return Sameness(UniqueBy.CHOSEN, tuple(chosen), None, unique)
         case _:
-            problem = f"{value!r} must be True, the names of arguments, or text such as 'refresh:{{account_id}}'"
+            problem = (
+                f"{value!r} must be True, the names of arguments, or text such as 'refresh:{{account_id}}'"
+            )
             raise InvalidJobError("unique", problem)
 
 
@@ -78,7 +80,9 @@ def _by_text(text: str, names: Collection[str], unique: Unique) -> Sameness:
 def _settings(value: Mapping[str, Any]) -> Unique:
     unknown = value.keys() - _SETTINGS
     if unknown:
-        problem = f"{', '.join(map(repr, sorted(unknown)))} is unknown; it knows: {', '.join(sorted(_SETTINGS))}"
+        problem = (
+            f"{', '.join(map(repr, sorted(unknown)))} is unknown; it knows: {', '.join(sorted(_SETTINGS))}"
+        )
         raise InvalidJobError("unique", problem)
     window = value.get("window")
     return Unique(

@@ -85,7 +85,7 @@ class Task(Generic[P, R, T]):
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return this task with other options, for some of its jobs."""
         changed = copy(self)
-        changed._options = change(self._options, options, self.name, self.parameters.names)
+        changed._options = change(self._options, options, self.name, self.parameters.names)  # noqa: SLF001 - its own
         return changed
 
     def handler(self) -> Handler:

@@ -40,7 +40,7 @@ class Watcher:
         while token is not None:
             try:
                 after = self._engine.wait(token, _SLICE)
-            except Exception:
+            except Exception:  # noqa: BLE001 - also that the engine was closed
                 # Whoever waits looks again and hears from the engine itself what is wrong.
                 after = None
             token = self._tell(token, after)

@@ -17,7 +17,7 @@ QueueArgument = Annotated[
 def list_queues(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """List queues: what waits, what runs, which are paused."""
     with opened(store) as engine:
-        found = engine.queues()
+        found: list[dict[str, Any]] = engine.queues()
     if as_json:
         print_json({"queues": [{**queue, "numbers": numbers_plain(queue["numbers"])} for queue in found]})
         return

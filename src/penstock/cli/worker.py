@@ -39,7 +39,11 @@ def worker(
     queue: Annotated[
         list[str] | None,
         typer.Option(
-            "--queue", "-q", metavar="NAME", help="A queue to serve; repeatable.", show_default="those its tasks name"
+            "--queue",
+            "-q",
+            metavar="NAME",
+            help="A queue to serve; repeatable.",
+            show_default="those its tasks name",
         ),
     ] = None,
     weights: Annotated[

@@ -9,7 +9,7 @@ from typing import Final
 from penstock.clock import MILLISECOND, SECOND
 from penstock.demo.measure import Call, by_account, collisions, most_in_flight, smallest_gap, worst_window
 
-DOOR: Final = "at the provider's door"
+DOOR: Final = "at the door"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,8 @@ def per_second(limit: int) -> Check:
     def check(seen: Seen) -> Verdict:
         worst = worst_window((call.began for call in seen.calls), SECOND)
         door = worst_window((call.arrived for call in seen.calls), SECOND)
-        promise = f"at most {limit} handlers begin in any second, wherever it starts"
-        return Verdict(worst <= limit, promise, f"{worst} in a second", f"{door} {DOOR}", worst)
+        promise = f"at most {limit} starts in any second"
+        return Verdict(worst <= limit, promise, f"{worst} in 1 s", f"{DOOR}: {door}", worst)
 
     return check
 
@@ -144,9 +144,9 @@ def apart(gap: int) -> Check:
     def check(seen: Seen) -> Verdict:
         least = smallest_gap(call.began for call in seen.calls) or 0
         door = smallest_gap(call.arrived for call in seen.calls) or 0
-        promise = f"handlers begin at least {gap // MILLISECOND} ms apart"
+        promise = f"starts at least {gap // MILLISECOND} ms apart"
         return Verdict(
-            least >= gap, promise, f"{_milliseconds(least)} apart", f"{_milliseconds(door)} {DOOR}", -least
+            least >= gap, promise, f"{_milliseconds(least)} apart", f"{DOOR}: {_milliseconds(door)}", -least
         )
 
     return check

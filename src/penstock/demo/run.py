@@ -59,7 +59,7 @@ def play(stage: Stage, scenario: Scenario, setting: Setting, number: int = 1) ->
 
 def _enqueue(scenario: Scenario, gap: int) -> "list[tuple[Request, JobHandle[str]]]":
     task = getattr(tasks(), scenario.task)
-    jobs = []
+    jobs: list[tuple[Request, JobHandle[str]]] = []
     for request in scenario.requests:
         if jobs and gap:
             pause(gap / SECOND)

@@ -116,7 +116,7 @@ SCENARIOS: Final = (
         "D",
         "dedupe",
         "24 refresh events, one call per account",
-        'unique="refresh:{account_id}"',
+        'unique=["account_id"], Concurrency(1, key="refresh:{account_id}")',
         "refresh_once",
         tuple(Request(account, "refresh") for account in ACCOUNTS for _ in range(EVENTS)),
         _last_event_answered,

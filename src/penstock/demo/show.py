@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -19,7 +18,10 @@ from penstock.demo.scenarios import Scenario, Setting
 from penstock.demo.timeline import Row, draw
 
 WIDEST: Final = 112
+NARROW: Final = 90
 MARGIN: Final = 3
+COUNTED: Final = ("jobs", "calls", "dropped", "re-used", "time", "ideal")
+COLUMNS: Final = ("", "jobs", "calls", "dropped", "re-used", "measured", "time", "ideal", " ")
 COLOURS: Final = ("cyan", "green", "magenta", "yellow")
 _BAR: Final = re.compile("▐[^▌]*▌")
 _CLASH: Final = re.compile("▐▒[^▌]*▌")
@@ -31,7 +33,8 @@ def opening(console: Console, setting: Setting) -> None:
     text = (
         f"A provider that takes 0.4 s for a call; {many} of 8 threads; one SQLite file. "
         "Bars are calls in flight as the provider saw them, numbered in the order they were enqueued; "
-        "light bars collided with a call of the same account."
+        "light bars collided with a call of the same account. "
+        "A start is the moment a handler begins, the door where its call reaches the provider."
     )
     console.print(text, style="dim", width=_width(console))
 
@@ -68,17 +71,16 @@ def brief(console: Console, played: Played) -> None:
 
 def summary(console: Console, results: Sequence[Played]) -> None:
     """Sum everything up in one table."""
-    table = Table(box=SIMPLE_HEAD, header_style="dim", pad_edge=False, padding=(0, 1))
-    for name in ("", "enqueued", "calls", "dropped", "re-used"):
-        table.add_column(name, justify="left" if not name else "right", no_wrap=True)
-    table.add_column("measured", overflow="ellipsis", no_wrap=True)
-    for name in ("time", "ideal"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    table = Table(
+        box=None, header_style="dim", pad_edge=False, padding=(0, 2 if console.width > NARROW else 1, 0, 0)
+    )
+    for name in COLUMNS:
+        table.add_column(name, justify="right" if name in COUNTED else "left", no_wrap=True)
     for rounds in _by_scenario(results):
         table.add_row(*_summary_row(rounds))
     console.print()
     console.print(table)
+    console.print()
     broken = [played for played in results if not played.kept]
     told = "Every limit was kept and every count is right."
     if broken:
@@ -122,7 +124,10 @@ def _totals(played: Played) -> Text:
 
 
 def _judged(verdict: Verdict) -> Text:
-    line = Text.assemble(_mark(kept=verdict.kept), verdict.promise, (f": {verdict.figure}", "bold"))
+    line = Text.assemble(_mark(kept=verdict.kept), verdict.promise)
+    # Where nothing is measured, the promise says it all if it was kept.
+    if verdict.severity is not None or not verdict.kept:
+        line.append(f": {verdict.figure}", "bold")
     if verdict.remark:
         line.append(f" ({verdict.remark})", "dim")
     return line
@@ -151,7 +156,7 @@ def _summary_row(rounds: Sequence[Played]) -> Iterable[str | Text]:
     )
     verdict = Text("ok", "green") if kept == len(rounds) else Text("BROKEN", "bold red")
     if len(rounds) > 1:
-        verdict = Text(f"{kept}/{len(rounds)} ", verdict.style) + verdict
+        verdict = Text(f"{kept}/{len(rounds)} ").append_text(verdict)
     yield f"{first.scenario.letter} {first.scenario.name}"
     yield from map(_spread, counted)
     yield ", ".join(_worst(rounds))

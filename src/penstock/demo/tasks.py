@@ -31,7 +31,7 @@ def call_or_drop(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(1, key="refresh:{account_id}")], unique="refresh:{account_id}")
+@app.task(limits=[Concurrency(1, key="refresh:{account_id}")], unique=["account_id"])
 def refresh_once(account_id: str, op: str = "refresh") -> str:
     return call(account_id, op)
 

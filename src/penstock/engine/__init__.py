@@ -1,6 +1,6 @@
 """The engine: one verb, one transaction."""
 
-from penstock.clock import Clock, SystemClock
+from penstock.clock import Clock
 from penstock.engine.claim import START_GRACE
 from penstock.engine.engine import LEASE, Engine
 from penstock.engine.settle import GUARD
@@ -18,4 +18,4 @@ def open_engine(url: str, *, clock: Clock | None = None, turns: bool = True, mig
             f"{scheme}:// is not a store this version knows; use a path, sqlite:///path or :memory:"
         )
     path = rest.removeprefix("/") if found else url
-    return Engine(SqliteStore(path, migrate=migrate), clock or SystemClock(), turns=turns)
+    return Engine(SqliteStore(path, migrate=migrate), clock, turns=turns)

@@ -206,7 +206,7 @@ class Claiming:
         elif refused_and_gone(board, lane, shut, arriving=False):
             self._next(queue, lane)
         else:
-            self._park(lane, shut)
+            self._park(lane, [s for s in shut if s.stand.on_limit is not OnLimit.DROP])
 
     def _park(self, lane: Lane, shut: list[Shut]) -> None:
         episode = lane.behind is None

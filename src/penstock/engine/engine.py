@@ -15,6 +15,7 @@ from penstock.engine.claim import Claiming
 from penstock.engine.enqueue import check, enqueue
 from penstock.engine.events import Events, Listener
 from penstock.engine.settle import Settling, begun
+from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
 from penstock.engine.waiting import remove
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
@@ -52,13 +53,14 @@ _log = logging.getLogger("penstock.engine")
 class Engine:
     """Jobs, gates and queues in one store."""
 
-    def __init__(self, store: SqliteStore, clock: Clock, *, turns: bool = True) -> None:
+    def __init__(self, store: SqliteStore, clock: Clock | None = None, *, turns: bool = True) -> None:
         self.store = store
-        self.clock = clock
+        self._time = Time(clock)
+        self.clock = self._time.clock
         self._turns = turns
         self._listeners: list[Listener] = []
-        self._last = 0
         self._swept = 0
+        store.write(self._time.now)
 
     # Jobs.
 
@@ -212,6 +214,7 @@ class Engine:
         """Rescue, expire, wake and sweep what is due, a bounded amount; claims do the first three too."""
 
         def work(board: Board) -> dict[str, int]:
+            board.now += self._time.follow(board.db)
             done = bring_up_to_date(board)
             board.flush()
             self._swept, swept = sweep(board, self._swept)
@@ -286,7 +289,7 @@ class Engine:
 
     def _write(self, work: Callable[[Board], T]) -> T:
         def run(db: Session) -> tuple[T, list[Event]]:
-            events = Events(self._now(), wanted=bool(self._listeners))
+            events = Events(self._time.now(db), wanted=bool(self._listeners))
             board = Board(db, events.now, events, turns=self._turns)
             answer = work(board)
             board.flush()
@@ -299,13 +302,8 @@ class Engine:
         return answer
 
     def _read(self, work: Callable[[Board], T]) -> T:
-        now = self._now()
+        now = self.clock.now()
         return self.store.read(lambda db: work(Board(db, now, Events(now, wanted=False), turns=self._turns)))
-
-    def _now(self) -> int:
-        # A clock may step back; what the gates remember may not.
-        self._last = max(self._last, self.clock.now())
-        return self._last
 
     def _tell(self, listener: Listener, event: Event) -> None:
         try:

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from penstock.engine.board import Board
-from penstock.engine.lane import Lane, Stand, line_of, stands_from_text
+from penstock.engine.lane import Stand, line_of, stands_from_text
 from penstock.errors import NotFoundError
 from penstock.job import GateView, JobView, Reason, Why
 from penstock.lifecycle.retry import policy_from_json
@@ -112,7 +112,7 @@ def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Rea
         ahead = in_lane + views.ahead_in_line(
             board.db, line_of(lane, stand), lane_id, priority, ord_, FARTHEST
         )
-        reason, start = _at_gate(board, lane, stand, ahead, cost)
+        reason, start = _at_gate(board, stand, ahead, cost)
         if reason is not None:
             reasons.append(reason)
             starts.append(start)
@@ -123,9 +123,7 @@ def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Rea
     return Why(view.id, view.state, tuple(reasons), place, earliest, _words(words, reasons))
 
 
-def _at_gate(
-    board: Board, lane: Lane, stand: Stand, ahead: int, cost: int
-) -> tuple[Reason | None, int | None]:
+def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason | None, int | None]:
     """Return why one gate keeps a job with *ahead* others before it, and when it might let it through."""
     gate_ = board.posts[stand.gate].gate
     numbers = gate_.numbers(stand.own, board.now)
@@ -136,7 +134,7 @@ def _at_gate(
         return None, None
     name = gate_rows.name(board.db, stand.gate)[2]
     opening = None if opens == ON_RELEASE else max(opens, board.now)
-    return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start if lane else None
+    return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start
 
 
 def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, now: int) -> int | None:

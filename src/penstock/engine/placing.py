@@ -115,12 +115,15 @@ def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> 
 
 
 def _dropping(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> int | None:
+    """Return the gate at which the first job is to be dropped: nothing else keeps it waiting."""
     for stand, _ in shut:
-        if stand.on_limit is OnLimit.DROP:
-            # On arrival the numbers alone decide, not whose turn it is.
-            gate = board.posts[stand.gate].gate
-            if not arriving or gate.opens_at(stand.own, lane.cost, board.now) > board.now:
-                return stand.gate
+        if stand.on_limit is not OnLimit.DROP:
+            return None
+    for stand, _ in shut:
+        # On arrival the numbers alone decide, not whose turn it is.
+        gate = board.posts[stand.gate].gate
+        if not arriving or gate.opens_at(stand.own, lane.cost, board.now) > board.now:
+            return stand.gate
     return None
 
 

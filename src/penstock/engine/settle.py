@@ -229,7 +229,10 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
 def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     """Move a start in a gate's memory from the latest moment it could begin to when it did."""
     starts = post.gate.starts
-    if starts is None or not begin_by or began + GUARD == begin_by or not starts.remove(begin_by, cost):
+    if starts is None or not begin_by or began + GUARD == begin_by:
+        return False
+    # A start that was merged or forgotten is left alone, unless it began later than anyone thought.
+    if not starts.remove(begin_by, cost) and began + GUARD < begin_by:
         return False
     starts.add(began + GUARD, cost)
     post.memory_changed = True

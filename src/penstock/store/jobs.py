@@ -29,7 +29,10 @@ def seq_of(db: Session, id_: str) -> int | None:
 def arriving(db: Session, seqs: list[int]) -> list[Row]:
     """Return (seq, tenant, queue, task, limits, priority, cost) of jobs about to stand in line again."""
     return db.all(
-        "SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value",
+        """
+        SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost
+        FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value
+        """,
         seqs,
     )
 
@@ -180,7 +183,10 @@ def unschedule(db: Session, seqs: list[int]) -> None:
 def end(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, state, finished, started, attempt, result, error, reason)."""
     db.many(
-        "INSERT INTO done (seq, state, finished, started, attempt, result, error, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        """
+        INSERT INTO done (seq, state, finished, started, attempt, result, error, reason)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
         rows,
     )
 

@@ -9,7 +9,10 @@ from penstock.store.session import Row, Session
 def holder(db: Session, key: str) -> Row | None:
     """Return (seq, id, states, until) of the job that took the key last."""
     return db.one(
-        "SELECT u.seq, j.id, u.states, u.until FROM uniqueness u JOIN job j ON j.seq = u.seq WHERE u.key = ? FOR UPDATE",
+        """
+        SELECT u.seq, j.id, u.states, u.until FROM uniqueness u JOIN job j ON j.seq = u.seq
+        WHERE u.key = ? FOR UPDATE
+        """,
         key,
     )
 

@@ -24,6 +24,8 @@ from penstock.worker.refresh import Refresher
 DEFAULT_QUEUES: Final = ("default",)
 # How long handlers that were told to end at once have to do so.
 GRACE: Final = SECOND // 2
+# A signal that reaches another thread is seen by the main thread only when it wakes by itself.
+SLICE: Final = SECOND
 
 log = logging.getLogger("penstock.worker")
 
@@ -130,13 +132,14 @@ class Worker:
     def _await(self, wanted: set[_Order], patience: int | None) -> _Order | None:
         """Return the first order that is *wanted*, or None when *patience* has ended."""
         deadline = None if patience is None else monotonic() + patience
-        try:
-            while True:
-                left = None if deadline is None else max(0, deadline - monotonic()) / SECOND
-                if (order := self._orders.get(timeout=left)) in wanted:
+        while True:
+            left = SLICE if deadline is None else min(SLICE, deadline - monotonic())
+            try:
+                if (order := self._orders.get(timeout=max(0, left) / SECOND)) in wanted:
                     return order
-        except Empty:
-            return None
+            except Empty:
+                if left <= 0:
+                    return None
 
     @contextmanager
     def _trapped(self, *, signals: bool) -> Iterator[None]:

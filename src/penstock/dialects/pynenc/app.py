@@ -76,6 +76,6 @@ class Pynenc(App):
         parameters = Parameters(function, name)
         read = Options.of(name, {**self._defaults, **options}, parameters.names)
         task: Task[..., Any, Any] = Task(
-            self._connection, retrying(function, read), name, translate(read, name, parameters)
+            self.connection, retrying(function, read), name, translate(read, name, parameters)
         )
         return PynencTask(self, self._add(task), function, read)

@@ -53,23 +53,21 @@ class PynencBuilder:
         self._threads = max_threads or max(min_threads, _cores())
         return self
 
-    def multi_thread_runner(
-        self, min_threads: int = 1, max_threads: int = 1, *, enforce_max_processes: bool = False
-    ) -> Self:
+    def multi_thread_runner(self, min_threads: int = 1, max_threads: int = 1) -> Self:
         """Do as `thread_runner`: each `penstock worker` is one process, so start as many as you like."""
         return self.thread_runner(min_threads, max_threads)
 
     def runner_tuning(
         self,
-        runner_loop_sleep_time_sec: float = 0.01,
-        invocation_wait_results_sleep_time_sec: float = 0.01,
-        min_parallel_slots: int = 1,
+        runner_loop_sleep_time_sec: float = 0.01,  # noqa: ARG002 - pynenc's own
+        invocation_wait_results_sleep_time_sec: float = 0.01,  # noqa: ARG002 - the same
+        min_parallel_slots: int = 1,  # noqa: ARG002 - the same
     ) -> Self:
         """Change nothing: workers are woken, so there is no loop to tune."""
         return self
 
-    def max_pending_seconds(self, seconds: float) -> Self:
-        """Change nothing: a job that a dead worker had taken is given out again when its lease ends."""
+    def max_pending_seconds(self, seconds: float) -> Self:  # noqa: ARG002 - pynenc's own
+        """Change nothing: what a dead worker had taken is given out again when its lease ends."""
         return self
 
     def serializer_json(self) -> Self:
@@ -101,10 +99,6 @@ class PynencBuilder:
         if stream not in _STREAMS:
             raise InvalidError("logging_stream", f"{stream!r} must be one of: {', '.join(_STREAMS)}")
         self._stream = stream
-        return self
-
-    def logging_colors(self, *, enabled: bool = True) -> Self:
-        """Change nothing: the log is plain text."""
         return self
 
     def build(self) -> Pynenc:

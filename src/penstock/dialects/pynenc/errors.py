@@ -21,7 +21,9 @@ class InvocationConcurrencyWithDifferentArgumentsError(ConflictError):
     """An earlier call stands for this one, with other arguments."""
 
     def __init__(self, task_id: str, existing_invocation_id: str, new_call_id: str, diff: str) -> None:
-        super().__init__(f"{task_id}: invocation {existing_invocation_id} stands for this call, but differs\n{diff}")
+        super().__init__(
+            f"{task_id}: invocation {existing_invocation_id} stands for this call, but differs\n{diff}"
+        )
         self.task_id = task_id
         self.existing_invocation_id = existing_invocation_id
         self.new_call_id = new_call_id

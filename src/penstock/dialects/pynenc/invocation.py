@@ -45,7 +45,9 @@ _FINAL: Final = {
 class Invocation(Generic[T]):
     """A call of *task* that some worker runs."""
 
-    def __init__(self, task: "PynencTask[..., T]", handle: JobHandle[T], arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self, task: "PynencTask[..., T]", handle: JobHandle[T], arguments: Mapping[str, object]
+    ) -> None:
         self.task = task
         self.arguments = arguments
         self._handle = handle
@@ -136,18 +138,15 @@ def status_of(handle: JobHandle[T]) -> InvocationStatus:
     """Return where a job stands, in pynenc's words."""
     view = handle.refresh()
     match view.state:
-        case State.SCHEDULED:
-            return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
-        case State.WAITING if handle.why().reasons:
-            return InvocationStatus.REROUTED
-        case State.WAITING:
-            return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
         case State.RUNNING:
             return InvocationStatus.RUNNING
         case State.DONE:
             return InvocationStatus.SUCCESS
-        case _ if isinstance(ended(view), JobDroppedError):
-            return InvocationStatus.CONCURRENCY_CONTROLLED_FINAL
+        case State.WAITING if handle.why().reasons:
+            return InvocationStatus.REROUTED
+        case State.WAITING | State.SCHEDULED:
+            return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
         case _:
-            # pynenc knows neither cancelling nor expiry; whoever waits for an end must see one.
-            return InvocationStatus.FAILED
+            # pynenc knows neither cancelling nor expiry, and whoever waits for an end must see one.
+            dropped = isinstance(ended(view), JobDroppedError)
+            return InvocationStatus.CONCURRENCY_CONTROLLED_FINAL if dropped else InvocationStatus.FAILED

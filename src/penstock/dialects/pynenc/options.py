@@ -82,7 +82,10 @@ class Options:
         )
         check_known("key_arguments", options.key_arguments, parameters)
         check_whole("max_retries", options.max_retries, 0, MAX_ATTEMPTS - 1)
-        if Mode.KEYS in {options.running_concurrency, options.registration_concurrency} and not options.key_arguments:
+        if (
+            Mode.KEYS in {options.running_concurrency, options.registration_concurrency}
+            and not options.key_arguments
+        ):
             raise InvalidJobError("key_arguments", "KEYS needs to know which arguments make the key")
         return options
 
@@ -101,7 +104,9 @@ def translate(options: Options, task: str, parameters: Parameters) -> TaskOption
     running = _counted(options.running_concurrency, options, parameters)
     if running is not None:
         on_limit = OnLimit.WAIT if options.reroute_on_concurrency_control else OnLimit.DROP
-        translated["limits"] = [Concurrency(1, key=_key_of_call(task, parameters, running), on_limit=on_limit)]
+        translated["limits"] = [
+            Concurrency(1, key=_key_of_call(task, parameters, running), on_limit=on_limit)
+        ]
     registered = _counted(options.registration_concurrency, options, parameters)
     if registered is not None:
         translated["unique"] = registered or "any"
@@ -155,8 +160,8 @@ def _listed(names: object) -> tuple[str, ...]:
     match names:
         case str():
             return (names,)
-        case [*several] if all(isinstance(name, str) for name in several):
-            return tuple(several)
+        case [*several]:
+            return tuple(map(str, several))
         case _:
             raise InvalidJobError("key_arguments", f"{names!r} must be the names of arguments")
 

@@ -31,7 +31,9 @@ class Arguments:
 class PynencTask(Generic[P, T]):
     """A function whose calls are run by workers."""
 
-    def __init__(self, app: "Pynenc", task: Task[P, Any, T], function: Callable[P, Any], options: Options) -> None:
+    def __init__(
+        self, app: "Pynenc", task: Task[P, Any, T], function: Callable[P, Any], options: Options
+    ) -> None:
         self.app = app
         self.func = function
         self.options = options
@@ -51,7 +53,9 @@ class PynencTask(Generic[P, T]):
         """Return arguments for `parallelize`."""
         return Arguments(args, kwargs)
 
-    def parallelize(self, param_iter: Iterable[tuple[Any, ...] | Mapping[str, Any] | Arguments]) -> InvocationGroup[T]:
+    def parallelize(
+        self, param_iter: Iterable[tuple[Any, ...] | Mapping[str, Any] | Arguments]
+    ) -> InvocationGroup[T]:
         """Enqueue many calls at once: each a tuple of arguments, a mapping of named ones, or `args(...)`."""
         calls = [self._call(each) for each in param_iter]
         handles = self._task.enqueue_many(calls)
@@ -92,11 +96,11 @@ class PynencTask(Generic[P, T]):
         return reused
 
 
-def retrying(function: Callable[P, Any], options: Options) -> Callable[P, Any]:
+def retrying(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
     """Return *function* so that it asks for another attempt after the errors it is to be retried for."""
     if not options.max_retries:
         return function
-    kinds = (*options.retry_for, RetryError)
+    kinds: tuple[type[Exception], ...] = (*options.retry_for, RetryError)
 
     def again(error: Exception) -> Retry:
         if current_job().attempt > options.max_retries:
@@ -104,14 +108,14 @@ def retrying(function: Callable[P, Any], options: Options) -> Callable[P, Any]:
         return Retry(0, f"{type(error).__name__}: {error}")
 
     @wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def run(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except kinds as error:
             return again(error)
 
     @wraps(function)
-    async def run_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+    async def run_async(*args: object, **kwargs: object) -> object:
         try:
             return await function(*args, **kwargs)
         except kinds as error:

@@ -195,3 +195,8 @@ CREATE TABLE paused (
     queue TEXT PRIMARY KEY,
     at BIGINT NOT NULL
 );
+
+CREATE TABLE anchor (
+    boot TEXT NOT NULL,
+    since_epoch BIGINT NOT NULL
+);

@@ -1,0 +1,38 @@
+"""Statements about the anchor: how the time since this machine was started becomes time since the epoch.
+
+The machine's clock may be set while jobs run.  Windows and leases are spans, so they are measured from
+the machine's start, which nobody can set; due times and expiries are dates, so the anchor follows when
+the clock was set, and every remembered span moves along with it in the same transaction.
+"""
+
+from penstock.limits.gate import Starts
+from penstock.store.session import Session
+
+
+def read(db: Session) -> tuple[str, int] | None:
+    """Return (boot, offset)."""
+    row = db.one("SELECT boot, since_epoch FROM anchor")
+    return None if row is None else (row[0], row[1])
+
+
+def drop(db: Session, boot: str, offset: int) -> None:
+    """Anchor time anew: the machine was started, or the store is new."""
+    db.run("DELETE FROM anchor")
+    db.run("INSERT INTO anchor (boot, since_epoch) VALUES (?, ?)", boot, offset)
+
+
+def move(db: Session, by: int) -> None:
+    """Follow a clock that was set: move the anchor, and with it every span that is remembered as two dates."""
+    db.run("UPDATE anchor SET since_epoch = since_epoch + ?", by)
+    db.run("UPDATE running SET lease = lease + ?, started = started + ?", by, by)
+    db.run("UPDATE running SET begin_by = begin_by + ? WHERE begin_by > 0", by)
+    db.run("UPDATE turn SET until = until + ? WHERE until IS NOT NULL", by)
+    db.run("UPDATE floating SET next_at = next_at + ?", by)
+    # Too early does no harm: a wake looks again and sets the next one.
+    db.run("UPDATE wake SET at = 0")
+    rows = db.all("SELECT gate, span, starts FROM gate_memory")
+    moved = [(gate, Starts.unpack(span, packed)) for gate, span, packed in rows]
+    for _, starts in moved:
+        starts.times = [at + by for at in starts.times]
+    db.many("UPDATE gate_memory SET starts = ? WHERE gate = ?", [(s.pack(), gate) for gate, s in moved])
+    db.run("UPDATE gate_memory SET kept_until = kept_until + ?", by)

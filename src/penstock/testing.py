@@ -1,0 +1,166 @@
+"""For tests of code that uses penstock: an engine in memory, a clock to move, and jobs run on the spot.
+
+with in_memory(app) as clock:
+job = remind.with_options(delay="1d").enqueue("ann")
+run_until_idle(app)
+assert job.state == "scheduled"
+
+clock.advance("1d")
+run_until_idle(app)
+assert job.result() == "reminded"
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from inspect import iscoroutine
+from typing import Any, Final, TypeVar
+
+from penstock.app import App
+from penstock.clock import SECOND, Clock, monotonic
+from penstock.engine import Engine, open_engine
+from penstock.errors import InvalidError, NotFoundError
+from penstock.job import Claimed
+from penstock.limits.durations import Duration, parse_duration
+from penstock.worker.alarm import Alarm
+from penstock.worker.attempt import Attempt, Shift
+from penstock.worker.perform import perform, perform_async
+from penstock.worker.refresh import whole
+
+T = TypeVar("T")
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+MOST: Final = 10_000
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_WORKER: Final = "test"
+_LEASE: Final = 86_400 * SECOND
+
+
+class FakeClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, start: datetime = START) -> None:
+        self._now = (start - _EPOCH) // _MICROSECOND
+
+    def now(self) -> int:
+        """Return the present moment in microseconds since the epoch."""
+        return self._now
+
+    def advance(self, span: Duration) -> None:
+        """Let time pass: seconds, a timedelta, or text such as "1h30m"."""
+        self._now += parse_duration(span, "span", zero=True)
+
+    def advance_to(self, moment: int) -> None:
+        """Let time pass until *moment*, in microseconds since the epoch."""
+        self._now = max(self._now, moment)
+
+
+def engine_in_memory(clock: Clock | None = None) -> Engine:
+    """Return an engine that forgets everything when it is closed, by default with a `FakeClock`."""
+    return open_engine(":memory:", clock=clock or FakeClock())
+
+
+def app_for_tests(clock: Clock | None = None) -> App:
+    """Return an app with an engine in memory."""
+    return App(engine=engine_in_memory(clock))
+
+
+@contextmanager
+def in_memory(app: App, clock: FakeClock | None = None) -> Iterator[FakeClock]:
+    """Let *app* use an engine in memory for a while, and give its clock."""
+    clock = clock or FakeClock()
+    engine = engine_in_memory(clock)
+    try:
+        with app.connection.lent(engine):
+            yield clock
+    finally:
+        engine.close()
+
+
+def run_until_idle(app: App, *, advance: bool = False, most: int = MOST) -> int:
+    """Run jobs one by one in this thread until none can start; return how many attempts were made.
+
+    With *advance*, time is moved on to whatever comes next, until nothing is left; this needs a `FakeClock`.
+    Timeouts of handlers are not kept.
+    """
+    bench = _Bench(app)
+    for made in range(most):
+        if not bench.run_next(advance=advance):
+            return made
+    raise InvalidError("most", f"jobs still came after {most} attempts")
+
+
+class _Bench:
+    """Runs an app's jobs on the spot."""
+
+    def __init__(self, app: App) -> None:
+        self._engine = app.engine
+        self._handlers = app.handlers
+        self._refreshers = app.refreshers
+        self._queues = app.queues
+        self._shift = Shift(self._engine.clock)
+        self._shift.note_progress = self._note_progress
+
+    def run_next(self, *, advance: bool) -> bool:
+        """Run one job; tell whether there was one."""
+        while True:
+            self._refresh()
+            claim = self._engine.claim(self._all_queues(), 1, worker=_WORKER, lease=_LEASE)
+            if claim.jobs:
+                self._run(claim.jobs[0])
+                return True
+            if not claim.more and not (advance and self._move_to(claim.next_at)):
+                return False
+
+    def _run(self, job: Claimed) -> None:
+        handler = self._handlers.get(job.task)
+        if handler is None:
+            raise NotFoundError("task", job.task)
+        now = self._engine.clock.now()
+        # The clock stands still, so the handler begins in time however slow the machine is.
+        free = replace(job, begin_by=0)
+        attempt = Attempt(
+            free, handler, self._shift, offset=monotonic() - now, renewed=monotonic(), lease=_LEASE
+        )
+        if handler.is_async:
+            _run_coroutine(perform_async(attempt))
+        else:
+            perform(attempt, Alarm((), _LEASE, lambda _: None))
+        settled = attempt.settlement()
+        self._engine.settle([replace(settled, began=now if job.begin_by else None)])
+
+    def _all_queues(self) -> list[str]:
+        # A job can be sent to a queue that no task names.
+        return [*self._queues, *(str(queue["name"]) for queue in self._engine.queues())]
+
+    def _move_to(self, moment: int | None) -> bool:
+        clock = self._engine.clock
+        if not isinstance(clock, FakeClock):
+            raise InvalidError("advance", f"a {type(clock).__name__} cannot be moved; use a FakeClock")
+        if moment is None or moment <= clock.now():
+            return False
+        clock.advance_to(moment)
+        return True
+
+    def _refresh(self) -> None:
+        due = self._engine.refreshes(list(self._refreshers), 1, worker=_WORKER, lease=_LEASE)
+        for refresh in due:
+            value = self._refreshers[refresh.handler](refresh)
+            if iscoroutine(value):
+                value = _run_coroutine(value)
+            self._engine.refreshed(refresh, value=whole(value))
+
+    def _note_progress(self, attempt: Attempt) -> None:
+        if attempt.progress is not None:
+            self._engine.progress(attempt.claimed.seq, attempt.claimed.fence, attempt.progress)
+
+
+def _run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
+    # In a thread of its own: the caller may be a coroutine itself.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
