@@ -238,7 +238,12 @@ def test_a_job_is_shown_as_plain_values(shop):
 
     job = document("jobs", "show", first, "--store", "jobs.db", folder=folder)
 
-    assert (first, "running", "shop.sync", "somebody") == (job["id"], job["state"], job["task"], job["worker"])
+    assert (first, "running", "shop.sync", "somebody") == (
+        job["id"],
+        job["state"],
+        job["task"],
+        job["worker"],
+    )
     assert {"args": ["acme"], "kwargs": {}} == job["args"]
     assert [{"key": "account:acme", "slots": 1, "on_limit": "wait"}] == job["limits"]
     assert job["enqueued"].endswith("Z")
@@ -298,7 +303,12 @@ def test_a_gate_shows_what_runs_and_waits_there(shop):
     shown = document("gates", "show", "account:acme", "--store", "jobs.db", folder=folder)
 
     assert {"gates": [shown], "total": 1} == listed
-    assert (1, 1, {"slots": 1}, "job") == (shown["running"], shown["waiting"], shown["limit"], shown["source"])
+    assert (1, 1, {"slots": 1}, "job") == (
+        shown["running"],
+        shown["waiting"],
+        shown["limit"],
+        shown["source"],
+    )
     assert "1/1" in penstock("gates", "list", "--store", "jobs.db", folder=folder).stdout
 
 
@@ -331,7 +341,14 @@ def test_numbers_are_configured_and_taken_away(shop):
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--rate", "100"), ("--rate", "many/1m"), ("--rate", "5/soon"), ("--slots", "-1"), ("--slots", "few")],
+    [
+        (),
+        ("--rate", "100"),
+        ("--rate", "many/1m"),
+        ("--rate", "5/soon"),
+        ("--slots", "-1"),
+        ("--slots", "few"),
+    ],
     ids=" ".join,
 )
 def test_numbers_that_make_no_sense_are_refused(options, shop):
@@ -414,7 +431,11 @@ def test_weights_and_strict_order_do_not_go_together(folder):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_worker_asked_to_stop_stops_without_a_traceback(number, folder):
     worker = subprocess.Popen(
-        [*COMMAND, "worker", "shop:app"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*COMMAND, "worker", "shop:app"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         with closing(App(folder / "jobs.db")) as app:
@@ -434,7 +455,10 @@ def test_a_worker_asked_to_stop_stops_without_a_traceback(number, folder):
 def test_a_worker_ends_when_the_process_that_started_it_is_gone(folder):
     read, write = os.pipe()
     worker = subprocess.Popen(
-        [*COMMAND, "worker", "shop:app", "--stop-with-stdin"], cwd=folder, stdin=read, stderr=subprocess.DEVNULL
+        [*COMMAND, "worker", "shop:app", "--stop-with-stdin"],
+        cwd=folder,
+        stdin=read,
+        stderr=subprocess.DEVNULL,
     )
     try:
         os.close(read)

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -71,10 +72,9 @@ def test_an_interrupted_demo_ends_its_children_and_leaves_nothing_behind(number,
     assert 2 == len(children)
     assert status == demo.returncode
     assert "Traceback" not in told
-    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert not any(Path("/proc", child).exists() for child in children)
     assert [] == list(tmp_path.iterdir())
 
 
 def _children(process):
-    with open(f"/proc/{process}/task/{process}/children") as listed:
-        return listed.read().split()
+    return Path(f"/proc/{process}/task/{process}/children").read_text().split()

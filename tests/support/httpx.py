@@ -1,8 +1,9 @@
-"""As much of httpx as the article's tasks use."""
+"""As much of httpx as the article's tasks use, with the provider at PROVIDER whatever they say."""
 
 import json
-from urllib.parse import urlencode, urlsplit
+import os
 from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
 
 
 class Response:
@@ -21,7 +22,7 @@ class Response:
 def post(url: str, *, params=None, timeout: float) -> Response:
     parts = urlsplit(url)
     query = f"?{urlencode(params)}" if params else ""
-    connection = HTTPConnection(parts.netloc, timeout=timeout)
+    connection = HTTPConnection(os.environ.get("PROVIDER", parts.netloc), timeout=timeout)
     try:
         connection.request("POST", parts.path + query, headers={"Content-Length": "0"})
         answer = connection.getresponse()

@@ -19,7 +19,7 @@ from penstock.job import NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted
 from penstock.lifecycle.states import ENDED, State
-from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
+from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window
 
 MAX_LOST = 5  # a job that loses more workers than this is taken for what kills them
 HEAVIEST = 4  # no test starts anything heavier
@@ -28,7 +28,7 @@ HEAVIEST = 4  # no test starts anything heavier
 GateName = tuple[str, str, str]
 
 
-@dataclass
+@dataclass(eq=False)
 class Start:
     """One remembered start: when, at the latest, and what it weighed."""
 
@@ -50,7 +50,7 @@ class Gate:
     starts: list[Start] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False)
 class Job:
     """One job, from enqueue to the end."""
 
@@ -156,8 +156,11 @@ class Model:
         if job.state not in ENDED or job.state is State.DONE:
             return False
         job.attempt = job.lost = 0
+        if job.expires is not None and job.expires <= self.now:
+            job.expires = None  # whoever asks for it by hand still wants it
         job.cancel_asked = False
-        self._live.append(job)
+        if job not in self._live:
+            self._live.append(job)
         self._arrive(job)
         return True
 
@@ -327,8 +330,13 @@ class Model:
         if (throttle := numbers.throttle) is not None:
             if throttle.limit == 0:
                 return False
-            return all(start.at + start.cost * throttle.gap <= now for start in starts)
+            return self._is_apart(starts, throttle, now)
         return True
+
+    @staticmethod
+    def _is_apart(starts: Sequence[Start], throttle: Window, now: int) -> bool:
+        """Tell whether every start lies as many gaps back as it weighs."""
+        return all(start.at + start.cost * throttle.gap <= now for start in starts)
 
     def shut_gates(self, job: Job, *, now: int | None = None, after: Sequence[Job] = ()) -> list[GateName]:
         """Name the gates that keep *job* from starting now."""
@@ -535,7 +543,7 @@ class Model:
 
     def _forget(self, job: Job) -> None:
         for gate in self.gates.values():
-            gate.starts = [start for start in gate.starts if not any(start is own for own in job.starts)]
+            gate.starts = [start for start in gate.starts if start not in job.starts]
 
     def _fail(self, job: Job, after: int | None) -> None:
         policy = job.asked.retry

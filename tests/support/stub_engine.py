@@ -28,6 +28,8 @@ class StubEngine:
     lost: set[str] = field(default_factory=set)
     cancelled: set[str] = field(default_factory=set)
     running_elsewhere: int = 0
+    parked: int = 0
+    scheduled: int = 0
     upkeeps: int = 0
     next_at: int | None = None
     more: bool = False
@@ -120,8 +122,14 @@ class StubEngine:
             self._changed.notify_all()
             return f"job-{seq}" not in self.lost
 
-    def count(self) -> dict[State, int]:
-        return {State.RUNNING: len(self._running) + self.running_elsewhere}
+    def count(self, *, queue: str | None = None) -> dict[State, int]:
+        waiting = sum(len(line) for name, line in self._waiting.items() if queue in {None, name})
+        counts = {
+            State.RUNNING: len(self._running) + self.running_elsewhere,
+            State.WAITING: waiting + self.parked,
+            State.SCHEDULED: self.scheduled,
+        }
+        return {state: count for state, count in counts.items() if count}
 
     def upkeep(self) -> dict[str, int]:
         self.hook("upkeep")

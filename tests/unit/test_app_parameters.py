@@ -130,7 +130,9 @@ def test_whole_numbers_of_any_size_and_odd_texts_survive():
     assert [2**80, "a\x00 ü 😀"] == args
 
 
-@pytest.mark.parametrize("value", [object(), {(1, 2): 3}, "\ud800", math.nan, [math.inf], {"deep": [math.nan]}, sync])
+@pytest.mark.parametrize(
+    "value", [object(), {(1, 2): 3}, "\ud800", math.nan, [math.inf], {"deep": [math.nan]}, sync]
+)
 def test_an_argument_without_a_json_form_is_named(value):
     with pytest.raises(InvalidJobError, match=r"tasks\.sync cannot be written as JSON") as caught:
         Parameters(sync, "tasks.sync").encode(("acme",), {"op": value})

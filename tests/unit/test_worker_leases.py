@@ -141,6 +141,35 @@ def test_an_async_handler_is_cancelled_when_that_was_asked(engine):
     assert engine.outcomes[job] == Cancelled("cancelled while running")
 
 
+def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine):
+    async def hold():
+        await asyncio.sleep(60)
+
+    job = engine.enqueue("hold")
+    with working(engine, hold, lease="1h"):
+        engine.until(lambda: engine.claims)
+        engine.cancelled.add(job)
+        engine.change()
+        engine.ended(job)
+
+    assert engine.outcomes[job] == Cancelled("cancelled while running")
+
+
+def test_a_quiet_store_is_not_asked_for_cancels(engine):
+    release = threading.Event()
+
+    def hold():
+        release.wait(10)
+
+    job = engine.enqueue("hold")
+    with working(engine, hold, lease="1h"):
+        release.wait(2.5)
+        release.set()
+        engine.ended(job)
+
+    assert len(engine.beats) <= 1
+
+
 def test_a_plain_handler_sees_that_its_cancelling_was_asked(engine):
     def hold():
         while True:

@@ -67,6 +67,25 @@ def test_what_was_claimed_but_not_begun_is_handed_back(engine):
     assert [engine.outcomes[job] for job in ids] == [Done(), *[HandedBack(begun=False)] * 2]
 
 
+def test_an_attempt_interrupted_before_its_first_step_is_handed_back_too(engine):
+    second = []
+
+    async def block():
+        # Held until the other attempt was sent to the loop, and after it the interruption.
+        second.append(engine.enqueue("block"))
+        engine.until(lambda: sum(taken for _, _, taken in engine.claims) == 2)
+        worker.stop_now()
+        while not current_job()._attempt.shift.over:
+            threading.Event().wait(0.001)
+        threading.Event().wait(0.05)
+
+    worker = Worker(engine, handlers(block))
+    first = engine.enqueue("block")
+    worker.run()
+
+    assert [engine.outcomes.get(job) for job in (first, *second)] == [Done(), HandedBack(begun=False)]
+
+
 def test_a_stop_before_the_run_is_a_stop(engine):
     async def quick():
         pass

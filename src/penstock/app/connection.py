@@ -39,6 +39,7 @@ class Connection:
         self._owned = owned
         self._lock = threading.Lock()
         self._held: _Held | None = None
+        self._inherited: list[_Held] = []
 
     @property
     def engine(self) -> Engine:
@@ -78,5 +79,7 @@ class Connection:
             with self._lock:
                 held = self._held
                 if held is None or held.process != os.getpid():
+                    # Letting go of the parent's would close it, and that belongs to the parent.
+                    self._inherited += [held] if held else []
                     held = self._held = _Held(self._open_engine())
         return held

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Final, Generic, TypeVar
 
 from penstock.app.connection import Connection
-from penstock.clock import SECOND, monotonic
+from penstock.clock import MILLISECOND, SECOND, monotonic, pause
 from penstock.engine.placing import DROPPED
 from penstock.errors import (
     JobCancelledError,
@@ -23,7 +24,8 @@ from penstock.limits.durations import Duration, parse_duration
 
 T = TypeVar("T")
 
-_SLICE: Final = 60 * SECOND
+_SLICE: Final = 60.0
+_LONGEST_REST: Final = 50 * MILLISECOND
 
 
 class JobHandle(Generic[T]):
@@ -49,20 +51,22 @@ class JobHandle(Generic[T]):
         and `ResultTimeoutError` when *timeout* has passed, which does not stop the job.
         """
         engine = self._connection.engine
-        left = _patience(self.id, timeout)
+        patience = _Patience(self.id, timeout)
         token = engine.token()
         while (view := engine.job(self.id)).state in LIVE:
-            token = engine.wait(token, left())
+            pause(patience.rest())
+            token = engine.wait(token, patience.left())
         return self._value(view)
 
     async def aresult(self, timeout: Duration | None = None) -> T:
         """Wait as `result` does, without holding up the event loop."""
-        left = _patience(self.id, timeout)
+        patience = _Patience(self.id, timeout)
         token, view = await self._connection.in_thread(self._look)
         while view.state in LIVE:
-            seconds = left()
+            await asyncio.sleep(patience.rest())
+            left = patience.left()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._connection.changed(token), seconds)
+                await asyncio.wait_for(self._connection.changed(token), left)
             token, view = await self._connection.in_thread(self._look)
         return self._value(view)
 
@@ -104,8 +108,9 @@ def ended(view: JobView) -> JobEndedError:
     because = f": {view.reason}" if view.reason else ""
     match view.state:
         case State.FAILED:
-            kind, message = error.get("kind", ""), error.get("message", "")
-            said = f"job {view.id} ({view.task}) failed: {kind}: {message}"
+            kind = error.get("kind", "")
+            problem = f"{kind}: {error.get('message', '')}" if kind else view.reason
+            said = f"job {view.id} ({view.task}) failed: {problem}"
             return JobFailedError(view.id, said, kind, error.get("traceback", ""))
         case State.DISCARDED if view.reason == DROPPED:
             return JobDroppedError(view.id, f"job {view.id} ({view.task}) was dropped: a limit was full")
@@ -119,17 +124,32 @@ def ended(view: JobView) -> JobEndedError:
             )
 
 
-def _patience(job: str, timeout: Duration | None) -> Callable[[], float]:
-    """Return a function that tells how many seconds to wait next, and raises when *timeout* has passed."""
-    if timeout is None:
-        return lambda: _SLICE / SECOND
-    span = parse_duration(timeout, "timeout", zero=True)
-    deadline = monotonic() + span
+class _Patience:
+    """How long somebody waits for *job*, and how often they look."""
 
-    def left() -> float:
-        rest = deadline - monotonic()
-        if rest <= 0:
-            raise ResultTimeoutError(f"job {job} had not ended after {span / SECOND:g} s; it goes on")
-        return min(rest, _SLICE) / SECOND
+    def __init__(self, job: str, timeout: Duration | None) -> None:
+        self._job = job
+        self._span = None if timeout is None else parse_duration(timeout, "timeout", zero=True)
+        self._began = monotonic()
 
-    return left
+    def left(self) -> float:
+        """Return how many seconds to wait for the next change.
+
+        Raises `ResultTimeoutError` when the time is up.
+        """
+        if self._span is None:
+            return _SLICE
+        left = self._began + self._span - monotonic()
+        if left <= 0:
+            raise ResultTimeoutError(
+                f"job {self._job} had not ended after {self._span / SECOND:g} s; it goes on"
+            )
+        return min(left / SECOND, _SLICE)
+
+    def rest(self) -> float:
+        """Return how many seconds not to look, however much changes: a fiftieth of those waited so far.
+
+        In a busy store nearly every change is somebody else's.
+        """
+        left = inf if self._span is None else self._began + self._span - monotonic()
+        return max(0.0, min((monotonic() - self._began) / 50, _LONGEST_REST, left)) / SECOND

@@ -9,6 +9,8 @@ from penstock.errors import InvalidJobError
 
 def task_name(function: Callable[..., object]) -> str:
     """Return "module.function", the same whether its module is imported or run."""
+    if not callable(function):
+        raise TypeError(f"{function!r} is not a function; options are named, as in @app.task(name='sync')")
     name = getattr(function, "__qualname__", None)
     if name is None:
         raise InvalidJobError("name", f"{function!r} has no name of its own; give it one")

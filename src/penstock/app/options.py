@@ -17,6 +17,8 @@ RetryOption = RetryPolicy | int | Mapping[str, Any]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+# What None clears.
+_CLEARED: Final = {"expires", "timeout", "id"}
 
 
 class TaskOptions(TypedDict, total=False):
@@ -30,9 +32,9 @@ class TaskOptions(TypedDict, total=False):
     priority: int
     limits: Sequence[Spec]
     cost: int | Callable[..., int]
-    delay: Duration
-    expires: Duration | datetime
-    timeout: Duration
+    delay: Duration | None
+    expires: Duration | datetime | None
+    timeout: Duration | None
     retry: RetryOption
     unique: UniqueOption
     meta: Mapping[str, Any]
@@ -41,8 +43,8 @@ class TaskOptions(TypedDict, total=False):
 class JobOptions(TaskOptions, total=False):
     """What can be said of one job."""
 
-    id: str
-    due: datetime
+    id: str | None
+    due: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def change(options: Options, given: Mapping[str, Any], task: str, names: Collect
 
     Raises `InvalidJobError` or `InvalidLimitError` for what can be seen to be wrong before any job exists.
     """
-    if "delay" in given and "due" in given:
+    if given.get("delay") is not None and given.get("due") is not None:
         raise InvalidJobError("due", "give a delay or a time, not both")
     changes: dict[str, Any] = {}
     for name, value in given.items():
@@ -89,8 +91,10 @@ def change(options: Options, given: Mapping[str, Any], task: str, names: Collect
                 changes[name] = check_specs(value, names)
             case "unique":
                 changes[name] = read_unique(value, task, names)
-            case "delay":
-                changes["due"] = _when(name, value)
+            case "delay" | "due":
+                changes["due"] = changes.get("due") if value is None else _when(name, value)
+            case _ if name in _CLEARED and value is None:
+                changes[name] = None
             case _ if name in _READERS:
                 changes[name] = _READERS[name](name, value)
             case _:
@@ -159,7 +163,6 @@ _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "tenant": _text,
     "priority": _kept(check_priority),
     "cost": _cost,
-    "due": _when,
     "expires": _when,
     "timeout": _span,
     "retry": _retry,

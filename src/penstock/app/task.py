@@ -41,12 +41,12 @@ class Task(Generic[P, R, T]):
         self, connection: Connection, function: Callable[P, R], name: str, given: Mapping[str, Any]
     ) -> None:
         check_task_name(name)
+        update_wrapper(self, function, updated=())
         self.function = function
         self.name = name
         self.parameters = Parameters(function, name)
         self._connection = connection
         self._options = change(Options(), given, name, self.parameters.names)
-        update_wrapper(self, function)
 
     @property
     def queue(self) -> str:

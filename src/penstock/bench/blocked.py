@@ -1,19 +1,22 @@
 """W4: free jobs behind very many blocked ones."""
 
+import time
 from itertools import repeat
 from pathlib import Path
-from statistics import median
 from typing import Final
 
 from penstock.bench.drain import free_jobs
-from penstock.bench.figures import Figure, at_most, promised
+from penstock.bench.figures import Figure, at_most, middle, promised
 from penstock.bench.ground import BATCH, Ground, batches, fill, job, opened
 from penstock.bench.hands import served
 from penstock.clock import MILLISECOND, SECOND
+from penstock.job import Settlement
+from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 
 FREE: Final = 1_000
+AT_ONCE: Final = 100
 BOUND: Final = 1.3
 _BLOCKED: Final = job("counted", limits=(Limit("busy", Numbers(slots=1)),))
 
@@ -22,36 +25,34 @@ def run(ground: Ground) -> list[Figure]:
     """Measure how long 1,000 free jobs take behind K blocked ones, in rounds over all K."""
     depths = (0, 1_000, 10_000) if ground.quick else (0, 1_000, 100_000, 1_000_000)
     paths = {depth: _prepare(ground, depth) for depth in depths}
-    times: dict[int, list[float]] = {depth: [] for depth in depths}
+    worker: dict[int, list[float]] = {depth: [] for depth in depths}
+    engine: dict[int, list[float]] = {depth: [] for depth in depths}
     for turn in range(ground.size(5, 3)):
-        ground.say(
-            f"W4 {FREE:,} free jobs behind {', '.join(f'{depth:,}' for depth in depths)}: turn {turn + 1}"
-        )
+        ground.say(f"W4 {FREE:,} free jobs behind each: turn {turn + 1}")
         for depth, path in paths.items():
-            times[depth].append(_serve(path))
-    escaped = sum(_started(path) for path in paths.values())
+            worker[depth].append(_by_worker(path))
+            engine[depth].append(_by_engine(path))
+    escaped = sum(_escaped(path) for path in paths.values())
     for depth in depths:
         ground.clear(f"w4-{depth}")
-    return _figures(times, escaped)
+    return [
+        *_figures("worker", worker),
+        *_figures("claim and settle alone", engine),
+        Figure("W4", "blocked jobs that ran", escaped, "", promised(escaped, 0)),
+    ]
 
 
-def _figures(times: dict[int, list[float]], escaped: int) -> list[Figure]:
-    middles = {depth: median(each) for depth, each in times.items()}
-    deepest = max(times)
+def _figures(who: str, times: dict[int, list[float]]) -> list[Figure]:
+    middles = {depth: middle(each) for depth, each in times.items()}
+    deepest = max(middles)
     ratio = middles[deepest] / middles[0]
+    note = f"{FREE:,} free jobs, median of {len(times[0])}"
     return [
         *(
-            Figure(
-                "W4",
-                f"{FREE:,} free jobs behind {depth:,}",
-                middles[depth],
-                "ms",
-                note=f"median of {len(each)}",
-            )
-            for depth, each in times.items()
+            Figure("W4", f"{who}, {depth:,} blocked", found, "ms", note=note)
+            for depth, found in middles.items()
         ),
-        Figure("W4", f"behind {deepest:,} / behind none", ratio, "x", at_most(ratio, BOUND)),
-        Figure("W4", "blocked jobs that ran", escaped, "", promised(escaped, 0)),
+        Figure("W4", f"{who}, {deepest:,} / none", ratio, "x", at_most(ratio, BOUND)),
     ]
 
 
@@ -67,8 +68,8 @@ def _prepare(ground: Ground, depth: int) -> Path:
     return path
 
 
-def _serve(path: Path) -> float:
-    """Return the milliseconds from the worker's beginning to the end of the last free job."""
+def _by_worker(path: Path) -> float:
+    """Return the milliseconds from a worker's beginning to the end of the last free job."""
     fill(path, free_jobs(FREE, "counted"))
     sight = served(path, "counted", FREE)
     with opened(path) as engine:
@@ -76,8 +77,19 @@ def _serve(path: Path) -> float:
     return (last - sight.began) / MILLISECOND
 
 
-def _started(path: Path) -> int:
-    """Count the jobs of the busy key that ended or run beside the one that may."""
+def _by_engine(path: Path) -> float:
+    """Return the milliseconds that claiming and settling the free jobs take by themselves."""
+    fill(path, free_jobs(FREE))
     with opened(path) as engine:
-        running = engine.count()[State.RUNNING]
+        began = time.perf_counter()
+        for _ in range(FREE // AT_ONCE):
+            jobs = engine.claim(["default"], AT_ONCE, worker="bench").jobs
+            engine.settle([Settlement(each.seq, each.fence, Done()) for each in jobs])
+        return (time.perf_counter() - began) * 1_000
+
+
+def _escaped(path: Path) -> int:
+    """Count the jobs of the busy key that ended, or run beside the one that may."""
+    with opened(path) as engine:
+        running = engine.count().get(State.RUNNING, 0)
         return running - 1 + len(engine.jobs(state=State.DONE, key="busy", limit=FREE))

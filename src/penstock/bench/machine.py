@@ -26,7 +26,7 @@ class Machine:
     def look(self) -> None:
         """Measure the machine as it is now."""
         self.load.append(os.getloadavg()[0])
-        self.syncs.append(_syncs_per_second(self.folder))
+        self.syncs.append(syncs_per_second(self.folder))
         self.loops.append(_loops_per_second())
 
     @property
@@ -51,7 +51,8 @@ class Machine:
         )
 
 
-def _syncs_per_second(folder: Path) -> float:
+def syncs_per_second(folder: Path) -> float:
+    """Return how often a page can be flushed to the disk under *folder*."""
     path = folder / "sync"
     with path.open("wb", buffering=0) as file:
         began = time.perf_counter()

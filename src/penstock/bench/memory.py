@@ -1,22 +1,18 @@
 """MEM: how much memory does a worker take that has a million jobs before it?"""
 
-from penstock.bench.drain import free_jobs
-from penstock.bench.figures import Figure, at_most
-from penstock.bench.ground import Ground, fill
-from penstock.bench.hands import drained
+from typing import Final
 
-BOUND = 150
+from penstock.bench.drain import empty, free_jobs
+from penstock.bench.figures import Figure, at_most
+from penstock.bench.ground import Ground
+
+BOUND: Final = 150
 
 
 def run(ground: Ground) -> list[Figure]:
     """Drain a million no-op jobs and read the peak of the worker's resident memory."""
     count = ground.size(1_000_000, 100_000)
-    ground.say(f"MEM enqueue {count:,} jobs")
-    path = ground.path("memory")
-    fill(path, free_jobs(count))
-    ground.say(f"MEM drain {count:,} jobs")
-    sight = drained(path, "noop")
-    ground.clear("memory")
+    sight = empty(ground, "MEM", free_jobs(count))
     peak = sight.peak_megabytes
     return [
         Figure(

@@ -8,6 +8,7 @@ from typing import Final
 from penstock.bench.figures import Figure, at_most, percentile
 from penstock.bench.ground import Ground, job, opened
 from penstock.bench.hands import Order, dismiss, hired
+from penstock.bench.machine import syncs_per_second
 from penstock.engine import Engine
 from penstock.lifecycle.states import State
 
@@ -24,22 +25,23 @@ def run(ground: Ground) -> list[Figure]:
     with opened(path) as engine, hired(Order(str(path), "stamped")) as hands:
         _warm_up(engine)
         before, after = _send(engine, count)
+        sync = 1_000 / syncs_per_second(ground.folder)
         _wait_done(engine, WARM_UP + count)
         (sight,) = dismiss(hands)
     ground.clear("w6")
     begun = {number: at for number, at in sight.starts if number >= 0}
     whole = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)]
     wait = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(after)]
-    return _figures(whole, wait)
+    return _figures(whole, wait, note=f"an fdatasync took {sync:.2f} ms; there are two on the way")
 
 
-def _figures(whole: list[float], wait: list[float]) -> list[Figure]:
+def _figures(whole: list[float], wait: list[float], note: str) -> list[Figure]:
     half = percentile(whole, 50)
     return [
-        Figure("W6", "from before enqueue to handler, p50", half, "ms", at_most(half, 3, "< 3")),
-        Figure("W6", "from before enqueue to handler, p99", percentile(whole, 99), "ms"),
-        Figure("W6", "from enqueue's return to handler, p50", percentile(wait, 50), "ms"),
-        Figure("W6", "from enqueue's return to handler, p99", percentile(wait, 99), "ms"),
+        Figure("W6", "enqueue's call to handler, p50", half, "ms", at_most(half, 3, "< 3"), note),
+        Figure("W6", "enqueue's call to handler, p99", percentile(whole, 99), "ms"),
+        Figure("W6", "enqueue's return to handler, p50", percentile(wait, 50), "ms"),
+        Figure("W6", "enqueue's return to handler, p99", percentile(wait, 99), "ms"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -9,9 +10,12 @@ from rich.table import Table
 from penstock.bench.figures import Figure
 from penstock.bench.machine import Machine
 
+WIDE: Final = 110  # columns; notes are left out of a narrower table
+
 
 def show_table(figures: Sequence[Figure], machine: Machine) -> None:
     """Print *figures* with their targets, one line each."""
+    console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("")
     table.add_column("figure")
@@ -19,17 +23,24 @@ def show_table(figures: Sequence[Figure], machine: Machine) -> None:
     table.add_column("unit", no_wrap=True)
     table.add_column("target", no_wrap=True)
     table.add_column("", no_wrap=True)
-    table.add_column("note", style="dim")
+    if console.width >= WIDE:
+        table.add_column("note", style="dim", no_wrap=True)
     before = ""
     for figure in figures:
         if before and figure.workload != before:
             table.add_section()
         mark = figure.workload if figure.workload != before else ""
-        table.add_row(
-            mark, figure.name, _number(figure), figure.unit, _wanted(figure), _verdict(figure), figure.note
-        )
+        cells = [
+            mark,
+            figure.name,
+            _number(figure),
+            figure.unit,
+            _wanted(figure),
+            _verdict(figure),
+            figure.note,
+        ]
+        table.add_row(*cells[: len(table.columns)])
         before = figure.workload
-    console = Console(highlight=False)
     console.print(machine.sentence, style="dim")
     console.print(table)
 

@@ -5,6 +5,7 @@ Exit status: 0 well; 1 the thing asked about is not well; 2 wrong usage; 3 no su
 4 the store cannot be used; 70 a fault in penstock itself; 130 interrupted.
 """
 
+import io
 import os
 import sys
 from typing import NoReturn
@@ -16,6 +17,7 @@ NOT_WELL, USAGE, NOT_FOUND, STORE, FAULT, INTERRUPTED = 1, 2, 3, 4, 70, 130
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
+    _print_anything()
     try:
         # Here, so that an interrupt while it loads is caught too.
         from penstock.cli.root import app
@@ -34,6 +36,13 @@ def main() -> NoReturn:
         )
         sys.exit(FAULT)
     sys.exit(0)
+
+
+def _print_anything() -> None:
+    """Let a terminal that lacks a character show another one in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def complain(message: str) -> None:

@@ -47,6 +47,10 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
     print_facts(
         [
             ("place in line", "" if place is None else str(place)),
-            ("earliest start", when(answer.earliest, now)),
+            ("earliest start", _earliest(answer.earliest, now)),
         ]
     )
+
+
+def _earliest(moment: int | None, now: int) -> str:
+    return "now" if moment is not None and moment <= now else when(moment, now)

@@ -87,7 +87,6 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
     if as_json:
         print_json(plain_job(view))
         return
-    error = view.error or {}
     print_facts(
         [
             ("job", view.id),
@@ -110,8 +109,8 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
             ("cancel", "asked for" if view.cancel_asked else ""),
             ("progress", view.progress or ""),
             ("result", view.result or ""),
-            ("error", ": ".join(filter(None, (error.get("kind"), error.get("message"))))),
-            ("traceback", error.get("traceback", "")),
+            ("error", _error_text(view)),
+            ("traceback", (view.error or {}).get("traceback", "").rstrip()),
             ("meta", view.meta if view.meta != "{}" else ""),
         ]
     )
@@ -195,8 +194,13 @@ def _row(view: "JobView", now: int) -> tuple[str, ...]:
         str(view.priority) if view.priority else "",
         f"{view.attempt}/{view.max_attempts}",
         when(view.enqueued, now),
-        view.reason or (view.error or {}).get("message", "").partition("\n")[0],
+        _error_text(view).partition("\n")[0] or view.reason,
     )
+
+
+def _error_text(view: "JobView") -> str:
+    error = view.error or {}
+    return ": ".join(filter(None, (error.get("kind"), error.get("message"))))
 
 
 def _limit_text(limit: "Limit") -> str:

@@ -120,11 +120,11 @@ def absolute(moment: int, now: int) -> str:
 
 
 def rough(span: int) -> str:
-    """Return *span* in its largest unit."""
+    """Return *span* in its largest unit, rounded."""
     for unit, size in UNITS:
         if span >= size:
-            return f"{span // size} {unit}"
-    return f"{span // 1000} ms"
+            return f"{round(span / size)} {unit}"
+    return f"{round(span / 1000)} ms"
 
 
 def numbers_text(numbers: "Numbers | None") -> str:

@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -19,6 +18,7 @@ from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
     from penstock import App
+    from penstock.worker import Worker
 
 
 class LogLevel(StrEnum):
@@ -79,7 +79,7 @@ def worker(
 
     Ctrl-C or SIGTERM lets running jobs finish first; a second Ctrl-C hands them back at once.
     """
-    options: dict[str, Any] = {"until_idle": until_idle, "strict": strict}
+    options: dict[str, Any] = {"strict": strict}
     if queue or weights:
         options["queues"] = read_weights(weights, queue or []) if weights else queue
     given = {
@@ -90,10 +90,10 @@ def worker(
     }
     options |= {name: value for name, value in given.items() if value is not None}
     _log_to_stderr(log_level)
-    app = load(target)
+    running = load(target).worker(**options)
     if stop_with_stdin:
-        threading.Thread(target=_stop_with_stdin, name="penstock-stdin", daemon=True).start()
-    app.work(**options)
+        threading.Thread(target=_stop_with_stdin, args=(running,), name="penstock-stdin", daemon=True).start()
+    running.run(until_idle=until_idle, signals=True)
 
 
 def read_weights(text: str, queues: list[str]) -> dict[str, int]:
@@ -175,6 +175,6 @@ def _log_to_stderr(level: LogLevel) -> None:
     )
 
 
-def _stop_with_stdin() -> None:
+def _stop_with_stdin(running: "Worker") -> None:
     sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
+    running.stop()

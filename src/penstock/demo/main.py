@@ -46,7 +46,7 @@ def choose(names: Sequence[str]) -> tuple[Scenario, ...]:
 
 
 def _perform(console: Console, chosen: Sequence[Scenario], setting: Setting, repeat: int) -> list[Played]:
-    show.opening(console, setting)
+    show.opening(console, setting, drawn=repeat == 1)
     with stage(setting.workers) as scene:
         with console.status("starting the provider and the workers"):
             wait_until_ready(scene)

@@ -14,7 +14,7 @@ from penstock.clock import SECOND
 from penstock.demo.checks import Verdict
 from penstock.demo.measure import handovers
 from penstock.demo.run import Played
-from penstock.demo.scenarios import Scenario, Setting
+from penstock.demo.scenarios import THREADS, Scenario, Setting
 from penstock.demo.timeline import Row, draw
 
 WIDEST: Final = 112
@@ -27,14 +27,17 @@ _BAR: Final = re.compile("▐[^▌]*▌")
 _CLASH: Final = re.compile("▐▒[^▌]*▌")
 
 
-def opening(console: Console, setting: Setting) -> None:
-    """Say what is on stage."""
+def opening(console: Console, setting: Setting, *, drawn: bool) -> None:
+    """Say what is on stage and, if scenarios will be *drawn*, how to read them."""
     many = "1 worker process" if setting.workers == 1 else f"{setting.workers} worker processes"
-    text = (
-        f"A provider that takes 0.4 s for a call; {many} of 8 threads; one SQLite file. "
-        "Bars are calls in flight as the provider saw them, numbered in the order they were enqueued; "
-        "light bars collided with a call of the same account. "
-        "A start is the moment a handler begins, the door where its call reaches the provider."
+    text = f"A provider that takes 0.4 s for a call; {many} of {THREADS} threads; one SQLite file. "
+    if drawn:
+        text += (
+            "Bars are calls in flight as the provider saw them, numbered in the order they were enqueued; "
+            "light bars collided with a call of the same account. "
+        )
+    text += (
+        "Starts are judged by when handlers begin; “at the door” is when their calls reached the provider."
     )
     console.print(text, style="dim", width=_width(console))
 

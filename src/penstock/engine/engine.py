@@ -84,6 +84,25 @@ class Engine:
             return []
         return self._write(lambda board: Settling(board).settle(settlements))
 
+    def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+    ) -> tuple[list[bool], Claim]:
+        """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
+        if count < 1:
+            raise InvalidError("count", f"{count} must be at least 1")
+
+        def work(board: Board) -> tuple[list[bool], Claim]:
+            answers = Settling(board).settle(settlements) if settlements else []
+            return answers, _claim(board, queues, count, worker, lease)
+
+        return self._write(work)
+
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
         if reports:

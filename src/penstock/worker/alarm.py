@@ -1,9 +1,9 @@
-"""Whose time is up?  Asked of the monotonic clock alone, so neither a slow store nor a blocked loop delays it."""
+"""Whose time is up?  Asked of the machine's own clock alone, so neither a slow store nor a blocked loop delays it."""
 
 from collections.abc import Callable, Collection
 from typing import Final
 
-from penstock.clock import SECOND, monotonic
+from penstock.clock import SECOND, since_boot
 from penstock.worker.attempt import Attempt, AttemptTimeout
 from penstock.worker.routine import Routine
 
@@ -24,7 +24,7 @@ class Alarm:
 
     def set(self, attempt: Attempt, timeout: int) -> None:
         """Strike the calling thread, which is about to run *attempt*, when *timeout* has passed."""
-        deadline = monotonic() + timeout
+        deadline = since_boot() + timeout
         self._deadlines[attempt] = deadline
         if deadline < self._next:
             self.routine.wake()
@@ -34,7 +34,7 @@ class Alarm:
         self._deadlines.pop(attempt, None)
 
     def _look(self) -> float:
-        now = monotonic()
+        now = since_boot()
         # Written first: a deadline set during the look and missed by it rings the bell.
         self._next = now + self._tick
         for attempt, deadline in list(self._deadlines.items()):
@@ -47,4 +47,4 @@ class Alarm:
             # Early by one look, so that the lease is given up before anybody else can have it.
             if now >= attempt.lease_end - self._tick and not attempt.lost and not attempt.ended:
                 self._lose(attempt)
-        return max(0, self._next - monotonic()) / SECOND
+        return max(0, self._next - since_boot()) / SECOND

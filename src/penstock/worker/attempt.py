@@ -1,6 +1,7 @@
 """One attempt on its way through a worker, and what becomes known of it meanwhile.
 
-Times here are the process's monotonic microseconds, so that a step of the wall clock does not matter.
+Times here are microseconds since the machine was started, so that setting its clock does not matter; they
+go on while the machine sleeps, as those of the store do.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from penstock.clock import MILLISECOND, Clock, monotonic
+from penstock.clock import MILLISECOND, Clock, since_boot
 from penstock.job import Claimed, Settlement
 from penstock.lifecycle.outcomes import Cancelled, HandedBack, Outcome
 from penstock.worker.handler import Handler
@@ -41,7 +42,7 @@ class Shift:
 class Attempt:
     """A claimed job with its handler, leased at *renewed* for *lease*.
 
-    *offset* is what to add to the engine's time to get the monotonic one.
+    *offset* is what to add to the engine's time to get the machine's own.
     """
 
     __slots__ = (
@@ -98,7 +99,7 @@ class Attempt:
         """
         if self.shift.stopping or self.lost or self.cancel_asked:
             return False
-        now = monotonic()
+        now = since_boot()
         if now >= self.lease_end or (self.begin_by and now > self.begin_by - BEGIN_MARGIN):
             return False
         self.began = now
@@ -124,7 +125,7 @@ class Attempt:
     @property
     def lease_lost(self) -> bool:
         """Whether the lease is known to be lost, or could not be renewed in time."""
-        return self.lost or monotonic() >= self.lease_end
+        return self.lost or since_boot() >= self.lease_end
 
     def interrupt(self) -> None:
         """Cancel the handler's task if it is under way; only for the thread of the event loop."""

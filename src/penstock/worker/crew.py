@@ -57,6 +57,7 @@ class Crew:
         if self._threads:
             self._threads.stop(_PATIENCE if not self._shift.over else 0)
         self._alarm.routine.stop()
+        self._alarm.routine.join(_PATIENCE)
 
     @property
     def capacity(self) -> int:

@@ -7,18 +7,23 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
-from penstock.clock import SECOND, monotonic
+from penstock.clock import SECOND, since_boot
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.routine import Routine
 
 PROGRESS_EVERY: Final = SECOND // 2
+# How soon after another a heartbeat may be that only asks whether somebody wants a job cancelled.
+ASK_EVERY: Final = SECOND
 
 log = logging.getLogger("penstock.worker")
 
 
 class Leases:
-    """Renews, three times per *lease*, every attempt of *running* that is not new."""
+    """Renews, three times per *lease*, every attempt of *running* that is not new.
+
+    Does so earlier if the store has changed: somebody may have asked to cancel a job.
+    """
 
     def __init__(
         self, engine: Backend, running: Collection[Attempt], lease: int, interrupt: Callable[[Attempt], None]
@@ -27,15 +32,19 @@ class Leases:
         self._running = running
         self._lease = lease
         self._interrupt = interrupt
+        self._pace = min(lease // 3, ASK_EVERY)
+        self._next_ask = 0
         self._next_beat = 0
+        self._token = 0
         self._next_progress = 0
         self._moved: dict[Attempt, None] = {}
         self.routine = Routine("leases", self._turn)
 
     def note_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* soon, but not too often."""
-        self._moved[attempt] = None
-        self.routine.wake()
+        if attempt not in self._moved:
+            self._moved[attempt] = None
+            self.routine.wake()
 
     def write_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* now, if there is any to write."""
@@ -53,19 +62,22 @@ class Leases:
         self._interrupt(attempt)
 
     def _turn(self) -> float:
-        now = monotonic()
-        if now >= self._next_beat:
+        now = since_boot()
+        if now >= self._next_beat or (now >= self._next_ask and self._token != self._engine.token()):
             self._beat(now)
             self._next_beat = now + self._lease // 3
+            self._token = self._engine.token()
+        if now >= self._next_ask:
+            self._next_ask = now + self._pace
         if self._moved and now >= self._next_progress:
             self._next_progress = now + PROGRESS_EVERY
             for attempt in list(self._moved):
                 self.write_progress(attempt)
-        until = min(self._next_beat, self._next_progress) if self._moved else self._next_beat
-        return max(0, until - monotonic()) / SECOND
+        until = min(self._next_ask, self._next_progress) if self._moved else self._next_ask
+        return max(0, until - since_boot()) / SECOND
 
     def _beat(self, now: int) -> None:
-        old = [attempt for attempt in list(self._running) if now - attempt.renewed >= self._lease // 6]
+        old = [attempt for attempt in list(self._running) if now - attempt.renewed >= self._pace // 2]
         kept = [attempt for attempt in old if not attempt.lost]
         if not kept:
             return

@@ -54,9 +54,10 @@ class Loop:
 
     def stop(self, timeout: float) -> None:
         """Cancel whatever still runs and end the loop, waiting no longer than *timeout* seconds for it."""
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(timeout)
+        if self._ready.is_set():
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._over.set)
+            self._thread.join(timeout)
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from penstock.clock import MILLISECOND, SECOND, monotonic
+from penstock.clock import MILLISECOND, SECOND, since_boot
 from penstock.errors import StoreError
 from penstock.job import Claim, Claimed
 from penstock.lifecycle.outcomes import Failed
@@ -64,7 +64,7 @@ class Pump:
         self._beginning: list[Attempt] = []
         self._look = True
         self._look_at: int | None = None
-        self._looked = monotonic()
+        self._looked = since_boot()
         self.routine = Routine("pump", self._turn)
         self.watcher = Watcher(engine, self._changed)
 
@@ -129,7 +129,7 @@ class Pump:
             )
 
     def _tell_begun(self) -> None:
-        now = monotonic()
+        now = since_boot()
         beginning, self._beginning = self._beginning, []
         begun = []
         for attempt in beginning:
@@ -146,35 +146,41 @@ class Pump:
         """Claim while there is something to begin; return how long to pause then."""
         if self._overdue():
             self._look = True
-        while self._look and self._crew.capacity > 0:
+        while self._hungry():
             # Read before the claim, so that a change during it is a change to the watcher.
             token = self._engine.token()
             claim = self._claim_once()
             if self._unsettled:
                 return 0
-            if not claim.more:
+            if not self._hungry():
                 self._rest(claim, token)
         return self._pause()
 
+    def _hungry(self) -> bool:
+        return self._look and self._crew.capacity > 0
+
     def _claim_once(self) -> Claim:
+        count = self._crew.capacity
         self._look = False
         try:
-            claim = self._choice.claim(self._take, self._crew.capacity)
+            claim = self._choice.claim(self._take, count)
         except BaseException:
             self._look = True
             raise
-        self._look = self._look or claim.more
+        # A claim that got all it asked for does not know what else there is.
+        if claim.more or len(claim.jobs) >= count:
+            self._look = True
         self._look_at = claim.next_at
-        self._looked = monotonic()
+        self._looked = since_boot()
         return claim
 
     def _take(self, queues: Sequence[str], count: int) -> Claim:
-        before = monotonic()
+        before = since_boot()
         offset = before - self._engine.clock.now()
         claim = self._engine.claim(queues, count, worker=self._worker, lease=self._lease)
         if claim.jobs:
             # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-            offset = min(offset, monotonic() - self._engine.clock.now())
+            offset = min(offset, since_boot() - self._engine.clock.now())
             self._begin(claim.jobs, offset, before)
         return claim
 
@@ -195,25 +201,40 @@ class Pump:
         known = ", ".join(sorted(self._crew.handlers)) or "none"
         message = f"this worker has no task {job.task!r}; it knows: {known}"
         log.error("job %s: %s", job.id, message)
-        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=monotonic(), lease=self._lease)
+        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
         attempt.end(Failed("UnknownTask", message, ancestry=("UnknownTask",)))
         return attempt
 
     def _rest(self, claim: Claim, token: int) -> None:
-        self.watcher.watch(token)
-        if self._idle is None or claim.jobs or claim.next_at is not None or self._crew.running:
+        if self._crew.capacity > 0:
+            self.watcher.watch(token)
+        if self._idle is None or self._crew.running:
             return
-        # A job that runs elsewhere may let one of ours begin when it ends; the watcher will tell.
-        if not self._engine.count().get(State.RUNNING) and self._engine.token() == token:
+        # If something has changed since the claim, the watcher lets it be asked again.
+        if self._is_idle(claim.next_at) and self._engine.token() == token:
             self._idle()
+
+    def _is_idle(self, next_at: int | None) -> bool:
+        """Tell whether nothing will begin by itself any more; *next_at* is when the store changes by itself."""
+        # A job that runs elsewhere may let one of ours begin when it ends.
+        everywhere = self._engine.count()
+        if everywhere.get(State.RUNNING):
+            return False
+        if State.WAITING not in everywhere and State.SCHEDULED not in everywhere:
+            return True
+        counts = [self._engine.count(queue=queue) for queue in self._choice.queues]
+        if any(count.get(State.SCHEDULED) for count in counts):
+            return False
+        # Jobs that wait for nothing but a person, as in a paused queue, would keep us for ever.
+        return next_at is None or not any(count.get(State.WAITING) for count in counts)
 
     def _overdue(self) -> bool:
         if self._look_at is not None and self._engine.clock.now() >= self._look_at:
             return True
-        return monotonic() - self._looked >= FALLBACK
+        return since_boot() - self._looked >= FALLBACK
 
     def _pause(self) -> int:
-        if self._look or self._look_at is None:
+        if self._look_at is None or self._crew.capacity <= 0:
             return FALLBACK
         return min(max(self._look_at - self._engine.clock.now(), LEAST_PAUSE), FALLBACK)
 

@@ -11,7 +11,9 @@ Queues = str | Sequence[str] | Mapping[str, int]
 
 
 class Choice(Protocol):
-    """A way to choose among queues."""
+    """A way to choose among *queues*."""
+
+    queues: Sequence[str]
 
     def claim(self, take: Take, count: int) -> Claim:
         """Return up to *count* jobs by means of *take*."""
@@ -32,21 +34,21 @@ class Alike:
     """The best job of all queues."""
 
     def __init__(self, queues: Sequence[str]) -> None:
-        self._queues = queues
+        self.queues = queues
 
     def claim(self, take: Take, count: int) -> Claim:
-        return take(self._queues, count)
+        return take(self.queues, count)
 
 
 class InOrder:
     """The first queue's jobs first; another's only when those before it have none to start."""
 
     def __init__(self, queues: Sequence[str]) -> None:
-        self._queues = queues
+        self.queues = queues
 
     def claim(self, take: Take, count: int) -> Claim:
         claims: list[Claim] = []
-        for queue in self._queues:
+        for queue in self.queues:
             claims.append(claim := take([queue], count))
             count -= len(claim.jobs)
             # Whoever has more to give must be asked again before the next one is.
@@ -62,6 +64,7 @@ class Weighted:
     """
 
     def __init__(self, weights: Mapping[str, int]) -> None:
+        self.queues: Sequence[str] = list(weights)
         self._weights = dict(weights)
         self._passes = dict.fromkeys(weights, 0.0)
 

@@ -25,7 +25,7 @@ DEFAULT_QUEUES: Final = ("default",)
 # How long handlers that were told to end at once have to do so.
 GRACE: Final = SECOND // 2
 # A signal that reaches another thread is seen by the main thread only when it wakes by itself.
-SLICE: Final = SECOND
+SLICE: Final = SECOND // 4
 
 log = logging.getLogger("penstock.worker")
 
@@ -91,8 +91,8 @@ class Worker:
         )
         log.info("worker %s begins, with %d tasks", self.name, len(self._handlers))
         with self._trapped(signals=signals):
-            machinery.start()
             try:
+                machinery.start()
                 self._conduct(machinery)
             except BaseException:
                 self._end(machinery)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from penstock.app.handle import JobHandle, ended
 from penstock.dialects.pynenc.errors import original
+from penstock.dialects.pynenc.options import canonical
 from penstock.errors import JobDroppedError, JobFailedError
 from penstock.lifecycle.states import State
 
@@ -102,7 +103,9 @@ class ReusedInvocation(Invocation[T]):
     @cached_property
     def diff_arg(self) -> Mapping[str, object] | None:
         """The arguments of this call if the earlier one has others, which are then the ones that count."""
-        return None if self.existing_arguments == self.arguments else self.arguments
+        # As JSON, in which both have travelled: a tuple and a list are the same there.
+        same = canonical(self.existing_arguments) == canonical(self.arguments)
+        return None if same else self.arguments
 
     @cached_property
     def existing_arguments(self) -> Mapping[str, object]:

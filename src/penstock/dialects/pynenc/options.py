@@ -12,18 +12,18 @@ import msgspec
 from penstock.app.options import TaskOptions
 from penstock.app.parameters import Parameters
 from penstock.dialects.pynenc.errors import InvalidTaskOptionsError
-from penstock.errors import InvalidJobError
+from penstock.errors import InvalidJobError, InvalidLimitError
 from penstock.lifecycle.checks import check_known, check_whole
 from penstock.lifecycle.retry import MAX_ATTEMPTS
-from penstock.limits.rules import MAX_KEY, OnLimit
+from penstock.limits.rules import OnLimit, check_key
 from penstock.limits.spec import Concurrency
 
 # A text that can stand without its quotes and be taken for nothing else.
 _WORD: Final = re.compile(r'"(?!(?:true|false|null)")([A-Za-z][A-Za-z0-9_.@-]*)"')
-_UNFIT: Final = re.compile(r"[\s\x00-\x1f\x7f]")
 # The task itself says which errors are worth another attempt (see `retrying`), so any other is final.
 _RETRY_AT_ONCE: Final = {"backoff": "fixed", "delay": 0, "jitter": False, "never": ["BaseException"]}
-_encode: Final = msgspec.json.Encoder(order="deterministic").encode
+# Equal values, equal text.
+canonical: Final = msgspec.json.Encoder(order="deterministic").encode
 
 
 class ConcurrencyControlType(StrEnum):
@@ -122,11 +122,16 @@ def gate_key(task: str, arguments: Mapping[str, object]) -> str:
     """
     shown = ",".join(f"{name}={_shown(value)}" for name, value in arguments.items())
     key = f"pynenc:{task}:{shown}" if shown else f"pynenc:{task}"
-    if len(key) <= MAX_KEY and not _UNFIT.search(key):
-        return key
-    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-    near = f"pynenc:{task}#{digest}"
-    return near if len(near) <= MAX_KEY and not _UNFIT.search(near) else f"pynenc:#{digest}"
+    digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+    return next(filter(_can_name_a_gate, (key, f"pynenc:{task}#{digest}", f"pynenc:#{digest}")))
+
+
+def _can_name_a_gate(key: str) -> bool:
+    try:
+        check_key(key)
+    except InvalidLimitError:
+        return False
+    return True
 
 
 def _counted(mode: Mode, options: Options, parameters: Parameters) -> tuple[str, ...] | None:
@@ -151,7 +156,7 @@ def _key_of_call(task: str, parameters: Parameters, names: tuple[str, ...]) -> C
 
 
 def _shown(value: object) -> str:
-    text = _encode(value).decode()
+    text = canonical(value).decode()
     word = _WORD.fullmatch(text)
     return word[1] if word else text
 

@@ -34,13 +34,13 @@ class PynencTask(Generic[P, T]):
     def __init__(
         self, app: "Pynenc", task: Task[P, Any, T], function: Callable[P, Any], options: Options
     ) -> None:
+        update_wrapper(self, function, updated=())
         self.app = app
         self.func = function
         self.options = options
         self.task_id = task.name
         self.logger: logging.Logger = app.logger
         self._task = task
-        update_wrapper(self, function)
 
     def __repr__(self) -> str:
         return f"<PynencTask {self.task_id}>"

@@ -1,0 +1,241 @@
+"""Real worker processes on one file: woken, killed, stopped, frozen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import SECOND
+from penstock.engine import open_engine
+from penstock.job import NewJob
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Limit, Numbers, Window
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 40.0
+
+
+class Workplace:
+    """A store, a journal and worker processes that do not outlive the test."""
+
+    def __init__(self, folder):
+        self.store = folder / "jobs.db"
+        self.journal = folder / "journal"
+        self.engine = open_engine(str(self.store))
+        self.processes = []
+
+    def hire(self, **options):
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tests.support.hand",
+                str(self.store),
+                str(self.journal),
+                json.dumps(options),
+            ],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    def enqueue(self, task="wait", key="k", seconds=0.0, count=1, **options):
+        args = json.dumps({"args": [key, seconds]})
+        answers = self.engine.enqueue([NewJob(task, args, **options) for _ in range(count)])
+        return [answer.id for answer in answers]
+
+    def lines(self, what=None):
+        text = self.journal.read_text() if self.journal.exists() else ""
+        lines = [json.loads(line) for line in text.splitlines()]
+        return [line for line in lines if what in {None, line["what"]}]
+
+    def until(self, true, patience=PATIENCE):
+        deadline = time.monotonic() + patience
+        while not true():
+            assert time.monotonic() < deadline, (
+                self.journal.read_text() if self.journal.exists() else "nothing"
+            )
+            time.sleep(0.005)
+
+    def ended(self, ids, state=State.DONE):
+        self.until(lambda: all(self.engine.job(job).state is state for job in ids))
+
+    def close(self):
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.engine.close()
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = Workplace(tmp_path)
+    yield place
+    try:
+        assert place.engine.doctor() == []
+    finally:
+        place.close()
+
+
+def one_at_a_time(key):
+    return (Limit(key, Numbers(slots=1)),)
+
+
+def overlaps(lines):
+    """Return the most handlers of one key that were seen at work at once."""
+    most, running = 0, {}
+    for line in sorted(lines, key=lambda line: line["at"]):
+        running[line["key"]] = running.get(line["key"], 0) + (1 if line["what"] == "began" else -1)
+        most = max(most, *running.values())
+    return most
+
+
+def test_an_idle_worker_in_another_process_is_woken_by_each_job(place):
+    place.hire()
+    # Looking by itself now and then, the worker would need minutes.
+    for _ in range(25):
+        place.ended(place.enqueue(), State.DONE)
+
+
+def test_a_killed_worker_loses_its_lease_and_another_finishes_its_jobs(place):
+    victim = place.hire(lease="1s")
+    ids = place.enqueue(key="one", seconds=0.2, count=4, limits=one_at_a_time("one"))
+    place.until(lambda: place.lines("began"))
+    victim.kill()
+    victim.wait()
+    survivor = place.hire(lease="1s")
+    place.ended(ids)
+
+    by = {line["pid"] for line in place.lines("ended")}
+    assert by == {survivor.pid}
+    # The victim's handler ended with it, without a line to say so.
+    cut = place.lines("began")[0]
+    assert overlaps([line for line in place.lines() if line != cut]) == 1
+
+
+def test_sigterm_lets_running_handlers_finish_and_leaves_the_rest(place):
+    worker = place.hire(concurrency=2)
+    running = place.enqueue(seconds=0.5, count=2)
+    place.until(lambda: len(place.lines("began")) == 2)
+    rest = place.enqueue(count=3)
+    worker.send_signal(signal.SIGTERM)
+    worker.wait(PATIENCE)
+
+    assert worker.returncode == 0
+    assert [place.engine.job(job).state for job in running] == [State.DONE] * 2
+    assert [place.engine.job(job).state for job in rest] == [State.WAITING] * 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_hands_the_running_jobs_back_at_once(place, number):
+    worker = place.hire(lease="60s")
+    ids = place.enqueue(seconds=60, count=3, limits=one_at_a_time("one"))[:1]
+    place.until(lambda: place.lines("began"))
+    worker.send_signal(number)
+    place.until(lambda: b"stopping" in os.read(worker.stderr.fileno(), 65536))
+    assert worker.poll() is None
+    worker.send_signal(number)
+    worker.wait(PATIENCE)
+
+    # Long before its lease has run out, and with all its attempts.
+    view = place.engine.job(ids[0])
+    assert worker.returncode == 0
+    assert (view.state, view.attempt) == (State.WAITING, 0)
+    assert place.lines("ended")
+
+
+def test_a_function_that_will_not_end_is_not_handed_back_while_it_may_run(place):
+    worker = place.hire(tasks=["block"], lease="3s")
+    ids = place.enqueue("block", seconds=60, limits=one_at_a_time("one"))
+    place.until(lambda: place.lines("began"))
+    worker.send_signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGINT)
+    worker.wait(PATIENCE)
+
+    assert place.engine.job(ids[0]).state is State.RUNNING
+    place.until(lambda: place.engine.upkeep() and place.engine.job(ids[0]).state is State.WAITING)
+
+
+def test_the_late_outcome_of_a_frozen_worker_counts_for_nothing(place):
+    frozen = place.hire(lease="1s")
+    (job,) = place.enqueue(seconds=0.5)
+    place.until(lambda: place.lines("began"))
+    frozen.send_signal(signal.SIGSTOP)
+    other = place.hire(lease="1s")
+    place.ended([job])
+    frozen.send_signal(signal.SIGCONT)
+    place.until(lambda: len(place.lines("ended")) == 2)
+    frozen.send_signal(signal.SIGTERM)
+    _, said = frozen.communicate(timeout=PATIENCE)
+
+    assert place.engine.job(job).result == str(other.pid)
+    assert "lease" in said
+
+
+def test_a_hogged_event_loop_keeps_its_lease(place):
+    hog = place.hire(tasks=["hog"], lease="1s")
+    place.hire(tasks=["hog"], lease="1s", name="other")
+    (job,) = place.enqueue("hog", seconds=3.0)
+    place.ended([job])
+
+    assert len(place.lines("began")) == 1
+    assert place.engine.job(job).attempt == 1
+    assert hog.poll() is None
+
+
+@pytest.mark.parametrize("task", ["wait", "block"])
+def test_two_processes_keep_a_rate_and_a_limit_at_the_handler(place, task):
+    limits = (Limit("shared", Numbers(slots=3, rate=Window(10, SECOND // 4))),)
+    for _ in range(2):
+        place.hire(tasks=[task])
+    ids = place.enqueue(task, key="shared", seconds=0.01, count=60, limits=limits)
+    place.ended(ids)
+
+    starts = sorted(line["at"] for line in place.lines("began"))
+    assert len(starts) == 60
+    assert all(later - first > 250_000_000 for first, later in zip(starts, starts[10:], strict=False))
+    assert overlaps(place.lines()) <= 3
+
+
+def test_two_processes_keep_a_throttle_at_the_handler(place):
+    limits = (Limit("spaced", Numbers(throttle=Window(50, SECOND))),)
+    for _ in range(2):
+        place.hire()
+    place.ended(place.enqueue(key="spaced", count=50, limits=limits))
+
+    starts = sorted(line["at"] for line in place.lines("began"))
+    assert len(starts) == 50
+    assert all(later - first >= 20_000_000 for first, later in pairwise(starts))
+
+
+def test_a_storm_of_kills_loses_nothing_and_overlaps_nothing(place):
+    keys = [f"key-{number}" for number in range(5)]
+    ids = []
+    for key in keys:
+        ids += place.enqueue(key=key, seconds=0.02, count=20, limits=one_at_a_time(key))
+    for _ in range(3):
+        victim = place.hire(lease="1s")
+        seen = len(place.lines("ended"))
+        place.until(lambda seen=seen: len(place.lines("ended")) > seen + 5)
+        victim.kill()
+        victim.wait()
+    place.hire(lease="1s")
+    place.ended(ids)
+
+    # A handler that was killed wrote no end; its next attempt began only after its lease had run out.
+    ends = {(line["job"], line["pid"]): line["at"] for line in place.lines("ended")}
+    whole = [line for line in place.lines() if line["what"] == "ended" or (line["job"], line["pid"]) in ends]
+    assert overlaps(whole) == 1
+    assert {line["job"] for line in place.lines("ended")} == set(ids)

@@ -1,0 +1,99 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from penstock import App, InvalidError, NotFoundError, Rate, State
+from penstock.clock import SECOND, SystemClock
+from penstock.testing import FakeClock, app_for_tests, engine_in_memory, in_memory, run_until_idle
+
+
+def test_a_clock_moves_only_when_it_is_told_to():
+    clock = FakeClock(datetime(2026, 1, 1, tzinfo=UTC))
+    before = clock.now()
+
+    clock.advance("1m")
+    clock.advance(0.5)
+    clock.advance_to(before)
+
+    assert before + 60_500_000 == clock.now()
+
+
+def test_a_job_that_is_due_later_runs_when_the_clock_gets_there():
+    app = App("never.db")
+    remind = app.task(delay="1d", name="remind")(lambda who: f"reminded {who}")
+
+    with in_memory(app) as clock:
+        job = remind.enqueue("ann")
+
+        assert run_until_idle(app) == 0
+        assert job.state is State.SCHEDULED
+
+        clock.advance("1d")
+
+        assert run_until_idle(app) == 1
+        assert job.result(timeout=0) == "reminded ann"
+
+
+def test_time_can_be_moved_on_until_nothing_is_left():
+    app = app_for_tests()
+    starts = []
+
+    @app.task(limits=[Rate(2, per="10s", key="api")])
+    def call() -> None:
+        starts.append(app.engine.clock.now())
+
+    call.enqueue_many([()] * 6)
+
+    assert run_until_idle(app, advance=True) == 6
+    assert all(later - earlier >= 10 * SECOND for earlier, later in zip(starts, starts[2:], strict=False))
+    assert starts[-1] - starts[0] < 21 * SECOND
+
+
+def test_an_app_gets_its_own_store_back(tmp_path):
+    with App(tmp_path / "jobs.db") as app:
+        task = app.task(lambda: 1, name="one")
+        task.enqueue()
+
+        with in_memory(app):
+            task.enqueue()
+            task.enqueue()
+
+            assert app.engine.count()[State.WAITING] == 2
+
+        assert app.engine.count()[State.WAITING] == 1
+
+
+def test_jobs_are_found_in_queues_that_no_task_names():
+    app = app_for_tests()
+    app.task(lambda: 1, name="one").with_options(queue="elsewhere").enqueue()
+
+    assert run_until_idle(app) == 1
+
+
+def test_a_job_of_an_unknown_task_is_an_error():
+    app = app_for_tests()
+    App(engine=app.engine).task(lambda: 1, name="stranger").enqueue()
+
+    with pytest.raises(NotFoundError, match="stranger"):
+        run_until_idle(app)
+
+
+def test_jobs_without_end_are_an_error():
+    app = app_for_tests()
+
+    @app.task
+    def once_more() -> None:
+        once_more.enqueue()
+
+    once_more.enqueue()
+
+    with pytest.raises(InvalidError, match="after 20 attempts"):
+        run_until_idle(app, most=20)
+
+
+def test_only_a_fake_clock_can_be_moved():
+    app = App(engine=engine_in_memory(SystemClock()))
+    app.task(delay="1d", name="later")(lambda: 1).enqueue()
+
+    with pytest.raises(InvalidError, match="cannot be moved"):
+        run_until_idle(app, advance=True)
