@@ -67,8 +67,8 @@ class Driver:
             (1, self._pause),
             (2, self._resume),
             (1, lambda: ("upkeep",)),
-            (8, lambda: ("doctor",)),
-            (8, lambda: ("compare",)),
+            (6, lambda: ("doctor",)),
+            (4, lambda: ("compare",)),
             (1, self._settle_late),
         ]
         weights = [weight for weight, _ in choices]
@@ -122,11 +122,15 @@ class Driver:
 
     def _rated_numbers(self, name: str) -> str:
         """Return numbers for a queue or type that always remembers starts."""
-        choices = (self._numbers(name, "r"), f"{self._numbers(name, 'c')};{self._ample(name)}", self._ample(name))
+        choices = (
+            self._numbers(name, "r"),
+            f"{self._numbers(name, 'c')};{self._ample(name)}",
+            self._ample(name),
+        )
         return self._random.choice(choices)
 
     def _ample(self, name: str) -> str:
-        return f"r1000000/{self._periods[name]}"
+        return f"r1000/{self._periods[name]}"
 
     def _on_limit(self) -> str:
         if self._random.random() < self._drops:
@@ -238,4 +242,6 @@ def operations(referee: Referee, seed: int, steps: int) -> Iterator[Operation]:
 
 def report(mode: str, seed: int, error: Exception, shrunk: Sequence[Operation]) -> str:
     lines = "".join(f"    {operation!r},\n" for operation in shrunk)
-    return f"seed {seed}, mode {mode}: {error}\nshrunk: {failure(mode, shrunk)}\nreplay({mode!r}, [\n{lines}])"
+    return (
+        f"seed {seed}, mode {mode}: {error}\nshrunk: {failure(mode, shrunk)}\nreplay({mode!r}, [\n{lines}])"
+    )

@@ -145,8 +145,7 @@ class Model:
         if job.state is State.RUNNING:
             job.cancel_asked = True
         else:
-            job.state = State.CANCELLED
-            self._judge_first(job.kind)
+            self._leave(job, State.CANCELLED)
         return job.state
 
     def retry(self, name: str) -> bool:
@@ -198,11 +197,12 @@ class Model:
         for job in self.waiting(queues):
             if len(started) == count:
                 break
-            if job.state is State.WAITING and not self.shut_gates(job):
+            if job.state is not State.WAITING or not self.is_open_queue(job):
+                continue
+            if not self.shut_gates(job):
                 self._start(job, lease)
                 started.append(job)
-            if self.is_open_queue(job):
-                self._judge_first(job.kind)
+            self._judge_first(job.kind)
         return started
 
     def follow(
@@ -380,9 +380,9 @@ class Model:
     def is_current(self, job: Job, fence: int) -> bool:
         return job.state is State.RUNNING and job.fence == fence
 
-    def next_opening(self, queues: Collection[str]) -> int | None:
-        """Return when, if nobody does anything, a claim on *queues* would first start something."""
-        for at in sorted(set(self._moments())):
+    def opening_before(self, queues: Collection[str], moment: int) -> int | None:
+        """Return when, if nobody does anything before *moment*, a claim on *queues* would start something."""
+        for at in sorted({at for at in self._moments() if at < moment}):
             if any(not self.shut_gates(job, now=at) for job in self._candidates(queues, at)):
                 return at
         return None
@@ -467,14 +467,20 @@ class Model:
         alike = [job for job in self._in(State.WAITING) if job.kind == kind]
         return min(alike, key=lambda job: job.rank, default=None)
 
+    def _leave(self, job: Job, state: State) -> None:
+        """Take a job that has not started out of line."""
+        was_first = self._first(job.kind) is job
+        job.state = state
+        if was_first:
+            self._judge_first(job.kind)
+
     def _expire(self, job: Job) -> None:
         """End *job* if its time to live is over before it could start; one that runs then never expires."""
         if job.expires is None or job.expires > self.now:
             return
         job.expires = None
         if job.state in {State.WAITING, State.SCHEDULED}:
-            job.state = State.EXPIRED
-            self._judge_first(job.kind)
+            self._leave(job, State.EXPIRED)
 
     def _rescue(self, job: Job) -> None:
         """Take *job* back from a worker that was not heard from; it keeps its place."""
@@ -561,14 +567,18 @@ class Model:
     def _in(self, state: State) -> Iterator[Job]:
         return (job for job in self._live if job.state is state)
 
-    def _candidates(self, queues: Collection[str], at: int) -> Iterator[Job]:
-        for job in self._live:
-            if job.asked.queue in queues and (
+    def _candidates(self, queues: Collection[str], at: int) -> Collection[Job]:
+        """Return those who could wait in *queues* at that moment, one of each sort."""
+        return {
+            (job.kind, job.asked.task, job.asked.cost): job
+            for job in self._live
+            if job.asked.queue in queues
+            and (
                 job.state is State.WAITING
                 or (job.state is State.SCHEDULED and job.due <= at)
                 or (job.state is State.RUNNING and job.lease <= at and not job.cancel_asked)
-            ):
-                yield job
+            )
+        }.values()
 
     def _moments(self) -> Iterator[int]:
         """Yield every moment at which the clock alone could change an answer."""

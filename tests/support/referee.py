@@ -23,6 +23,7 @@ Operation = tuple[Any, ...]
 
 LEASE = 15 * SECOND
 FOREVER = 2**63 - 1
+ASKED_WHY = 5  # of those that wait
 
 
 class Referee:
@@ -101,7 +102,9 @@ class Referee:
     def _settle_late(self, name: str) -> None:
         """Settle an attempt that ended before."""
         if (claimed := self._lost.get(name)) is not None:
-            same("settled late", [False], self.engine.settle([Settlement(claimed.seq, claimed.fence, Done())]))
+            same(
+                "settled late", [False], self.engine.settle([Settlement(claimed.seq, claimed.fence, Done())])
+            )
 
     def _begun(self, name: str, lag: int) -> None:
         if (claimed := self._attempts.get(name)) is not None:
@@ -188,10 +191,11 @@ class Referee:
 
     def _compare_next(self, queues: Sequence[str], next_at: int | None) -> None:
         """The engine may ask to be asked again too early, never too late."""
-        opening = self.model.next_opening(queues)
-        late = opening is not None and (next_at is None or next_at > opening)
-        if late and self.mode == "A":
-            raise Mismatch(f"a claim on {queues} starts something at {opening}; told to come back at {next_at}")
+        opening = self.model.opening_before(queues, FOREVER if next_at is None else next_at)
+        if opening is not None and self.mode == "A":
+            raise Mismatch(
+                f"a claim on {queues} starts something at {opening}; told to come back at {next_at}"
+            )
 
     def _compare_gates(self) -> None:
         views, total = self.engine.gates(limit=1_000)
@@ -203,7 +207,7 @@ class Referee:
             same(f"waiting at {name}", len(passing), view.waiting)
 
     def _compare_reasons(self) -> None:
-        for job in self.model.waiting():
+        for job in self.model.waiting()[:ASKED_WHY]:
             shut = {name for scope, _, name in self.model.shut_gates(job) if scope == "key"}
             reasons = {reason.gate for reason in self.engine.why(job.name).reasons}
             if not shut <= reasons:
@@ -238,7 +242,8 @@ class Referee:
 
     def _job(self, name: str, **ask: Any) -> NewJob:
         ask["limits"] = tuple(
-            Limit(key, numbers_from_text(text), OnLimit(on_limit)) for key, text, on_limit in ask.get("limits", ())
+            Limit(key, numbers_from_text(text), OnLimit(on_limit))
+            for key, text, on_limit in ask.get("limits", ())
         )
         for moment in ask.keys() & {"due", "expires"}:
             ask[moment] += self.clock.now()

@@ -97,6 +97,11 @@ class StubEngine:
             self._change()
             return answers
 
+    def exchange(
+        self, settlements: Sequence[Settlement], queues: Sequence[str], count: int, *, worker: str, lease: int
+    ) -> tuple[list[bool], Claim]:
+        return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease)
+
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         self.hook("begun")
         with self._changed:

@@ -5,9 +5,10 @@ import threading
 
 import pytest
 
+from penstock.clock import SECOND
 from penstock.errors import StoreDownError
 from penstock.lifecycle.outcomes import Cancelled, Done, HandedBack
-from penstock.worker import current_job
+from penstock.worker import current_job, leases
 from tests.support.stub_engine import StubEngine
 from tests.support.working import working
 
@@ -123,7 +124,7 @@ def test_a_heartbeat_that_failed_is_tried_again_soon(engine):
 
     engine.hook = fail
     job = engine.enqueue("hold")
-    with working(engine, hold, lease="1s"):
+    with working(engine, hold, lease="600ms"):
         engine.ended(job)
 
     assert engine.outcomes[job] == Done()
@@ -141,7 +142,9 @@ def test_an_async_handler_is_cancelled_when_that_was_asked(engine):
     assert engine.outcomes[job] == Cancelled("cancelled while running")
 
 
-def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine):
+def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine, monkeypatch):
+    monkeypatch.setattr(leases, "ASK_EVERY", SECOND // 50)
+
     async def hold():
         await asyncio.sleep(60)
 
@@ -155,7 +158,8 @@ def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine):
     assert engine.outcomes[job] == Cancelled("cancelled while running")
 
 
-def test_a_quiet_store_is_not_asked_for_cancels(engine):
+def test_a_quiet_store_is_not_asked_for_cancels(engine, monkeypatch):
+    monkeypatch.setattr(leases, "ASK_EVERY", SECOND // 50)
     release = threading.Event()
 
     def hold():
@@ -163,11 +167,11 @@ def test_a_quiet_store_is_not_asked_for_cancels(engine):
 
     job = engine.enqueue("hold")
     with working(engine, hold, lease="1h"):
-        release.wait(2.5)
+        release.wait(0.3)
         release.set()
         engine.ended(job)
 
-    assert len(engine.beats) <= 1
+    assert len(engine.beats) <= 2
 
 
 def test_a_plain_handler_sees_that_its_cancelling_was_asked(engine):

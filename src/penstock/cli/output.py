@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from penstock.clock import SECOND
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from penstock.limits.rules import Numbers
 
-SECOND: Final = 1_000_000
 GAP: Final = 2
 # Nobody's terminal: whoever reads the pipe wants every column.
 PIPE_WIDTH: Final = 200

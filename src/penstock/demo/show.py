@@ -157,9 +157,8 @@ def _summary_row(rounds: Sequence[Played]) -> Iterable[str | Text]:
         [played.seen.dropped.total() for played in rounds],
         [played.seen.reused.total() for played in rounds],
     )
-    verdict = Text("ok", "green") if kept == len(rounds) else Text("BROKEN", "bold red")
-    if len(rounds) > 1:
-        verdict = Text(f"{kept}/{len(rounds)} ").append_text(verdict)
+    well = "ok" if len(rounds) == 1 else f"{kept} ok"
+    verdict = Text(well, "green") if kept == len(rounds) else Text("BROKEN", "bold red")
     yield f"{first.scenario.letter} {first.scenario.name}"
     yield from map(_spread, counted)
     yield ", ".join(_worst(rounds))

@@ -59,7 +59,9 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         else:
             free.append(job)
     if free:
-        job_rows.get_ready(board.db, [(j.seq, j.queue, j.priority, j.ord, j.attempt, j.lost) for j in free])
+        job_rows.get_ready(
+            board.db, [(j.seq, j.queue, j.priority, j.ord, j.cost, j.attempt, j.lost) for j in free]
+        )
     if alike:
         _join_lanes(board, alike)
 

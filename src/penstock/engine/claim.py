@@ -46,9 +46,10 @@ class _Queue:
     name: str
     gate: Post | None
     free: list[tuple[int, ...]] = field(default_factory=list)  # last first
-    free_taken: int = 0
+    free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
     last_lane: int | None = None  # when it is considered, more lanes must be read
+    shut: bool = False  # nobody else may start from it now
 
 
 class Claiming:
@@ -62,7 +63,7 @@ class Claiming:
         self._count = count
         self._types = gate_rows.ruled(board.db, "type")
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
-        self._in_heap: set[int] = set()
+        self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane is to be considered
         self._free_attempts: dict[int, tuple[int, int]] = {}
         self._queues = {q.name: q for q in self._open_queues(queues)}
 
@@ -72,10 +73,12 @@ class Claiming:
             self._read_free(queue)
             self._read_lanes(queue)
         while self._heap and len(self.taken) < self._count and self.budget.left > 0:
-            _, _, _, queue, lane = heapq.heappop(self._heap)
-            if lane is not None:
-                self._in_heap.discard(lane.id)
-            if not self._queue_open(queue):
+            priority, ord_, _, queue, lane = heapq.heappop(self._heap)
+            if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
+                del self._in_heap[lane.id]
+            elif lane is not None:
+                continue
+            if queue.shut or not self._queue_open(queue, 1):
                 continue
             if lane is None:
                 self._consider_free(queue)
@@ -127,21 +130,25 @@ class Claiming:
             if name not in paused
         ]
 
-    def _queue_open(self, queue: _Queue) -> bool:
+    def _queue_open(self, queue: _Queue, cost: int) -> bool:
+        """Ask the queue's own gate; the queue is its line, so whoever is refused there holds the rest."""
         if queue.gate is None:
             return True
-        at = queue.gate.gate.opens_at(UNLIMITED, 1, self.board.now)
-        if at > self.board.now:
-            self.opens_at = min(self.opens_at, at)
-            if queue.gate.gate.rules is not None:
-                self.opens_at = min(self.opens_at, queue.gate.gate.rules.next_change(self.board.now))
-        return at <= self.board.now
+        gate, now = queue.gate.gate, self.board.now
+        at = gate.opens_at(UNLIMITED, cost, now)
+        if at <= now:
+            return True
+        # Only one that can never fit, as the rules are now, holds nobody.
+        queue.shut = not gate.too_heavy(UNLIMITED, cost, now)
+        changes = gate.rules.next_change(now) if gate.rules is not None else ON_RELEASE
+        self.opens_at = min(self.opens_at, at, changes)
+        return False
 
     # Jobs without limits.
 
     def _read_free(self, queue: _Queue) -> None:
         if not queue.free and queue.free_left:
-            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_taken, self._count)
+            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_passed, self._count)
             queue.free_left = len(rows) == self._count
             queue.free = rows[::-1]
         if queue.free:
@@ -149,16 +156,19 @@ class Claiming:
             heapq.heappush(self._heap, (-priority, ord_, 0, queue, None))
 
     def _consider_free(self, queue: _Queue) -> None:
-        seq, priority, ord_, attempt, lost = queue.free.pop()
+        seq, priority, ord_, cost, attempt, lost = queue.free.pop()
         type_gate = self._type_gate(seq)
         if type_gate is not None:
             job_rows.leave_ready(self.board.db, [seq])
             again(self.board, [(seq, ord_, attempt, lost)])
             self.budget.spend()
-        else:
-            queue.free_taken += 1
+        elif self._queue_open(queue, cost):
+            queue.free_passed += 1
             self._free_attempts[seq] = (attempt, lost)
-            self._take(queue, seq, 1, priority, ord_, [])
+            self._take(queue, seq, cost, priority, ord_, [])
+        else:
+            queue.free_passed += 1
+            self.budget.spend()
         self._read_free(queue)
 
     # Lanes.
@@ -172,9 +182,9 @@ class Claiming:
             self._push(queue, lane)
 
     def _push(self, queue: _Queue, lane: Lane) -> None:
-        if lane.id not in self._in_heap:
-            self._in_heap.add(lane.id)
-            heapq.heappush(self._heap, (-lane.priority, lane.ord, lane.id, queue, lane))
+        if self._in_heap.get(lane.id) != lane.rank:
+            self._in_heap[lane.id] = lane.rank
+            heapq.heappush(self._heap, (*lane.rank, lane.id, queue, lane))
 
     def _push_newly_ready(self) -> None:
         lanes, self.board.newly_ready = self.board.newly_ready, []
@@ -202,7 +212,8 @@ class Claiming:
             return
         shut = board.test(lane)
         if not shut:
-            self._start(queue, lane)
+            if self._queue_open(queue, lane.cost):
+                self._start(queue, lane)
         elif refused_and_gone(board, lane, shut, arriving=False):
             self._next(queue, lane)
         else:

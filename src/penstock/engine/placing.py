@@ -81,7 +81,9 @@ def join(
         lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
         lane.upcoming = []
         board.touch(lane)
-        if lane.line is not None and not lane.ready:
+        if lane.ready:
+            board.newly_ready.append(lane)  # it comes earlier now than whoever looked thought
+        elif lane.line is not None:
             board.call([lane.line])
 
 

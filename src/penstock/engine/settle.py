@@ -111,7 +111,7 @@ class Settling:
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
                 shut_until(self.board, attempt.gate_ids, until, key, reason)
-                self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
+                self._stand_again(attempt)
             case Failed() | Again():
                 self._fail(attempt, outcome)
 
@@ -122,6 +122,10 @@ class Settling:
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
         self.board.events.tell("job.handed_back", job=attempt.seq)
+        self._stand_again(attempt)
+
+    def _stand_again(self, attempt: Attempt) -> None:
+        """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
         else:

@@ -34,24 +34,19 @@ class Starts:
     def add(self, at: int, weight: int) -> None:
         """Remember a start *at* a moment (which may lie a little ahead)."""
         index = bisect_right(self.times, at)
-        if index and self.times[index - 1] == at:
-            self.weights[index - 1] += weight
-        else:
-            self.times.insert(index, at)
-            self.weights.insert(index, weight)
+        self.times.insert(index, at)
+        self.weights.insert(index, weight)
         if len(self.times) > EXACT_STARTS + COARSE_STARTS:
             self._merge()
 
     def remove(self, at: int, weight: int) -> bool:
         """Forget a start remembered *at* exactly that moment; tell whether it was found."""
-        index = bisect_left(self.times, at)
-        if index == len(self.times) or self.times[index] != at or self.weights[index] < weight:
-            return False
-        self.weights[index] -= weight
-        if not self.weights[index]:
-            del self.times[index]
-            del self.weights[index]
-        return True
+        for index in range(bisect_left(self.times, at), bisect_right(self.times, at)):
+            if self.weights[index] == weight:
+                del self.times[index]
+                del self.weights[index]
+                return True
+        return False
 
     def prune(self, now: int) -> None:
         """Forget what no window can see any more; the newest start always stays."""
@@ -208,7 +203,9 @@ class Gate:
         if self.starts is None or not self.starts.times:
             return ALWAYS
         # A heavy start pays for its weight by a longer gap after it.
-        return self.starts.times[-1] + throttle.gap * self.starts.weights[-1]
+        last = self.starts.times[-1]
+        weight = max(self.starts.weights[bisect_left(self.starts.times, last) :])
+        return last + throttle.gap * weight
 
 
 def queue_start(openings: list[int], rate: Window, ahead: int) -> int:

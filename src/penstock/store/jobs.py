@@ -62,15 +62,18 @@ def policies(db: Session, seqs: list[int]) -> dict[int, str]:
 
 
 def get_ready(db: Session, rows: Iterable[Row]) -> None:
-    """Add (seq, queue, priority, ord, attempt, lost)."""
-    db.many("INSERT INTO ready (seq, queue, priority, ord, attempt, lost) VALUES (?, ?, ?, ?, ?, ?)", rows)
+    """Add (seq, queue, priority, ord, cost, attempt, lost)."""
+    db.many(
+        "INSERT INTO ready (seq, queue, priority, ord, cost, attempt, lost) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
 
 
 def first_ready(db: Session, queue: str, skip: int, most: int) -> list[Row]:
-    """Return (seq, priority, ord, attempt, lost) of the first jobs of a queue."""
+    """Return (seq, priority, ord, cost, attempt, lost) of the first jobs of a queue."""
     return db.all(
         """
-        SELECT seq, priority, ord, attempt, lost FROM ready WHERE queue = ?
+        SELECT seq, priority, ord, cost, attempt, lost FROM ready WHERE queue = ?
         ORDER BY priority DESC, ord LIMIT ? OFFSET ?
         """,
         queue,

@@ -7,7 +7,6 @@ fails takes no other with it).  There is no writer thread: an idle caller goes s
 Invariant: `write` returns only after its work is on disk.
 """
 
-import json
 import re
 import sqlite3
 import threading
@@ -17,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
+import msgspec
+
 from penstock.clock import pause
 from penstock.errors import SchemaError, StoreBusyError, StoreDownError, StoreError
 from penstock.store import migrations
@@ -24,9 +25,14 @@ from penstock.store.session import Row, Session
 
 T = TypeVar("T")
 
+_encode: Final = msgspec.json.Encoder().encode
+
 GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits long
 BUSY_TRIES: Final = 20_000
 BUSY_PAUSE: Final = 0.001
+BUSY_POLL: Final = 0.002
+IDLE_POLL: Final = 0.006
+BUSY_FOR: Final = 1.0
 LEAST_VERSION: Final = (3, 35, 0)
 _EACH: Final = re.compile(r"each\(\?\)")
 _LOCK: Final = re.compile(r"FOR UPDATE( SKIP LOCKED)?")
@@ -68,7 +74,7 @@ class SqliteSession:
     def _execute(self, sql: str, values: tuple[object, ...]) -> sqlite3.Cursor:
         for value in values:
             if type(value) is list:
-                values = tuple(json.dumps(v) if type(v) is list else v for v in values)
+                values = tuple(_encode(v).decode() if type(v) is list else v for v in values)
                 break
         return self._connection.execute(dialect(sql), values)
 
@@ -113,7 +119,7 @@ class SqliteStore:
         piece = _Piece(work)
         self._waiting.append(piece)  # type: ignore[arg-type]
         with self._lock:
-            if not piece.finished:
+            while not piece.finished:
                 self._run_gathered()
         if piece.error is not None:
             raise piece.error
@@ -136,13 +142,18 @@ class SqliteStore:
         with self._read_lock:
             return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
 
-    def wait(self, token: int, timeout: float, poll: float = 0.002) -> int:
-        """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token."""
-        left = timeout
-        while (now := self.token()) == token and left > 0:
+    def wait(self, token: int, timeout: float) -> int:
+        """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token.
+
+        A commit of this process ends the wait at once; those of others are looked for now and then,
+        less often when nothing has happened for a while.
+        """
+        waited = 0.0
+        while (now := self.token()) == token and waited < timeout:
+            poll = min(BUSY_POLL if waited < BUSY_FOR else IDLE_POLL, timeout - waited)
             with self._changed:
-                self._changed.wait(min(poll, left))
-            left -= poll
+                self._changed.wait(poll)
+            waited += poll
         return now
 
     def close(self) -> None:
@@ -166,6 +177,7 @@ class SqliteStore:
             connection = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
             )
+            self._refuse_strangers(connection)
             self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -16000")
@@ -173,6 +185,11 @@ class SqliteStore:
         except sqlite3.Error as error:
             raise translated(error, self.path) from error
         return connection
+
+    def _refuse_strangers(self, connection: sqlite3.Connection) -> None:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and "schema_version" not in tables:
+            raise StoreDownError(f"{self.path} is a database of something else; name another file")
 
     def _prepare(self, *, migrate: bool) -> None:
         state = self.write(migrations.pending)
@@ -194,15 +211,15 @@ class SqliteStore:
         try:
             self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
             for piece in pieces:
-                self._run_piece(piece, alone=len(pieces) == 1)
-            if self.connection.in_transaction:
-                self.connection.execute("COMMIT")
-        except BaseException as error:  # noqa: BLE001 - every caller must hear of it
+                self._run_piece(piece)
+            self.connection.execute("COMMIT")
+        except BaseException as error:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-            told = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
             for piece in pieces:
-                piece.error = piece.error or told
+                piece.error = piece.error or self._told(error)
+            if not isinstance(error, Exception):
+                raise
         finally:
             for piece in pieces:
                 piece.finished = True
@@ -211,21 +228,23 @@ class SqliteStore:
             with self._changed:
                 self._changed.notify_all()
 
-    def _run_piece(self, piece: "_Piece[object]", *, alone: bool) -> None:
-        if not alone:
-            self.connection.execute("SAVEPOINT piece")
+    def _run_piece(self, piece: "_Piece[object]") -> None:
+        self.connection.execute("SAVEPOINT piece")
         try:
             piece.answer = piece.work(SqliteSession(self.connection))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller that brought the work
-            piece.error = translated(error, self.path) if isinstance(error, sqlite3.Error) else error
-            # A full disk may have rolled the whole transaction back already.
-            if alone:
-                if self.connection.in_transaction:
-                    self.connection.execute("ROLLBACK")
-                return
+        except Exception as error:  # noqa: BLE001 - handed to the caller that brought the work
+            piece.error = self._told(error)
+            # If a full disk has rolled everything back already, this fails and everybody hears of it.
             self.connection.execute("ROLLBACK TO piece")
-        if not alone:
-            self.connection.execute("RELEASE piece")
+        self.connection.execute("RELEASE piece")
+
+    def _told(self, error: BaseException) -> BaseException:
+        """Return what a caller hears of *error*, which may have struck while another's work was done."""
+        if isinstance(error, sqlite3.Error):
+            return translated(error, self.path)
+        if isinstance(error, Exception):
+            return error
+        return StoreError(f"the transaction on {self.path} was interrupted; nothing was changed")
 
     def _patiently(self, step: Callable[[], object]) -> None:
         # SQLite's own busy handler sleeps ever longer, up to 100 ms, and so loses to busier processes.

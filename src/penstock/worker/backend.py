@@ -18,6 +18,16 @@ class Backend(Protocol):
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]: ...
 
+    def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int,
+    ) -> tuple[list[bool], Claim]: ...
+
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...
 
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int) -> list[Beat]: ...

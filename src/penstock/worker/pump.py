@@ -1,7 +1,7 @@
 """Keep jobs flowing: settle what has ended, claim what can begin.
 
-One thread does both, one after the other.  While a transaction is in flight outcomes gather and are
-settled together in the next; when none is, they are settled at once.
+One thread does both, in one transaction.  While it is in flight outcomes gather and are settled
+together in the next; when none is, they are settled at once.
 
 Invariants: never more is claimed than can begin at once.  An attempt stays in `crew.running`, and its
 lease is kept, until its settling was answered.
@@ -13,7 +13,7 @@ from typing import Final
 
 from penstock.clock import MILLISECOND, SECOND, since_boot
 from penstock.errors import StoreError
-from penstock.job import Claim, Claimed
+from penstock.job import Claim, Claimed, Settlement
 from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.states import State
 from penstock.worker.attempt import Attempt, Shift
@@ -75,7 +75,10 @@ class Pump:
     def _turn(self) -> float:
         self._unsettled += self._crew.ended()
         if self._unsettled:
-            self._settle()
+            # What is given back may let something else begin, so settling and claiming go together.
+            self._look = True
+            if self._shift.stopping or self._crew.capacity <= 0:
+                self._settle()
         if self._beginning:
             self._tell_begun()
         pause = FALLBACK
@@ -86,22 +89,26 @@ class Pump:
         return (min(pause, BEGINNING) if self._beginning else pause) / SECOND
 
     def _settle(self) -> None:
-        for attempt in self._unsettled:
-            if attempt.progress is not None:
-                self._leases.write_progress(attempt)
         try:
-            answers = self._engine.settle([attempt.settlement() for attempt in self._unsettled])
+            answers = self._engine.settle(self._settlements())
         except StoreError:
             raise
         except Exception:
             log.exception("could not settle %d attempts together", len(self._unsettled))
             self._settle_each()
         else:
-            for attempt, accepted in zip(self._unsettled, answers, strict=True):
-                self._settled(attempt, accepted=accepted)
-            self._unsettled = []
-        # What was given back may let something else begin.
-        self._look = True
+            self._all_settled(answers)
+
+    def _settlements(self) -> list[Settlement]:
+        for attempt in self._unsettled:
+            if attempt.progress is not None:
+                self._leases.write_progress(attempt)
+        return [attempt.settlement() for attempt in self._unsettled]
+
+    def _all_settled(self, answers: Sequence[bool]) -> None:
+        for attempt, accepted in zip(self._unsettled, answers, strict=True):
+            self._settled(attempt, accepted=accepted)
+        self._unsettled = []
 
     def _settle_each(self) -> None:
         """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
@@ -177,12 +184,29 @@ class Pump:
     def _take(self, queues: Sequence[str], count: int) -> Claim:
         before = since_boot()
         offset = before - self._engine.clock.now()
-        claim = self._engine.claim(queues, count, worker=self._worker, lease=self._lease)
+        claim = self._exchange(queues, count)
         if claim.jobs:
             # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
             offset = min(offset, since_boot() - self._engine.clock.now())
             self._begin(claim.jobs, offset, before)
         return claim
+
+    def _exchange(self, queues: Sequence[str], count: int) -> Claim:
+        """Claim, and settle in the same transaction what has ended."""
+        if self._unsettled:
+            try:
+                answers, claim = self._engine.exchange(
+                    self._settlements(), queues, count, worker=self._worker, lease=self._lease
+                )
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("could not settle %d attempts together", len(self._unsettled))
+                self._settle_each()
+            else:
+                self._all_settled(answers)
+                return claim
+        return self._engine.claim(queues, count, worker=self._worker, lease=self._lease)
 
     def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
         handlers = self._crew.handlers

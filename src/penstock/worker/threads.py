@@ -39,7 +39,8 @@ class Threads:
         for _ in self._threads:
             self._waiting.put(None)
         for thread in self._threads:
-            thread.join(timeout)
+            if thread.is_alive():
+                thread.join(timeout)
             if thread.is_alive():
                 timeout = 0
 

@@ -40,6 +40,7 @@ CREATE TABLE ready (
     queue TEXT NOT NULL,
     priority BIGINT NOT NULL,
     ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
 );
