@@ -236,7 +236,7 @@ class Referee:
         if self.mode != "C":
             return {}
         rows = self.engine.store.connection.execute(
-            "SELECT kind, tenant, name, job.id FROM turn JOIN gate ON gate.id = gate JOIN job ON job.seq = turn.seq"
+            "SELECT g.kind, g.tenant, g.name, j.id FROM turn t JOIN gate g ON g.id = t.gate JOIN job j ON j.seq = t.seq"
         ).fetchall()
         return {(kind, tenant, name): holder for kind, tenant, name, holder in rows}
 

@@ -7,7 +7,7 @@ Invariant P: for every line, if its gate is open for the first job of its first 
 the line or the gate it changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from penstock.engine.events import Events
@@ -28,11 +28,17 @@ class Shut(NamedTuple):
     at: int
 
 
+SetApart = Callable[["Board", Lane], None]
+
+
 class Board:
     """What one transaction has loaded and changed."""
 
-    def __init__(self, db: Session, now: int, events: Events, *, turns: bool = True) -> None:
+    def __init__(
+        self, db: Session, now: int, events: Events, *, set_apart: "SetApart", turns: bool = True
+    ) -> None:
         self.db = db
+        self._set_apart = set_apart
         self.now = now
         self.events = events
         self.posts: dict[int, Post] = {}
@@ -265,12 +271,16 @@ class Board:
     def _call_firsts(self, lines: list[str], *, woken: bool = False) -> None:
         if not lines:
             return
-        firsts = self.adopt(lane_rows.firsts(self.db, lines))
-        for lane in firsts:
+        heavy = []
+        for lane in self.adopt(lane_rows.firsts(self.db, lines)):
             if lane.ready or lane.line is None:
                 continue
             gate, _ = stand_of(lane.line)
-            at = self.opens_at(next(s for s in lane.stands if s.gate == gate), lane)
+            stand = next(s for s in lane.stands if s.gate == gate)
+            if self._too_heavy(stand, lane):
+                heavy.append(lane)
+                continue
+            at = self.opens_at(stand, lane)
             if at <= self.now:
                 self.set_ready(lane)
                 continue
@@ -279,6 +289,9 @@ class Board:
                 self.turns.refused(lane)
             self.lower_wake(gate, at)
         self.turns.call_holders({stand_of(line)[0] for line in lines})
+        for lane in heavy:
+            # It would block its line for ever.
+            self._set_apart(self, lane)
 
     def _held_until(self, stand: Stand, lane: Lane) -> int:
         """Return when a heavier job ahead in the same line will have gathered its budget; ALWAYS if none waits."""
@@ -293,6 +306,9 @@ class Board:
             at = self.opens_at(next(s for s in first.stands if s.gate == stand.gate), first)
             if at <= self.now:
                 return ALWAYS
+            if self._too_heavy(stand, first):
+                self._set_apart(self, first)
+                continue
             elsewhere = [
                 Shut(s, opening)
                 for s in first.stands
@@ -303,6 +319,10 @@ class Board:
                 return at
             # It could not start here even with the budget, so it holds nobody.
             self.park(first, elsewhere)
+
+    def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
+        gate = self._post(stand.gate).gate
+        return not lane.heavy and gate.too_heavy(stand.own, lane.cost, self.now)
 
     def _behind(self, lane: Lane, gate: int, line: str) -> None:
         lane.behind, lane.line = gate, line

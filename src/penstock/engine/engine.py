@@ -14,6 +14,7 @@ from penstock.engine.board import Board
 from penstock.engine.claim import Claiming
 from penstock.engine.enqueue import check, enqueue
 from penstock.engine.events import Events, Listener
+from penstock.engine.placing import set_apart
 from penstock.engine.settle import Settling, begun
 from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
@@ -309,7 +310,7 @@ class Engine:
     def _write(self, work: Callable[[Board], T]) -> T:
         def run(db: Session) -> tuple[T, list[Event]]:
             events = Events(self._time.now(db), wanted=bool(self._listeners))
-            board = Board(db, events.now, events, turns=self._turns)
+            board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
             answer = work(board)
             board.flush()
             return answer, _named(db, events.gathered)
@@ -322,7 +323,9 @@ class Engine:
 
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self.clock.now()
-        return self.store.read(lambda db: work(Board(db, now, Events(now, wanted=False), turns=self._turns)))
+        return self.store.read(
+            lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
+        )
 
     def _tell(self, listener: Listener, event: Event) -> None:
         try:

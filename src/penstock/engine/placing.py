@@ -60,7 +60,7 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
             board.call([left])
         return True
     if not lane.heavy and any(_too_heavy(board, lane, s.stand) for s in shut):
-        _set_apart(board, lane)
+        _move_apart(board, lane)
         return True
     return False
 
@@ -91,6 +91,15 @@ def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
     """Move a lane's first job to the lane that also passes the gate of its type, configured since it came."""
     stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
     _move_head(board, lane, stands_to_text(stands), f"@{gate}", budget)
+
+
+def set_apart(board: Board, lane: Lane) -> None:
+    """Give a job that became too heavy a lane and a line of its own, and its lane the next job."""
+    budget = Budget(1_000)
+    _move_apart(board, lane)
+    board.next_head(lane)
+    lane.ready = 0
+    place(board, lane, budget)
 
 
 def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
@@ -133,8 +142,7 @@ def _too_heavy(board: Board, lane: Lane, stand: Stand) -> bool:
     return board.posts[stand.gate].gate.too_heavy(stand.own, lane.cost, board.now)
 
 
-def _set_apart(board: Board, lane: Lane) -> None:
-    """Give a job that became too heavy a lane and a line of its own, or it would block its line for ever."""
+def _move_apart(board: Board, lane: Lane) -> None:
     gates = stands_to_text(lane.stands, apart=lane.cost)
     _move_head(board, lane, gates, f"#{lane.cost}", Budget(2))
 

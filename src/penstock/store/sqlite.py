@@ -187,7 +187,9 @@ class SqliteStore:
         return connection
 
     def _refuse_strangers(self, connection: sqlite3.Connection) -> None:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        tables = {
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
         if tables and "schema_version" not in tables:
             raise StoreDownError(f"{self.path} is a database of something else; name another file")
 
