@@ -1,6 +1,11 @@
-"""The nouns that edges and engine exchange.  Plain data: no behaviour, no store."""
+"""The nouns that edges and engine exchange.  Plain data: no behaviour, no store.
+
+Those made once for every job are structs, which take a fraction of a dataclass's time to make.
+"""
 
 from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.retry import RetryPolicy
@@ -9,8 +14,7 @@ from penstock.lifecycle.unique import Unique
 from penstock.limits.rules import Limit, Numbers
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(Struct, frozen=True):
     """A job to enqueue.  *args* and *meta* are JSON text; times are microseconds since the epoch."""
 
     task: str
@@ -29,16 +33,14 @@ class NewJob:
     meta: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(Struct, frozen=True):
     """What became of a `NewJob`; *reused* means an earlier job stands for it."""
 
     id: str
     reused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(Struct, frozen=True):
     """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
 
     The handler must begin before *begin_by* (0: any time) or be handed back unbegun.
@@ -68,8 +70,7 @@ class Claim:
     next_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(Struct, frozen=True):
     """How one attempt ended.  *began* is when its handler began, if known."""
 
     seq: int
@@ -78,8 +79,7 @@ class Settlement:
     began: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Beat:
+class Beat(Struct, frozen=True):
     """The answer to a heartbeat for one attempt."""
 
     seq: int

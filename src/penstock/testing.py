@@ -14,10 +14,11 @@ import asyncio
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import iscoroutine
 from typing import Any, Final, TypeVar
+
+from msgspec import structs
 
 from penstock.app import App
 from penstock.clock import SECOND, Clock, monotonic
@@ -123,7 +124,7 @@ class _Bench:
             raise NotFoundError("task", job.task)
         now = self._engine.clock.now()
         # The clock stands still, so the handler begins in time however slow the machine is.
-        free = replace(job, begin_by=0)
+        free = structs.replace(job, begin_by=0)
         attempt = Attempt(
             free, handler, self._shift, offset=monotonic() - now, renewed=monotonic(), lease=_LEASE
         )
@@ -132,7 +133,7 @@ class _Bench:
         else:
             perform(attempt, Alarm((), _LEASE, lambda _: None))
         settled = attempt.settlement()
-        self._engine.settle([replace(settled, began=now if job.begin_by else None)])
+        self._engine.settle([structs.replace(settled, began=now if job.begin_by else None)])
 
     def _all_queues(self) -> list[str]:
         # A job can be sent to a queue that no task names.

@@ -20,18 +20,22 @@ _ONE: Final = Numbers(slots=1)
 def run_free(ground: Ground) -> list[Figure]:
     """W2: drain no-op jobs, in turn with the same row work in bare sqlite3."""
     count = ground.size(20_000, 5_000)
-    floors, drains = [_floor(ground, count)], []
+    floors, drains, stricter = [_floor(ground, count)], [], []
     for _ in range(ground.size(3, 1)):
         drains.append(rate(ground, "W2 async handlers", free_jobs(count)))
         floors.append(_floor(ground, count))
+        stricter.append(_floor(ground, count, once=True))
     plain = rate(ground, "W2 plain functions", free_jobs(count, "plain"), "plain")
     ground.rates["free"] = middle(drains)
     # Each drain against the floors just before and after it: a shared disk changes within seconds.
     ratio = middle([2 * drain / sum(floors[turn : turn + 2]) for turn, drain in enumerate(drains)])
+    strict = middle([drain / floor for drain, floor in zip(drains, stricter, strict=True)])
     return [
         Figure("W2", "floor: the same rows, bare sqlite3", middle(floors), "jobs/s", note=spread(floors)),
+        Figure("W2", "the same, one commit per batch", middle(stricter), "jobs/s", note=spread(stricter)),
         Figure("W2", "drain, async handlers", middle(drains), "jobs/s", note=spread(drains)),
         Figure("W2", "drain / floors around it", ratio, "x", at_least(ratio, 0.4)),
+        Figure("W2", "drain / floor of one commit", strict, "x"),
         Figure("W2", "drain, plain functions", plain, "jobs/s", note="in threads"),
     ]
 
@@ -97,10 +101,10 @@ def keyed_jobs(count: int, keys: int | None = None, *, telling: bool = False) ->
         yield job("keyed", key, limits=limits) if telling else job("noop", limits=limits)
 
 
-def _floor(ground: Ground, count: int) -> float:
+def _floor(ground: Ground, count: int, *, once: bool = False) -> float:
     path = ground.path("floor")
-    ground.say(f"W2 floor: {count:,} jobs")
+    ground.say(f"W2 floor{', one commit per batch' if once else ''}: {count:,} jobs")
     fill(path, free_jobs(count))
-    found = floor_rate(path, count)
+    found = floor_rate(path, count, once=once)
     ground.clear("floor")
     return found

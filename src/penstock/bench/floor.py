@@ -1,7 +1,8 @@
 """The floor under W2: the same row work in bare sqlite3, with no decision made in Python.
 
 Runs on a store that penstock made and filled, so tables, indexes and rows are the same; the
-connection has the same settings; every batch is durable, once when claimed and once when settled.
+connection has the same settings.  Every batch is made durable twice, when claimed and when settled; or
+*once*, with the next claim in the transaction of the settling, as a worker under load does it.
 """
 
 import json
@@ -32,7 +33,7 @@ _KEEP: Final = (
 )
 
 
-def floor_rate(path: Path, count: int) -> float:
+def floor_rate(path: Path, count: int, *, once: bool = False) -> float:
     """Move *count* ready jobs through running to done; return jobs per second."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for setting in (
@@ -43,19 +44,32 @@ def floor_rate(path: Path, count: int) -> float:
         ):
             connection.execute(f"PRAGMA {setting}")
         began = time.perf_counter()
-        moved = 0
-        while rows := _claim(connection):
-            _settle(connection, rows)
-            moved += len(rows)
+        moved = _move(connection, once=once)
         spent = time.perf_counter() - began
     if moved != count:
         raise RuntimeError(f"the floor moved {moved:,} jobs of {count:,}")
     return count / spent
 
 
+def _move(connection: sqlite3.Connection, *, once: bool) -> int:
+    moved = 0
+    connection.execute("BEGIN IMMEDIATE")
+    rows = _claim(connection)
+    while rows:
+        connection.execute("COMMIT")
+        connection.execute("BEGIN IMMEDIATE")
+        _settle(connection, rows)
+        moved += len(rows)
+        if not once:
+            connection.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE")
+        rows = _claim(connection)
+    connection.execute("COMMIT")
+    return moved
+
+
 def _claim(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
     now = time.time_ns() // 1_000
-    connection.execute("BEGIN IMMEDIATE")
     rows = connection.execute(_READY, (BATCH,)).fetchall()
     if rows:
         connection.execute(_PAYLOAD, (json.dumps([row[0] for row in rows]),)).fetchall()
@@ -63,13 +77,10 @@ def _claim(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
         connection.executemany(
             _RUN, [(row[0], row[0], now + 15_000_000, now, row[1], row[2]) for row in rows]
         )
-    connection.execute("COMMIT")
     return rows
 
 
 def _settle(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> None:
     now = time.time_ns() // 1_000
-    connection.execute("BEGIN IMMEDIATE")
     connection.executemany(_END, [(row[0],) for row in rows])
     connection.executemany(_KEEP, [(row[0], now, now) for row in rows])
-    connection.execute("COMMIT")

@@ -117,7 +117,7 @@ class Board:
         self.call([line] if left in (None, line) else [left, line])
 
     def call(self, lines: Iterable[str]) -> None:
-        """Make the first lane of each line ready if its gate is open for it."""
+        """Promote the first lane of each line: make it ready if its gate is open for it."""
         askable = []
         for line in lines:
             gate, own = stand_of(line)

@@ -90,7 +90,7 @@ class Claiming:
 
     def save(self, worker: str, lease: int) -> list[Claimed]:
         """Write the starts down; return what the worker gets."""
-        db, now = self.board.db, self.board.now
+        db, now, events = self.board.db, self.board.now, self.board.events
         if not self.taken:
             return []
         first_fence = db.numbers(len(self.taken))
@@ -113,9 +113,8 @@ class Claiming:
                     enqueued,
                 )
             )  # fmt: skip
-            self.board.events.tell(
-                "job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1, worker=worker
-            )
+            if events.wanted:
+                events.tell("job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1)
         job_rows.run(db, rows)
         return claimed
 
@@ -156,20 +155,29 @@ class Claiming:
             heapq.heappush(self._heap, (-priority, ord_, 0, queue, None))
 
     def _consider_free(self, queue: _Queue) -> None:
-        seq, priority, ord_, cost, attempt, lost = queue.free.pop()
-        type_gate = self._type_gate(seq)
-        if type_gate is not None:
-            job_rows.leave_ready(self.board.db, [seq])
-            again(self.board, [(seq, ord_, attempt, lost)])
-            self.budget.spend()
-        elif self._queue_open(queue, cost):
+        """Take the first jobs of a queue, as long as they come before everybody else."""
+        rival = self._heap[0][:2] if self._heap else None
+        while queue.free and len(self.taken) < self._count and not queue.shut:
+            seq, priority, ord_, cost, attempt, lost = queue.free[-1]
+            if rival is not None and rival < (-priority, ord_):
+                break
+            queue.free.pop()
+            if self._type_gate(seq) is not None:
+                self._leave_free(seq, ord_, attempt, lost)
+                break
             queue.free_passed += 1
-            self._free_attempts[seq] = (attempt, lost)
-            self._take(queue, seq, cost, priority, ord_, [])
-        else:
-            queue.free_passed += 1
-            self.budget.spend()
+            if self._queue_open(queue, cost):
+                self._free_attempts[seq] = (attempt, lost)
+                self._take(queue, seq, cost, priority, ord_, [])
+            else:
+                self.budget.spend()
         self._read_free(queue)
+
+    def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
+        """Move a job to the lane that passes the gate of its type, configured since it came."""
+        job_rows.leave_ready(self.board.db, [seq])
+        again(self.board, [(seq, ord_, attempt, lost)])
+        self.budget.spend()
 
     # Lanes.
 
@@ -257,6 +265,9 @@ class Claiming:
 
     def _take(self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, gates: list[int]) -> None:
         board = self.board
+        if not gates and queue.gate is None:
+            self.taken.append(Taken(seq, queue.name, cost, priority, ord_, gates, 0))
+            return
         passed = [board.posts[gate] for gate in gates]
         if queue.gate is not None:
             passed.append(queue.gate)

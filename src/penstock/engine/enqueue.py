@@ -84,7 +84,8 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
         )
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
-    board.events.tell("job.enqueued", job=id_, task=job.task, queue=job.queue)
+    if board.events.wanted:
+        board.events.tell("job.enqueued", job=id_, task=job.task, queue=job.queue)
     return Enqueued(id_)
 
 

@@ -63,7 +63,9 @@ class Settling:
         """Settle attempts; answer for each whether its fence was good."""
         rows = job_rows.attempts(self.board.db, [s.seq for s in settlements])
         running = {row[0]: Attempt(*row) for row in rows}
-        self.board.load_gates(gate for attempt in running.values() for gate in attempt.gate_ids)
+        self.board.load_gates(
+            gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
+        )
         accepted = []
         for s in settlements:
             attempt = running.get(s.seq)
@@ -105,8 +107,8 @@ class Settling:
             return
         self._stop(attempt, s.began)
         match outcome:
-            case Done(result):
-                self._end(attempt, State.DONE, "", result=result)
+            case Done():
+                self._end(attempt, State.DONE, "", result=outcome.result)
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
@@ -164,6 +166,8 @@ class Settling:
     def _stop(self, attempt: Attempt, began: int | None = None) -> None:
         """Give back the attempt's slots, and remember when it really began."""
         self._stopped.append(attempt.seq)
+        if not attempt.gates:
+            return
         gates = attempt.gate_ids
         for gate in gates:
             post = self.board.posts[gate]
@@ -197,7 +201,8 @@ class Settling:
                 reason,
             )
         )
-        self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
+        if self.board.events.wanted:
+            self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
 
     def _save(self) -> None:
         db = self.board.db

@@ -84,7 +84,7 @@ def first_ready(db: Session, queue: str, skip: int, most: int) -> list[Row]:
 
 def leave_ready(db: Session, seqs: list[int]) -> None:
     """Delete jobs that no longer wait."""
-    db.many("DELETE FROM ready WHERE seq = ?", [(seq,) for seq in seqs])
+    db.run("DELETE FROM ready WHERE seq IN (SELECT value FROM each(?))", seqs)
 
 
 # Waiting with limits.
@@ -158,7 +158,7 @@ def overdue(db: Session, now: int, most: int) -> list[Row]:
 
 def stop(db: Session, seqs: list[int]) -> None:
     """Delete attempts that ended."""
-    db.many("DELETE FROM running WHERE seq = ?", [(seq,) for seq in seqs])
+    db.run("DELETE FROM running WHERE seq IN (SELECT value FROM each(?))", seqs)
 
 
 # Not due yet, ended, and what else is known of a job.
@@ -174,7 +174,8 @@ def due(db: Session, now: int, most: int) -> list[Row]:
     rows = db.all(
         "SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ?", now, most
     )
-    unschedule(db, [row[0] for row in rows])
+    if rows:
+        unschedule(db, [row[0] for row in rows])
     return rows
 
 
@@ -213,7 +214,8 @@ def expire_at(db: Session, rows: Iterable[Row]) -> None:
 def expired(db: Session, now: int, most: int) -> list[int]:
     """Take the jobs whose time to live is over."""
     rows = db.all("SELECT seq FROM expiry WHERE at <= ? ORDER BY at LIMIT ?", now, most)
-    db.many("DELETE FROM expiry WHERE seq = ?", rows)
+    if rows:
+        db.many("DELETE FROM expiry WHERE seq = ?", rows)
     return [seq for (seq,) in rows]
 
 
