@@ -40,7 +40,7 @@ class Enqueued(Struct, frozen=True):
     reused: bool = False
 
 
-class Claimed(Struct, frozen=True):
+class Claimed(Struct, frozen=True, gc=False):
     """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
 
     The handler must begin before *begin_by* (0: any time) or be handed back unbegun.
@@ -70,7 +70,7 @@ class Claim:
     next_at: int | None
 
 
-class Settlement(Struct, frozen=True):
+class Settlement(Struct, frozen=True, gc=False):
     """How one attempt ended.  *began* is when its handler began, if known."""
 
     seq: int

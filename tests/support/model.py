@@ -430,15 +430,29 @@ class Model:
         ]
 
     def _may_keep(self, holder: Job) -> bool:
-        """Tell whether a turn stands: never while a gate of the holder is shut by decree or by the clock."""
-        if holder.state is not State.WAITING:
+        """Tell whether a turn stands: each gate is open, or busy, or gathering budget for the holder.
+
+        Not while one is shut by decree or by the clock.  Whether anybody works the holder's queue is
+        not asked: a turn that nobody uses lapses by itself.
+        """
+        own_gates = [(name, own) for name, own, _ in holder.gates if name[0] != "queue"]
+        return holder.state is State.WAITING and all(self._is_worth_waiting(*gate, holder) for gate in own_gates)
+
+    def _is_worth_waiting(self, name: GateName, own: Numbers, holder: Job) -> bool:
+        cost, now, gate = holder.asked.cost, self.now, self.gate(name)
+        if self.is_open(name, own, cost, now):
+            return True
+        numbers = self.numbers(name, own, now)
+        if gate.shut_until > now or numbers.slots == 0:
             return False
-        for name, own, _ in holder.gates:
-            gate, numbers = self.gate(name), self.numbers(name, own, self.now)
-            if gate.paused or gate.shut_until > self.now or numbers.slots == 0:
+        busy = numbers.slots is not None and self.running(name, now) >= numbers.slots
+        if numbers.throttle is not None and not busy:
+            clock_opens = numbers.throttle.limit and self._is_apart(gate.starts, numbers.throttle, now)
+            if not clock_opens:
                 return False
-            if numbers.rate and holder.asked.cost > numbers.rate.limit:
-                return False
+        if (rate := numbers.rate) is not None:
+            used = sum(start.cost for start in gate.starts if start.at + rate.period > now)
+            return used < rate.limit and cost <= rate.limit
         return True
 
     # -- Moves
@@ -475,11 +489,9 @@ class Model:
             self._judge_first(job.kind)
 
     def _expire(self, job: Job) -> None:
-        """End *job* if its time to live is over before it could start; one that runs then never expires."""
-        if job.expires is None or job.expires > self.now:
-            return
-        job.expires = None
-        if job.state in {State.WAITING, State.SCHEDULED}:
+        """End *job* if it waits though its time to live is over."""
+        waits = job.state in {State.WAITING, State.SCHEDULED}
+        if waits and job.expires is not None and job.expires <= self.now:
             self._leave(job, State.EXPIRED)
 
     def _rescue(self, job: Job) -> None:

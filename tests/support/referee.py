@@ -236,7 +236,11 @@ class Referee:
         if self.mode != "C":
             return {}
         rows = self.engine.store.connection.execute(
-            "SELECT g.kind, g.tenant, g.name, j.id FROM turn t JOIN gate g ON g.id = t.gate JOIN job j ON j.seq = t.seq"
+            """
+            SELECT kind, gate.tenant, name, job.id
+            FROM turn JOIN gate ON gate.id = turn.gate JOIN job ON job.seq = turn.seq WHERE until IS NULL OR until > ?
+            """,
+            (self.model.now,),
         ).fetchall()
         return {(kind, tenant, name): holder for kind, tenant, name, holder in rows}
 

@@ -66,6 +66,8 @@ class Parameters:
     def decode(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments in JSON *text*, converted to their annotated types."""
         call = _CALLS.decode(text)
+        if not call.args and not call.kwargs:
+            return call.args, call.kwargs
         names = chain(self._positional, repeat(self._more_positional))
         args = [self._convert(name, value) for value, name in zip(call.args, names, strict=False)]
         return args, {name: self._convert(self._named(name), value) for name, value in call.kwargs.items()}

@@ -2,6 +2,7 @@
 
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
+from penstock.engine.sameness import stand_again
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.lifecycle.states import State, may
 from penstock.store import jobs as job_rows
@@ -15,6 +16,7 @@ def retry(board: Board, job_id: str) -> None:
     state = job_rows.state(board.db, seq)
     if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
         raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
+    stand_again(board, seq)
     job_rows.begin_anew(board.db, seq)
     again(board, [(seq, None, 0, 0)])
     board.events.tell("job.enqueued", job=job_id, again=True)

@@ -128,7 +128,10 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
     wanted: defaultdict[str, dict[str, Limit]] = defaultdict(dict)
     for kind in kinds:
         for limit in limits_from_json(kind.limits) if kind.limits else ():
-            wanted[kind.tenant].setdefault(limit.key, limit)
+            if limit.floating is not None:
+                wanted[kind.tenant][limit.key] = limit
+            else:
+                wanted[kind.tenant].setdefault(limit.key, limit)
     ids: dict[tuple[str, str], int] = {}
     for tenant, limits in wanted.items():
         found = gate_rows.find(board.db, "key", tenant, list(limits))

@@ -15,6 +15,7 @@ from penstock.engine.lane import Lane, Post, Stand, Turn, line_of, rules_from_te
 from penstock.engine.turns import Turns
 from penstock.lifecycle.states import State
 from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
+from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
@@ -318,7 +319,12 @@ class Board:
                 self.lower_wake(stand.gate, at)
                 return at
             # It could not start here even with the budget, so it holds nobody.
-            self.park(first, elsewhere)
+            waiting = [s for s in elsewhere if s.stand.on_limit is not OnLimit.DROP]
+            if waiting:
+                self.park(first, waiting)
+            else:
+                self.leave(first)
+                self.set_ready(first)  # to be dropped by the next claim
 
     def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
         gate = self._post(stand.gate).gate
@@ -367,5 +373,6 @@ def _saved(lane: Lane) -> Row:
 def _memory(post: Post) -> Row:
     starts = post.gate.starts
     assert starts is not None  # noqa: S101 - only gates that remember are marked
-    kept_until = (starts.times[-1] if starts.times else 0) + starts.span
+    # A heavy start shuts a throttle for its weight in gaps, each of at most the whole period.
+    kept_until = (starts.times[-1] if starts.times else 0) + starts.span * max(starts.weights, default=1)
     return (post.gate.id, starts.span, int(post.heavy), kept_until, starts.pack())

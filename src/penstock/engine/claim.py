@@ -12,7 +12,7 @@ from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board, Shut
 from penstock.engine.lane import Lane, Post
-from penstock.engine.placing import Budget, place, refused_and_gone, with_type
+from penstock.engine.placing import Budget, apart_at_queue, place, refused_and_gone, with_queue, with_type
 from penstock.job import Claimed
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
@@ -50,6 +50,12 @@ class _Queue:
     free_left: bool = True
     last_lane: int | None = None  # when it is considered, more lanes must be read
     shut: bool = False  # nobody else may start from it now
+
+    @property
+    def gate_id(self) -> int:
+        """The id of the queue's own gate, which it must have."""
+        assert self.gate is not None  # noqa: S101 - asked only where it refused somebody
+        return self.gate.gate.id
 
 
 class Claiming:
@@ -93,20 +99,21 @@ class Claiming:
         db, now, events = self.board.db, self.board.now, self.board.events
         if not self.taken:
             return []
-        first_fence = db.numbers(len(self.taken))
+        fence = db.numbers(1)
         payloads = {row[0]: row[1:] for row in job_rows.payloads(db, [t.seq for t in self.taken])}
-        job_rows.leave_ready(db, list(self._free_attempts))
         attempts = self.board.left | self._free_attempts
-        rows, claimed = [], []
-        for offset, t in enumerate(self.taken):
+        rows, free, claimed = [], [], []
+        for t in self.taken:
             id_, task, args, timeout, meta, tenant, enqueued = payloads[t.seq]
             attempt, lost = attempts[t.seq]
-            fence = first_fence + offset
-            gates = ",".join(map(str, t.gates))
-            rows.append(
-                (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
-                 t.priority, t.ord, attempt + 1, lost)
-            )  # fmt: skip
+            if t.gates or t.seq not in self._free_attempts:
+                gates = ",".join(map(str, t.gates))
+                rows.append(
+                    (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
+                     t.priority, t.ord, attempt + 1, lost)
+                )  # fmt: skip
+            else:
+                free.append(t.seq)
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
@@ -115,7 +122,14 @@ class Claiming:
             )  # fmt: skip
             if events.wanted:
                 events.tell("job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1)
-        job_rows.run(db, rows)
+        if free:
+            job_rows.run_ready(db, free, fence, worker, lease, now)
+        if rows:
+            job_rows.leave_ready(db, [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts])
+            job_rows.run(db, rows)
+        if any(t.begin_by for t in self.taken):
+            # A window must not forget its starts, even if the machine loses its power.
+            db.keep()
         return claimed
 
     def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
@@ -137,11 +151,14 @@ class Claiming:
         at = gate.opens_at(UNLIMITED, cost, now)
         if at <= now:
             return True
-        # Only one that can never fit, as the rules are now, holds nobody.
-        queue.shut = not gate.too_heavy(UNLIMITED, cost, now)
+        queue.shut = True
         changes = gate.rules.next_change(now) if gate.rules is not None else ON_RELEASE
         self.opens_at = min(self.opens_at, at, changes)
         return False
+
+    def _too_heavy(self, queue: _Queue, cost: int) -> bool:
+        """Tell whether a start of *cost* can never fit into the queue's own rate."""
+        return queue.gate is not None and queue.gate.gate.too_heavy(UNLIMITED, cost, self.board.now)
 
     # Jobs without limits.
 
@@ -165,12 +182,17 @@ class Claiming:
             if self._type_gate(seq) is not None:
                 self._leave_free(seq, ord_, attempt, lost)
                 break
-            queue.free_passed += 1
+            if self._too_heavy(queue, cost):
+                job_rows.leave_ready(self.board.db, [seq])
+                apart_at_queue(
+                    self.board, queue.name, queue.gate_id, (seq, priority, ord_, cost, attempt, lost)
+                )
+                self.budget.spend()
+                break
             if self._queue_open(queue, cost):
+                queue.free_passed += 1
                 self._free_attempts[seq] = (attempt, lost)
                 self._take(queue, seq, cost, priority, ord_, [])
-            else:
-                self.budget.spend()
         self._read_free(queue)
 
     def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
@@ -218,6 +240,10 @@ class Claiming:
             with_type(board, lane, type_gate, self.budget)
             self._next(queue, lane)
             return
+        if self._too_heavy(queue, lane.cost) and not lane.heavy:
+            with_queue(board, lane, queue.gate_id)
+            self._next(queue, lane)
+            return
         shut = board.test(lane)
         if not shut:
             if self._queue_open(queue, lane.cost):
@@ -242,6 +268,7 @@ class Claiming:
             board.events.released(board, lane.behind, lane.head)
         self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, [s.gate for s in lane.stands])
         board.turns.gone(lane)
+        board.turns.started_at(lane)
         left = board.leave(lane)
         board.drop_head(lane)
         now = board.now
@@ -269,7 +296,7 @@ class Claiming:
             self.taken.append(Taken(seq, queue.name, cost, priority, ord_, gates, 0))
             return
         passed = [board.posts[gate] for gate in gates]
-        if queue.gate is not None:
+        if queue.gate is not None and queue.gate.gate.id not in gates:
             passed.append(queue.gate)
         begin_by = board.now + START_GRACE if any(p.gate.starts is not None for p in passed) else 0
         for post in passed:

@@ -48,6 +48,7 @@ from penstock.store.sqlite import SqliteStore
 T = TypeVar("T")
 
 LEASE: Final = 15 * SECOND
+CATCH_UP: Final = 20  # batches of what is due, in one claim
 _log = logging.getLogger("penstock.engine")
 
 
@@ -61,7 +62,7 @@ class Engine:
         self._turns = turns
         self._listeners: list[Listener] = []
         self._swept = 0
-        store.write(self._time.now)
+        store.write(self._time.now, keep=False)
 
     # Jobs.
 
@@ -77,7 +78,8 @@ class Engine:
         """Start up to *count* jobs of these queues for a worker, the best first."""
         if count < 1:
             raise InvalidError("count", f"{count} must be at least 1")
-        return self._write(lambda board: _claim(board, queues, count, worker, lease))
+        # If the machine loses its power nothing runs, so a claim that is forgotten breaks no limit.
+        return self._write(lambda board: _claim(board, queues, count, worker, lease), keep=False)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
@@ -107,17 +109,19 @@ class Engine:
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
         if reports:
-            self._write(lambda board: begun(board, reports))
+            self._write(lambda board: begun(board, reports), keep=False)
 
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
         """Renew the leases of attempts; tell which are lost and which should stop."""
         if not attempts:
             return []
-        return self._write(lambda board: lease_rows.renew(board.db, attempts, board.now, lease))
+        return self._write(lambda board: lease_rows.renew(board.db, attempts, board.now, lease), keep=False)
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
         """Keep how far a running attempt is, as JSON; False if its lease was lost."""
-        return self._write(lambda board: lease_rows.progress(board.db, seq, fence, value, board.now))
+        return self._write(
+            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now), keep=False
+        )
 
     def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:
         """Cancel a job: at once if it waits; if it runs its worker is asked to stop."""
@@ -240,7 +244,7 @@ class Engine:
             self._swept, swept = sweep(board, self._swept)
             return done | swept
 
-        return self._write(work)
+        return self._write(work, keep=False)
 
     def prune(self, older_than: int, most: int | None = None) -> int:
         """Delete jobs that ended before then, in small batches; return how many."""
@@ -307,7 +311,7 @@ class Engine:
         """Close the store."""
         self.store.close()
 
-    def _write(self, work: Callable[[Board], T]) -> T:
+    def _write(self, work: Callable[[Board], T], *, keep: bool = True) -> T:
         def run(db: Session) -> tuple[T, list[Event]]:
             events = Events(self._time.now(db), wanted=bool(self._listeners))
             board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
@@ -315,7 +319,7 @@ class Engine:
             board.flush()
             return answer, _named(db, events.gathered)
 
-        answer, events = self.store.write(run)
+        answer, events = self.store.write(run, keep=keep)
         for event in events:
             for listener in list(self._listeners):
                 self._tell(listener, event)
@@ -335,16 +339,21 @@ class Engine:
 
 
 def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int) -> Claim:
-    done = bring_up_to_date(board)
+    for _ in range(CATCH_UP):
+        if BATCH not in bring_up_to_date(board).values():
+            break
+    else:
+        # Whoever is due next may come before all others, so nobody starts yet.
+        return Claim([], more=True, next_at=board.now)
     claiming = Claiming(board, list(dict.fromkeys(queues)), count)
     claiming.run()
     board.flush()
     jobs = claiming.save(worker, board.now + lease)
     left_over = any(lane.queue in queues and lane.ready for lane in board.newly_ready)
-    more = len(jobs) < count and (claiming.budget.left <= 0 or BATCH in done.values() or left_over)
+    more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
     if more or len(jobs) == count:
         return Claim(jobs, more, board.now)
-    moment = job_rows.next_moment(board.db)
+    moment = job_rows.next_moment(board.db, board.now)
     next_at = min(claiming.opens_at, ON_RELEASE if moment is None else moment)
     return Claim(jobs, more=False, next_at=None if next_at == ON_RELEASE else next_at)
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.engine.arrive import Arrival, arrive
 from penstock.engine.board import Board
+from penstock.engine.sameness import holder, terms_to_text
 from penstock.engine.waiting import remove
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
@@ -14,7 +15,7 @@ from penstock.job import Enqueued, NewJob
 from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_task_name
 from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import State
-from penstock.lifecycle.unique import OnDuplicate, Unique, holds
+from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
 from penstock.store import uniqueness as unique_rows
@@ -43,6 +44,9 @@ def check(job: NewJob) -> None:
         _check_weight(job)
     if job.id is not None:
         check_job_id(job.id)
+    _check_text("args", job.args)
+    _check_text("meta", job.meta)
+    _check_text("tenant", job.tenant)
     if len(job.args) > MAX_ARGS:
         raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")
 
@@ -74,7 +78,8 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
     limits = limits_to_json(job.limits) if job.limits else ""
     batch.jobs.append(
         (seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost, limits,
-         policy_to_json(job.retry), job.timeout, job.expires, job.meta, board.now)
+         policy_to_json(job.retry), job.timeout, job.expires, job.meta,
+         None if job.unique is None else terms_to_text(job), board.now)
     )  # fmt: skip
     if job.due is not None and job.due > board.now:
         batch.scheduled.append((seq, job.due, 0, 0))
@@ -93,17 +98,11 @@ def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int,
     """Return the job that stands for this request already; or take its key for the new one."""
     key = f"{job.tenant}\x1f{unique.key}"
     standing = batch.keys.get(key)
-    if standing is None:
-        row = unique_rows.holder(board.db, key)
-        if row is not None:
-            holder, holder_id, states, until = row
-            state = job_rows.state(board.db, holder)
-            # The holder's own terms count: it was told that nothing else would run while it stands.
-            if state is not None and holds(unique_rows.states(states), until, state, board.now):
-                standing = holder_id
-                if unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED):
-                    remove(board, holder, State.CANCELLED, f"replaced by {id_}")
-                    standing = None
+    if standing is None and (found := holder(board, key)) is not None:
+        holder_seq, standing, state = found
+        if unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED):
+            remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")
+            standing = None
     if standing is not None and unique.on_duplicate is OnDuplicate.REUSE:
         return standing
     if standing is not None:
@@ -120,6 +119,14 @@ def _check_ids(board: Board, ids: list[str]) -> None:
     taken = job_rows.known_ids(board.db, ids)
     if taken:
         raise DuplicateJobError(taken[0])
+
+
+def _check_text(field_: str, text: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidJobError(field_, f"cannot be stored as UTF-8: {error}") from None
 
 
 def _check_weight(job: NewJob) -> None:

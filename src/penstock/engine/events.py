@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from penstock.job import Event
 from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
 
 if TYPE_CHECKING:
     from penstock.engine.board import Board
@@ -47,7 +48,8 @@ class Events:
     def dropped(self, board: "Board", gate: int, job: int) -> None:
         """Note that a job was dropped at a gate."""
         if self.wanted:
-            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job)
+            task = job_rows.tasks(board.db, [job])[job]
+            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job, task=task)
 
 
 def _broken(board: "Board", stand: "Stand") -> tuple[str, int | None, int]:

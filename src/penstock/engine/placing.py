@@ -54,6 +54,7 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
     if gate is not None:
         assert lane.head is not None  # noqa: S101 - the caller looked
         board.events.dropped(board, gate, lane.head)
+        board.events.tell("job.discarded", job=lane.head, reason=DROPPED)
         board.end_head(lane, State.DISCARDED, DROPPED)
         left = board.leave(lane)
         if left is not None:
@@ -93,6 +94,22 @@ def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
     _move_head(board, lane, stands_to_text(stands), f"@{gate}", budget)
 
 
+def with_queue(board: Board, lane: Lane, gate: int) -> None:
+    """Move a lane's first job, too heavy for its queue's own rate, to a lane behind the queue's gate."""
+    stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
+    _move_head(board, lane, stands_to_text(stands, apart=lane.cost), f"@{gate}#{lane.cost}", Budget(2))
+
+
+def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int, int, int, int]) -> None:
+    """Stand a job without limits, too heavy for its queue's own rate, in a lane behind the queue's gate."""
+    seq, priority, ord_, cost, attempt, lost = job
+    signature = f"\x1f{queue}\x1f@{gate}#{cost}"
+    gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=cost)
+    lane = _find_or_make(board, signature, queue, gates)
+    job_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost)])
+    join(board, lane, seq, priority, ord_, cost, Budget(2))
+
+
 def set_apart(board: Board, lane: Lane) -> None:
     """Give a job that became too heavy a lane and a line of its own, and its lane the next job."""
     budget = Budget(1_000)
@@ -104,11 +121,15 @@ def set_apart(board: Board, lane: Lane) -> None:
 
 def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
     """Find or make the lane that is like *lane* but for its gates."""
-    signature = (lane.signature if lane.fresh else lane_rows.signature(board.db, lane.id)) + suffix
+    board.flush_lanes()
+    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.queue, gates)
+
+
+def _find_or_make(board: Board, signature: str, queue: str, gates: str) -> Lane:
     board.flush_lanes()
     for _, *row in lane_rows.by_signature(board.db, [signature]):
         return board.adopt([tuple(row)])[0]
-    return new_lane(board, board.db.numbers(1), signature, lane.queue, gates)
+    return new_lane(board, board.db.numbers(1), signature, queue, gates)
 
 
 def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> Lane:

@@ -19,6 +19,10 @@ SCOPES = ("key", "queue", "type")
 
 def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers | None) -> None:
     """Set the numbers of a key, a queue or a job type, for everybody; None removes them."""
+    if scope != "key" and tenant:
+        raise InvalidLimitError(
+            "tenant", f"a {scope} is shared by all tenants; configure a key for one of them"
+        )
     gate = find_or_add(board, scope, name, tenant)
     if scope != "key" and board.posts[gate].gate.rules is None and numbers is not None:
         count_running(board, scope, name, gate)
@@ -81,7 +85,8 @@ def _remember(board: Board, post: Post, rules: Rules) -> None:
     span = max(spans, default=0)
     if span and (post.gate.starts is None or post.gate.starts.span < span):
         post.gate.remember(span, board.now)
-        post.memory_changed = True
+        # Heavy jobs may be waiting already, unmarked because nothing was remembered.
+        post.heavy = post.memory_changed = True
 
 
 def clear(board: Board, name: str, tenant: str) -> None:

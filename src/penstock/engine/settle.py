@@ -102,13 +102,15 @@ class Settling:
 
     def _one(self, attempt: Attempt, s: Settlement) -> None:
         outcome = s.outcome
+        if isinstance(outcome, Done):
+            self._stop(attempt, s.began)
+            self._end(attempt, State.DONE, "", result=outcome.result)
+            return
         if isinstance(outcome, HandedBack):
             self._hand_back(attempt, outcome)
             return
         self._stop(attempt, s.began)
         match outcome:
-            case Done():
-                self._end(attempt, State.DONE, "", result=outcome.result)
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
@@ -173,7 +175,7 @@ class Settling:
             post = self.board.posts[gate]
             post.gate.release()
             post.changed = True
-            if began is not None:
+            if began is not None and _credible(attempt, began, self.board.now):
                 correct(post, attempt.begin_by, attempt.cost, began)
         self._rung.update(gates)
 
@@ -189,17 +191,9 @@ class Settling:
         result: str | None = None,
         error: str | None = None,
     ) -> None:
+        now, reason = self.board.now, storable(reason)
         self._ended.append(
-            (
-                attempt.seq,
-                state.value,
-                self.board.now,
-                attempt.started,
-                attempt.attempt,
-                result,
-                error,
-                reason,
-            )
+            (attempt.seq, state.value, now, attempt.started, attempt.attempt, result, error, reason)
         )
         if self.board.events.wanted:
             self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
@@ -216,6 +210,11 @@ class Settling:
         again(self.board, self._arriving)
 
 
+def storable(text: str) -> str:
+    """Return *text* without what no database can keep."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
 def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
     """Correct the gates' memory to when handlers really began, given (seq, fence, moment)."""
     moments = {(seq, fence): at for seq, fence, at in reports}
@@ -223,7 +222,7 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
     for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
         attempt = Attempt(*row)
         at = moments.get((attempt.seq, attempt.fence))
-        if at is None or not attempt.begin_by:
+        if at is None or not attempt.begin_by or not _credible(attempt, at, board.now):
             continue
         board.load_gates(attempt.gate_ids)
         corrected = [
@@ -246,6 +245,11 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     starts.add(began + GUARD, cost)
     post.memory_changed = True
     return True
+
+
+def _credible(attempt: Attempt, began: int, now: int) -> bool:
+    """Tell whether a handler can have begun then; not if the clock was set since it was told the time."""
+    return attempt.started <= began <= now
 
 
 def _error(outcome: Failed | Again) -> str:

@@ -51,13 +51,21 @@ class Turns:
         if self._enabled and lane.head is not None and job_rows.refuse(self._board.db, lane.head) >= REFUSALS:
             self._give(lane)
 
-    def gone(self, lane: Lane) -> None:
-        """End the turn of the lane's first job, which leaves it."""
+    def gone(self, lane: Lane, seq: int | None = None) -> None:
+        """End the turn of a job, if it has it, because it leaves its lane (None: the lane's first job)."""
+        leaving = lane.head if seq is None else seq
         for stand in lane.stands:
             turn = self._board.posts[stand.gate].turn
-            if turn is not None and turn.seq == lane.head:
+            if turn is not None and turn.seq == leaving:
                 self._end(turn)
                 return
+
+    def started_at(self, lane: Lane) -> None:
+        """Have the gates of turns looked at again where a lane's job started: the turn may stand no longer."""
+        for stand in lane.stands:
+            turn = self._board.posts[stand.gate].turn
+            if turn is not None:
+                self.ended_at.update(s.gate for s in self._board.lane(turn.lane).stands)
 
     def with_neighbours(self, gates: set[int]) -> set[int]:
         """Add, to gates that changed, the other gates of the holders at them: their keeps may be void now."""

@@ -53,4 +53,4 @@ def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
 
 def prune(board: Board, before: int, most: int) -> int:
     """Delete up to *most* jobs that ended before then, and all that is known of them."""
-    return prune_rows.prune(board.db, before, most)
+    return prune_rows.prune(board.db, before, board.now, most)

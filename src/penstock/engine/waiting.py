@@ -11,6 +11,7 @@ from penstock.store import jobs as job_rows
 
 def remove(board: Board, seq: int, state: State, reason: str) -> bool:
     """End a job that waits or is scheduled; tell whether it did."""
+    board.flush_lanes()  # a job that was dropped in this transaction waits no more
     found = job_rows.place(board.db, seq)
     if found is None or found[0] == "running":
         return False
@@ -32,9 +33,8 @@ def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> 
 
 
 def _leave_line(board: Board, seq: int, lane: Lane) -> int:
-    if lane.unread or lane.gone:
-        board.flush_lanes()
     if lane.head != seq:
+        board.turns.gone(lane, seq)
         lane.upcoming = []
         return job_rows.leave(board.db, "line", seq)
     # It may have been called or have the turn: both go to whoever is next.

@@ -6,9 +6,10 @@ A handler ends by returning a value, by raising an error, or by returning or rai
 
 from dataclasses import dataclass
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Done:
+
+class Done(Struct, frozen=True, gc=False):
     """The handler returned; *result* is JSON text."""
 
     result: str = "null"

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 from penstock.lifecycle.states import State
 from penstock.store.session import Row, Session
 
-JOB_COLUMNS = (
-    "seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, enqueued"
-)
+JOB_COLUMNS = """
+    seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued
+"""
 
 
 def add(db: Session, rows: Iterable[Row]) -> None:
     """Add what was asked for, in the order of JOB_COLUMNS."""
-    db.many(f"INSERT INTO job ({JOB_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.many(f"INSERT INTO job ({JOB_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def known_ids(db: Session, ids: list[str]) -> list[str]:
@@ -129,6 +129,24 @@ def forgive(db: Session, seq: int) -> None:
 # Running.
 
 
+def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int, now: int) -> None:
+    """Start jobs that wait without limits."""
+    db.run(
+        """
+        INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
+            priority, ord, attempt, lost, cancel)
+        SELECT r.seq, ?, r.queue, j.task, ?, ?, ?, 0, '', r.cost, r.priority, r.ord, r.attempt + 1, r.lost, 0
+        FROM each(?) e CROSS JOIN ready r CROSS JOIN job j WHERE r.seq = e.value AND j.seq = e.value
+        """,
+        fence,
+        worker,
+        lease,
+        now,
+        seqs,
+    )
+    leave_ready(db, seqs)
+
+
 def run(db: Session, rows: Iterable[Row]) -> None:
     """Add running attempts."""
     db.many(
@@ -212,8 +230,15 @@ def expire_at(db: Session, rows: Iterable[Row]) -> None:
 
 
 def expired(db: Session, now: int, most: int) -> list[int]:
-    """Take the jobs whose time to live is over."""
-    rows = db.all("SELECT seq FROM expiry WHERE at <= ? ORDER BY at LIMIT ?", now, most)
+    """Take the jobs whose time to live is over; one that runs may yet come back to its place."""
+    rows = db.all(
+        """
+        SELECT e.seq FROM expiry e WHERE e.at <= ? AND NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = e.seq)
+        ORDER BY e.at LIMIT ?
+        """,
+        now,
+        most,
+    )
     if rows:
         db.many("DELETE FROM expiry WHERE seq = ?", rows)
     return [seq for (seq,) in rows]
@@ -235,13 +260,14 @@ def place(db: Session, seq: int) -> Row | None:
     )
 
 
-def next_moment(db: Session) -> int | None:
-    """Return the next moment at which the clock alone changes something."""
+def next_moment(db: Session, now: int) -> int | None:
+    """Return the next moment at which the clock alone changes something for jobs."""
     moments = db.one(
         """
         SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
-               (SELECT min(at) FROM expiry), (SELECT min(next_at) FROM floating)
-        """
+               (SELECT min(at) FROM expiry WHERE at > ?)
+        """,
+        now,
     )
     return min((at for at in moments or () if at is not None), default=None)
 
@@ -280,6 +306,12 @@ def state(db: Session, seq: int) -> State | None:
         return {"scheduled": State.SCHEDULED, "running": State.RUNNING}.get(found[0], State.WAITING)
     row = db.one("SELECT state FROM done WHERE seq = ?", seq)
     return None if row is None else State(row[0])
+
+
+def unique_terms(db: Session, seq: int) -> str | None:
+    """Return the terms on which a job stands for a unique key, as JSON."""
+    row = db.one("SELECT uniqueness FROM job WHERE seq = ?", seq)
+    return None if row is None else row[0]
 
 
 def begin_anew(db: Session, seq: int) -> None:

@@ -3,9 +3,18 @@
 from penstock.store.session import Session
 
 
-def prune(db: Session, before: int, most: int) -> int:
-    """Delete up to *most* jobs that ended before then; return how many."""
-    rows = db.all("SELECT seq FROM done WHERE finished < ? ORDER BY finished LIMIT ?", before, most)
+def prune(db: Session, before: int, now: int, most: int) -> int:
+    """Delete up to *most* jobs that ended before then and stand for no unique key; return how many."""
+    rows = db.all(
+        """
+        SELECT d.seq FROM done d WHERE d.finished < ?
+        AND NOT EXISTS (SELECT 1 FROM uniqueness u WHERE u.seq = d.seq AND u.until > ?)
+        ORDER BY d.finished LIMIT ?
+        """,
+        before,
+        now,
+        most,
+    )
     for table in ("done", "progress", "failure", "expiry", "uniqueness", "job"):
         db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
     return len(rows)

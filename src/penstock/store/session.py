@@ -30,6 +30,10 @@ class Session(Protocol):
         """Run a statement once for each of *rows*."""
         ...
 
+    def keep(self) -> None:
+        """Have this transaction on disk before its caller hears of it, even if the machine loses its power."""
+        ...
+
     def numbers(self, count: int) -> int:
         """Reserve *count* consecutive numbers for ids, places and fences; return the first."""
         ...

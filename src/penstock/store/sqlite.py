@@ -4,7 +4,7 @@ Writers of one process gather: whoever holds the lock runs everything that waits
 transaction and one flush to disk (each piece of work behind a savepoint of its own, so one that
 fails takes no other with it).  There is no writer thread: an idle caller goes straight through.
 
-Invariant: `write` returns only after its work is on disk.
+Invariant: `write` returns only after its work is committed, and on disk where it is to be kept.
 """
 
 import re
@@ -30,6 +30,7 @@ _encode: Final = msgspec.json.Encoder().encode
 GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits long
 BUSY_TRIES: Final = 20_000
 BUSY_PAUSE: Final = 0.001
+READ_PATIENCE: Final = 5_000  # ms; readers wait only while another process mends the log after a crash
 BUSY_POLL: Final = 0.002
 IDLE_POLL: Final = 0.006
 BUSY_FOR: Final = 1.0
@@ -47,10 +48,14 @@ def dialect(sql: str) -> str:
 class SqliteSession:
     """A transaction on one connection."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_connection", "kept")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.kept = False
+
+    def keep(self) -> None:
+        self.kept = True
 
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._execute(sql, values).fetchall()
@@ -82,11 +87,13 @@ class SqliteSession:
 class _Piece(Generic[T]):
     """One caller's work, waiting for its turn in a gathered transaction."""
 
-    __slots__ = ("answer", "error", "finished", "work")
+    __slots__ = ("answer", "answered", "error", "finished", "keep", "work")
 
-    def __init__(self, work: Callable[[Session], T]) -> None:
+    def __init__(self, work: Callable[[Session], T], keep: bool) -> None:  # noqa: FBT001 - only `write` makes one
         self.work = work
+        self.keep = keep
         self.finished = False
+        self.answered = False
         self.answer: T
         self.error: BaseException | None = None
 
@@ -101,6 +108,7 @@ class SqliteStore:
         self._waiting: deque[_Piece[object]] = deque()
         self._changed = threading.Condition()
         self._commits = 0
+        self._flushing = True
         self._memory = path == ":memory:"
         if sqlite3.sqlite_version_info < LEAST_VERSION:
             raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
@@ -113,10 +121,16 @@ class SqliteStore:
         self._reader = self.connection if self._memory else self._connect()
         if self._memory:
             self._read_lock = self._lock
+        else:
+            self._reader.execute(f"PRAGMA busy_timeout = {READ_PATIENCE}")
 
-    def write(self, work: Callable[[Session], T]) -> T:
-        """Run *work* in a transaction; return its answer once that is on disk."""
-        piece = _Piece(work)
+    def write(self, work: Callable[[Session], T], *, keep: bool = True) -> T:
+        """Run *work* in a transaction; return its answer once that is committed.
+
+        Committed work outlives this process.  If it is to be kept, by *keep* or because *work* asked
+        for it, it is also on disk, and outlives the machine's power.
+        """
+        piece = _Piece(work, keep)
         self._waiting.append(piece)  # type: ignore[arg-type]
         with self._lock:
             while not piece.finished:
@@ -208,18 +222,20 @@ class SqliteStore:
             self.migrate()
 
     def _run_gathered(self) -> None:
-        pieces = [self._waiting.popleft() for _ in range(min(len(self._waiting), GATHER))]
+        pieces: list[_Piece[object]] = []
         before = self.connection.total_changes
         try:
+            while self._waiting and len(pieces) < GATHER:
+                pieces.append(self._waiting.popleft())
+            self._flush_at_commit(wanted=any(piece.keep for piece in pieces))
             self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
             for piece in pieces:
                 self._run_piece(piece)
             self.connection.execute("COMMIT")
+            if any(piece.keep for piece in pieces) and not self._flushing:
+                self._flush()
         except BaseException as error:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            for piece in pieces:
-                piece.error = piece.error or self._told(error)
+            self._undo(pieces, error)
             if not isinstance(error, Exception):
                 raise
         finally:
@@ -230,15 +246,41 @@ class SqliteStore:
             with self._changed:
                 self._changed.notify_all()
 
+    def _undo(self, pieces: "list[_Piece[object]]", error: BaseException) -> None:
+        """Roll back and tell every caller; one who was interrupted after the commit keeps its answer."""
+        first = next((piece.error for piece in pieces if piece.error is not None), None)
+        told = first if first is not None and "savepoint" in str(error) else self._told(error)
+        lost = self.connection.in_transaction or isinstance(error, sqlite3.Error)
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        for piece in pieces:
+            if piece.error is None and (lost or not piece.answered):
+                piece.error = told
+
     def _run_piece(self, piece: "_Piece[object]") -> None:
         self.connection.execute("SAVEPOINT piece")
+        session = SqliteSession(self.connection)
         try:
-            piece.answer = piece.work(SqliteSession(self.connection))
+            piece.answer = piece.work(session)
+            piece.answered = True
+            piece.keep = piece.keep or session.kept
         except Exception as error:  # noqa: BLE001 - handed to the caller that brought the work
             piece.error = self._told(error)
             # If a full disk has rolled everything back already, this fails and everybody hears of it.
             self.connection.execute("ROLLBACK TO piece")
         self.connection.execute("RELEASE piece")
+
+    def _flush_at_commit(self, *, wanted: bool) -> None:
+        if wanted != self._flushing:
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._flushing = wanted
+
+    def _flush(self) -> None:
+        """Put all that was committed on disk: a commit that flushes takes the log before it along."""
+        self._flush_at_commit(wanted=True)
+        self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
+        self.connection.execute("UPDATE counter SET value = value")
+        self.connection.execute("COMMIT")
 
     def _told(self, error: BaseException) -> BaseException:
         """Return what a caller hears of *error*, which may have struck while another's work was done."""

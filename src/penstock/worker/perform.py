@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from typing import Any, Final
 
 from penstock.clock import SECOND
 from penstock.errors import LeaseLostError
@@ -13,6 +13,8 @@ from penstock.worker.attempt import Attempt, HandBack
 from penstock.worker.context import CURRENT
 from penstock.worker.ends import End
 from penstock.worker.failure import failure
+
+_DONE: Final = Done()
 
 
 async def perform_async(attempt: Attempt) -> None:
@@ -81,7 +83,7 @@ def _call(attempt: Attempt, alarm: Alarm) -> Outcome:
 def value_outcome(attempt: Attempt, value: object) -> Outcome:
     """Return how an attempt ended whose handler returned *value*."""
     if value is None:
-        return Done()
+        return _DONE
     if isinstance(value, End):
         return value.outcome(attempt.shift.clock)
     try:

@@ -24,6 +24,7 @@ CREATE TABLE job (
     timeout BIGINT,
     expires BIGINT,
     meta TEXT NOT NULL,
+    uniqueness TEXT,
     enqueued BIGINT NOT NULL
 );
 
