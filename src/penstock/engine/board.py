@@ -66,7 +66,7 @@ class Board:
                 gate.starts = Starts.unpack(span, starts)
                 gate.starts.prune(self.now)
             holder = Turn(*turn) if turn[0] is not None else None
-            self.posts[id_] = Post(gate, lanes, bool(heavy), holder)
+            self.posts[id_] = Post(gate, lanes, bool(heavy), holder, (running, lanes))
 
     def adopt(self, rows: Iterable[Row]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
@@ -156,7 +156,6 @@ class Board:
         if lane.behind is not None:
             post = self._post(lane.behind)
             post.lanes -= 1
-            post.changed = True
             lane.behind = None
             self.touch(lane)
         return left
@@ -244,7 +243,9 @@ class Board:
         job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
         self._ended = []
         posts = self.posts.values()
-        changed = [(p.gate.running, p.lanes, p.gate.id) for p in posts if p.changed]
+        changed = [
+            (p.gate.running, p.lanes, p.gate.id) for p in posts if (p.gate.running, p.lanes) != p.saved
+        ]
         if changed:
             gate_rows.save(self.db, changed)
         memories = [_memory(p) for p in posts if p.memory_changed]
@@ -255,7 +256,8 @@ class Board:
             gate_rows.lower_wakes(self.db, wakes)
         self.turns.flush()
         for post in posts:
-            post.changed, post.memory_changed, post.wake = False, False, None
+            post.saved = (post.gate.running, post.lanes)
+            post.memory_changed, post.wake = False, None
 
     def end_head(self, lane: Lane, state: State, reason: str) -> None:
         """Take the first job off a lane for good."""
@@ -334,7 +336,6 @@ class Board:
         lane.behind, lane.line = gate, line
         post = self._post(gate)
         post.lanes += 1
-        post.changed = True
 
     def _post(self, gate: int) -> Post:
         if gate not in self.posts:

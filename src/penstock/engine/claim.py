@@ -48,7 +48,7 @@ class _Queue:
     free: list[tuple[int, ...]] = field(default_factory=list)  # last first
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
-    last_lane: int | None = None  # when it is considered, more lanes must be read
+    read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
     shut: bool = False  # nobody else may start from it now
 
     @property
@@ -78,6 +78,7 @@ class Claiming:
         for queue in self._queues.values():
             self._read_free(queue)
             self._read_lanes(queue)
+        self._push_newly_ready()
         while self._heap and len(self.taken) < self._count and self.budget.left > 0:
             priority, ord_, _, queue, lane = heapq.heappop(self._heap)
             if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
@@ -204,12 +205,13 @@ class Claiming:
     # Lanes.
 
     def _read_lanes(self, queue: _Queue) -> None:
+        """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         page = max(self._count, LEAST_PAGE)
-        self.board.flush_lanes()
-        lanes = self.board.adopt(lane_rows.ready(self.board.db, queue.name, page))
-        queue.last_lane = lanes[-1].id if len(lanes) == page else None
-        for lane in lanes:
-            self._push(queue, lane)
+        rows = lane_rows.ready(self.board.db, queue.name, page)
+        queue.read_to = (-rows[-1][4], rows[-1][5]) if len(rows) == page else None
+        for lane in self.board.adopt(rows):
+            if lane.ready and lane.head is not None:
+                self._push(queue, lane)
 
     def _push(self, queue: _Queue, lane: Lane) -> None:
         if self._in_heap.get(lane.id) != lane.rank:
@@ -225,9 +227,10 @@ class Claiming:
 
     def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
-        if lane.id == queue.last_lane:
-            # Whoever comes after it has not been read yet and may come before the rest of the heap.
+        if queue.read_to is not None and lane.rank >= queue.read_to:
+            # Somebody who has not been read yet may come before it.
             self._push(queue, lane)
+            board.flush_lanes()
             self._read_lanes(queue)
             return
         if not lane.ready or lane.head is None:
@@ -301,7 +304,6 @@ class Claiming:
         begin_by = board.now + START_GRACE if any(p.gate.starts is not None for p in passed) else 0
         for post in passed:
             post.gate.start(begin_by, cost)
-            post.changed = True
             post.memory_changed = post.memory_changed or post.gate.starts is not None
         self.taken.append(Taken(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by))
 

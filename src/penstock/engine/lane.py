@@ -85,7 +85,7 @@ class Post:
     lanes: int
     heavy: bool
     turn: Turn | None
-    changed: bool = False
+    saved: tuple[int, int] = (0, 0)  # running and lanes as they are in the store
     memory_changed: bool = False
     wake: int | None = None
 

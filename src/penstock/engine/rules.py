@@ -77,7 +77,6 @@ def count_running(board: Board, scope: str, name: str, gate: int) -> None:
     job_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
     post = board.posts[gate]
     post.gate.running += len(rows)
-    post.changed = True
 
 
 def _remember(board: Board, post: Post, rules: Rules) -> None:

@@ -174,7 +174,6 @@ class Settling:
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
-            post.changed = True
             if began is not None and _credible(attempt, began, self.board.now):
                 correct(post, attempt.begin_by, attempt.cost, began)
         self._rung.update(gates)

@@ -18,7 +18,7 @@ from typing import Final, Generic, TypeVar
 
 import msgspec
 
-from penstock.clock import pause
+from penstock.clock import SECOND, monotonic, pause
 from penstock.errors import SchemaError, StoreBusyError, StoreDownError, StoreError
 from penstock.store import migrations
 from penstock.store.session import Row, Session
@@ -31,9 +31,11 @@ GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits lo
 BUSY_TRIES: Final = 20_000
 BUSY_PAUSE: Final = 0.001
 READ_PATIENCE: Final = 5_000  # ms; readers wait only while another process mends the log after a crash
-BUSY_POLL: Final = 0.002
-IDLE_POLL: Final = 0.006
-BUSY_FOR: Final = 1.0
+BUSY_POLL: Final = (
+    0.001  # seconds between two looks for what other processes committed, shortly after they did
+)
+IDLE_POLL: Final = 0.005
+BUSY_FOR: Final = 2 * SECOND
 LEAST_VERSION: Final = (3, 35, 0)
 _EACH: Final = re.compile(r"each\(\?\)")
 _LOCK: Final = re.compile(r"FOR UPDATE( SKIP LOCKED)?")
@@ -109,6 +111,7 @@ class SqliteStore:
         self._changed = threading.Condition()
         self._commits = 0
         self._flushing = True
+        self._last_change = 0
         self._memory = path == ":memory:"
         if sqlite3.sqlite_version_info < LEAST_VERSION:
             raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
@@ -162,12 +165,13 @@ class SqliteStore:
         A commit of this process ends the wait at once; those of others are looked for now and then,
         less often when nothing has happened for a while.
         """
-        waited = 0.0
-        while (now := self.token()) == token and waited < timeout:
-            poll = min(BUSY_POLL if waited < BUSY_FOR else IDLE_POLL, timeout - waited)
+        end = monotonic() + int(timeout * SECOND)
+        while (now := self.token()) == token and (left := end - monotonic()) > 0:
+            busy = monotonic() - self._last_change < BUSY_FOR
             with self._changed:
-                self._changed.wait(poll)
-            waited += poll
+                self._changed.wait(min(BUSY_POLL if busy else IDLE_POLL, left / SECOND))
+        if now != token:
+            self._last_change = monotonic()
         return now
 
     def close(self) -> None:
