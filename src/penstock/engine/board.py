@@ -65,7 +65,10 @@ class Board:
             if span is not None:
                 gate.starts = Starts.unpack(span, starts)
                 gate.starts.prune(self.now)
-            holder = Turn(*turn) if turn[0] is not None else None
+            holder = None
+            if turn[0] is not None:
+                holder = Turn(*turn)
+                self.turns.present = True
             self.posts[id_] = Post(gate, lanes, bool(heavy), holder, (running, lanes))
 
     def adopt(self, rows: Iterable[Row]) -> list[Lane]:
@@ -90,7 +93,7 @@ class Board:
     def opens_at(self, stand: Stand, lane: Lane) -> int:
         """Return when one of its gates would let the lane's first job through."""
         post = self.posts[stand.gate]
-        kept = self.turns.kept(post, lane)
+        kept = 0 if post.turn is None else self.turns.kept(post, lane)
         return post.gate.opens_at(stand.own, lane.cost, self.now, kept)
 
     def test(self, lane: Lane) -> list[Shut]:
@@ -104,9 +107,12 @@ class Board:
                 shut.append(Shut(stand, at))
         return shut
 
-    def park(self, lane: Lane, shut: list[Shut]) -> None:
-        """Set a lane aside behind the narrowest of the gates that refuse it, and pass its call on."""
-        stand, at = min(shut, key=lambda s: self.posts[s.stand.gate].lanes)
+    def park(self, lane: Lane, shut: list[Shut], *, everyone: bool = False) -> None:
+        """Set a lane aside behind the narrowest of the gates that refuse it, and pass its call on.
+
+        *everyone* means that they would refuse any job, so nobody else need be called in the line it joins.
+        """
+        stand, at = shut[0] if len(shut) == 1 else min(shut, key=lambda s: self.posts[s.stand.gate].lanes)
         line = line_of(lane, stand)
         left = lane.line
         if left != line:
@@ -115,7 +121,10 @@ class Board:
         lane.ready = 0
         self.touch(lane)
         self.lower_wake(stand.gate, at)
-        self.call([line] if left in (None, line) else [left, line])
+        if left is not None and left != line:
+            self.call([left])
+        if not everyone:
+            self.call([line])
 
     def call(self, lines: Iterable[str]) -> None:
         """Promote the first lane of each line: make it ready if its gate is open for it."""
@@ -329,8 +338,9 @@ class Board:
                 self.set_ready(first)  # to be dropped by the next claim
 
     def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
-        gate = self._post(stand.gate).gate
-        return not lane.heavy and gate.too_heavy(stand.own, lane.cost, self.now)
+        if lane.cost == 1 or lane.heavy:
+            return False
+        return self._post(stand.gate).gate.too_heavy(stand.own, lane.cost, self.now)
 
     def _behind(self, lane: Lane, gate: int, line: str) -> None:
         lane.behind, lane.line = gate, line

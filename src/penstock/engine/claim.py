@@ -272,7 +272,6 @@ class Claiming:
         self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, [s.gate for s in lane.stands])
         board.turns.gone(lane)
         board.turns.started_at(lane)
-        left = board.leave(lane)
         board.drop_head(lane)
         now = board.now
         shut = [
@@ -281,9 +280,10 @@ class Claiming:
         if shut and all(s.on_limit is not OnLimit.DROP for s in lane.stands):
             # Refused whoever comes next: which job that is can be read for all lanes at once, later.
             board.read_head_later(lane)
-            board.park(lane, shut)
-        else:
-            self._next(queue, lane)
+            board.park(lane, shut, everyone=True)
+            return
+        left = board.leave(lane)
+        self._next(queue, lane)
         if left is not None:
             board.call([left])
 

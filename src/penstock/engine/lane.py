@@ -42,10 +42,10 @@ class Lane:
     gone: int = 0  # jobs taken from its front in this transaction
     unread: bool = False  # the head is whichever job comes first once those are gone
     upcoming: list[Row] = field(default_factory=list)
+    stands: tuple[Stand, ...] = field(init=False)
 
-    @property
-    def stands(self) -> tuple[Stand, ...]:
-        return stands_from_text(self.gates)
+    def __post_init__(self) -> None:
+        self.stands = stands_from_text(self.gates)
 
     @property
     def rank(self) -> tuple[int, int]:

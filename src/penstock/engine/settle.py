@@ -6,6 +6,7 @@ Invariant: an attempt is settled once.  Whoever comes with another fence is refu
 import json
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from penstock.clock import MILLISECOND
@@ -42,8 +43,14 @@ class Attempt(NamedTuple):
     cancel: int
 
     @property
-    def gate_ids(self) -> list[int]:
-        return [int(gate) for gate in self.gates.split(",")] if self.gates else []
+    def gate_ids(self) -> tuple[int, ...]:
+        return gates_from_text(self.gates)
+
+
+@lru_cache(maxsize=65_536)
+def gates_from_text(text: str) -> tuple[int, ...]:
+    """Read the gates in which an attempt holds a slot."""
+    return tuple(int(gate) for gate in text.split(",")) if text else ()
 
 
 class Settling:

@@ -29,6 +29,7 @@ class Turns:
         self._board = board
         self._enabled = enabled
         self._changed: set[int] = set()
+        self.present = False  # whether a gate on the board has a turn: seldom, so nothing is asked before
         self.ended_at: set[int] = set()  # gates to ring: somebody may have waited for a turn that is over
 
     def kept(self, post: Post, lane: Lane) -> int:
@@ -53,6 +54,8 @@ class Turns:
 
     def gone(self, lane: Lane, seq: int | None = None) -> None:
         """End the turn of a job, if it has it, because it leaves its lane (None: the lane's first job)."""
+        if not self.present:
+            return
         leaving = lane.head if seq is None else seq
         for stand in lane.stands:
             turn = self._board.posts[stand.gate].turn
@@ -62,6 +65,8 @@ class Turns:
 
     def started_at(self, lane: Lane) -> None:
         """Have the gates of turns looked at again where a lane's job started: the turn may stand no longer."""
+        if not self.present:
+            return
         for stand in lane.stands:
             turn = self._board.posts[stand.gate].turn
             if turn is not None:
@@ -70,6 +75,8 @@ class Turns:
     def with_neighbours(self, gates: set[int]) -> set[int]:
         """Add, to gates that changed, the other gates of the holders at them: their keeps may be void now."""
         self._board.load_gates(gates)
+        if not self.present:
+            return gates
         more = set(gates)
         for gate in gates:
             turn = self._board.posts[gate].turn
@@ -79,7 +86,7 @@ class Turns:
 
     def call_holders(self, gates: set[int]) -> None:
         """Make a holder's lane ready if its gate is open for it, though it may not stand first in its line."""
-        for gate in gates:
+        for gate in gates if self.present else ():
             turn = self._board.posts[gate].turn
             if turn is None:
                 continue
@@ -91,7 +98,7 @@ class Turns:
 
     def look_after(self, gates: set[int]) -> None:
         """See to it that turns at these gates lapse, and are looked at when a rule changes by itself."""
-        for gate in gates:
+        for gate in gates if self.present else ():
             turn = self._board.posts[gate].turn
             if turn is not None and self._stands(turn):
                 self._board.lower_wake(gate, ON_RELEASE if turn.until is None else turn.until)
@@ -114,6 +121,7 @@ class Turns:
         for turn in others:
             self._end(turn)
         assert lane.head is not None  # noqa: S101 - only a waiting job is refused
+        self.present = True
         given = Turn(lane.head, lane.id, lane.priority, lane.ord, lane.cost, None)
         for post in posts:
             post.turn = given
