@@ -131,7 +131,9 @@ def test_f_enqueueing_to_a_hot_key_writes_nothing_about_its_gate(desk: Desk, sto
 
     work = work_of(desk.engine, lambda: desk.enqueue("d", slots("X", 1)))
 
-    writes = [text for text in work.statements if text.lstrip().startswith(("UPDATE gate", "INSERT INTO gate"))]
+    writes = [
+        text for text in work.statements if text.lstrip().startswith(("UPDATE gate", "INSERT INTO gate"))
+    ]
     assert writes == []
 
 

@@ -1,5 +1,6 @@
 """What must always hold: the promises I1 to I8 of the engine, each in scripted steps."""
 
+import itertools
 import random
 from collections.abc import Callable
 
@@ -64,7 +65,7 @@ class TestI1Exact:
         begun = _begin_whatever_is_claimed(desk, 30, reported=reported)
 
         assert len(begun) == 30
-        assert all(later - earlier >= SECOND // 4 for earlier, later in zip(begun, begun[1:], strict=False))
+        assert all(later - earlier >= SECOND // 4 for earlier, later in itertools.pairwise(begun))
 
     def test_a_start_counts_from_the_latest_moment_it_may_begin_until_that_is_known(self, desk: Desk) -> None:
         desk.enqueue("a b c", rate("X", 1))
@@ -625,7 +626,9 @@ def _served_among_streams(desk: Desk, name: str, *limits: Limit) -> int:
             if name in started:
                 return others
             others += len(started)
-            running |= {k: next((s for s in started if s.startswith(k)), running[k] if k != key else "") for k in keys}
+            running |= {
+                k: next((s for s in started if s.startswith(k)), running[k] if k != key else "") for k in keys
+            }
             desk.wait(50 * MILLISECOND)
     return 1_000
 

@@ -57,14 +57,22 @@ class EngineAndModel(RuleBasedStateMachine):
         self.count += 1
         kept = {KEYS_OF.get(text, key if key != "X" else "Y"): text for key, text, _ in limits}
         chosen = tuple((key, text, "wait") for key, text in kept.items())
-        ask = {"name": f"j{self.count}", "queue": queue, "limits": chosen, "priority": priority, "attempts": 2}
+        ask = {
+            "name": f"j{self.count}",
+            "queue": queue,
+            "limits": chosen,
+            "priority": priority,
+            "attempts": 2,
+        }
         self.referee.do(("enqueue", [ask]))
 
     @rule(queues=st.sampled_from((["p"], ["q"], ["p", "q"])), count=st.integers(1, 3))
     def claim(self, queues: list[str], count: int) -> None:
         self.referee.do(("claim", queues, count))
 
-    @rule(job=NUMBERS, outcome=st.sampled_from((("done",), ("failed",), ("cancelled",), ("handed back", False))))
+    @rule(
+        job=NUMBERS, outcome=st.sampled_from((("done",), ("failed",), ("cancelled",), ("handed back", False)))
+    )
     def settle(self, job: int, outcome: tuple[object, ...]) -> None:
         self.referee.do(("settle", [(f"j{job}", outcome, None)]))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from penstock.clock import MILLISECOND, SECOND
+from penstock.clock import MILLISECOND
 from penstock.engine import START_GRACE
 from penstock.lifecycle.states import ENDED, State
 from tests.support.model import Mismatch

@@ -436,7 +436,9 @@ class Model:
         not asked: a turn that nobody uses lapses by itself.
         """
         own_gates = [(name, own) for name, own, _ in holder.gates if name[0] != "queue"]
-        return holder.state is State.WAITING and all(self._is_worth_waiting(*gate, holder) for gate in own_gates)
+        return holder.state is State.WAITING and all(
+            self._is_worth_waiting(*gate, holder) for gate in own_gates
+        )
 
     def _is_worth_waiting(self, name: GateName, own: Numbers, holder: Job) -> bool:
         cost, now, gate = holder.asked.cost, self.now, self.gate(name)

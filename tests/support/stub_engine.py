@@ -136,6 +136,10 @@ class StubEngine:
         }
         return {state: count for state, count in counts.items() if count}
 
+    def prune(self, older_than: int, most: int | None = None) -> int:
+        self.hook("prune")
+        return 0
+
     def upkeep(self) -> dict[str, int]:
         self.hook("upkeep")
         self.upkeeps += 1

@@ -42,6 +42,7 @@ class WorkerOptions(TypedDict, total=False):
     threads: int
     lease: Duration
     drain_timeout: Duration | None
+    keep: Duration | None
     name: str | None
 
 

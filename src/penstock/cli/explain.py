@@ -35,13 +35,7 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
     if answer.reasons:
         print()
         columns = (Column("gate"), Column("rule"), Column("opens", 1))
-        print_table(
-            columns,
-            [
-                (each.gate, each.rule, when(each.opens_at, now) or "when a job ends")
-                for each in answer.reasons
-            ],
-        )
+        print_table(columns, [(each.gate, each.rule, when(each.opens_at, now)) for each in answer.reasons])
     if place is not None or answer.earliest is not None:
         print()
     print_facts(

@@ -9,7 +9,7 @@ from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
 from penstock.cli.options import DEFAULT_STORE, STORE_HELP
-from penstock.cli.upkeep import doctor, migrate
+from penstock.cli.upkeep import doctor, migrate, prune
 from penstock.cli.worker import worker
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.add_typer(gates.app, name="gates", help="Look at limits at work, and change 
 app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
 app.command("why", epilog="Example: penstock why 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")(why)
 app.command("migrate", epilog="Example: penstock migrate --store jobs.db")(migrate)
+app.command("prune", epilog="Example: penstock prune --older-than 30d")(prune)
 app.command("doctor", epilog="Example: penstock doctor --store jobs.db")(doctor)
 
 

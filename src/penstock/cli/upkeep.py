@@ -1,9 +1,11 @@
-"""`penstock migrate` and `penstock doctor`: keep a database in shape."""
+"""`penstock migrate`, `penstock prune` and `penstock doctor`: keep a database in shape."""
+
+from typing import Annotated
 
 import typer
 
 from penstock.cli import NOT_WELL
-from penstock.cli.options import JsonOption, StoreOption, file_of, opened
+from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time
 from penstock.cli.output import print_json
 
 
@@ -18,6 +20,24 @@ def migrate(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
         print_json({"store": store, "created": created})
     else:
         print(f"{store}: {'created' if created else 'up to date'}")
+
+
+def prune(
+    *,
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="TIME", help="Forget jobs that ended longer ago than this.")
+    ],
+    store: StoreOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Forget jobs that ended long ago; workers do this too, after 7 days."""
+    age = read_time("older-than", older_than)
+    with opened(store) as engine:
+        pruned = engine.prune(engine.clock.now() - (age or 0))
+    if as_json:
+        print_json({"store": store, "pruned": pruned})
+    else:
+        print(f"{store}: {pruned} jobs forgotten")
 
 
 def doctor(*, store: StoreOption = "", as_json: JsonOption = False) -> None:

@@ -31,6 +31,7 @@ class LogLevel(StrEnum):
 
 
 def worker(
+    ctx: typer.Context,
     target: Annotated[
         str,
         typer.Argument(metavar="MODULE:APP", help="Where the app is, as in tasks:app.", show_default=False),
@@ -64,6 +65,14 @@ def worker(
     drain_timeout: Annotated[
         str, typer.Option(metavar="TIME", help="How long running jobs may go on when it is asked to stop.")
     ] = "",
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long ended jobs can be looked at; `forever` is a time too.",
+            show_default="7d",
+        ),
+    ] = "",
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")
     ] = False,
@@ -79,6 +88,9 @@ def worker(
 
     Ctrl-C or SIGTERM lets running jobs finish first; a second Ctrl-C hands them back at once.
     """
+    source = ctx.parent.get_parameter_source("store") if ctx.parent is not None else None
+    if source is not None and source.name == "COMMANDLINE":
+        raise InvalidError("--store", "a worker works on the database its app names; change it there")
     options: dict[str, Any] = {"strict": strict}
     if queue or weights:
         options["queues"] = read_weights(weights, queue or []) if weights else queue
@@ -88,6 +100,10 @@ def worker(
         "lease": _span(read_time("lease", lease)),
         "drain_timeout": _span(read_time("drain-timeout", drain_timeout, zero=True)),
     }
+    if keep == "forever":
+        options["keep"] = None
+    elif keep:
+        given["keep"] = _span(read_time("keep", keep))
     options |= {name: value for name, value in given.items() if value is not None}
     _log_to_stderr(log_level)
     running = load(target).worker(**options)

@@ -10,7 +10,7 @@ from penstock.job import GateView, JobView, Reason, Why
 from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
-from penstock.limits.gate import ON_RELEASE, Gate, queue_start
+from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.rules import UNLIMITED, Numbers, Window
 from penstock.limits.spec import limits_from_json
 from penstock.store import gates as gate_rows
@@ -107,7 +107,8 @@ def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Rea
     lane_id, priority, ord_, cost = row
     lane = board.lane(lane_id)
     in_lane = views.ahead_in_lane(board.db, lane_id, priority, ord_, FARTHEST)
-    reasons, starts, place = list(queue_reasons), [], in_lane
+    reasons, place = list(queue_reasons), in_lane
+    starts = [reason.opens_at for reason in queue_reasons]
     for stand in lane.stands:
         ahead = in_lane + views.ahead_in_line(
             board.db, line_of(lane, stand), lane_id, priority, ord_, FARTHEST
@@ -128,12 +129,13 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
     gate_ = board.posts[stand.gate].gate
     numbers = gate_.numbers(stand.own, board.now)
     opens = gate_.opens_at(stand.own, cost, board.now)
-    first_is_shut = opens > board.now
     start = _start_behind(gate_, numbers, ahead, board.now)
-    if not first_is_shut and (ahead == 0 or (start is not None and start <= board.now)):
+    if start is not None and opens != ON_RELEASE:
+        start = max(start, opens)
+    if opens <= board.now and (ahead == 0 or (start is not None and start <= board.now)):
         return None, None
     name = gate_rows.name(board.db, stand.gate)[2]
-    opening = None if opens == ON_RELEASE else max(opens, board.now)
+    opening = opens if board.now < opens < ON_RELEASE else None
     return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start
 
 
@@ -145,7 +147,7 @@ def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, now: int) -> int | 
     if numbers.rate is not None:
         if not numbers.rate.limit:
             return None
-        at = max(at, queue_start(_openings(gate_, numbers.rate, now), numbers.rate, ahead))
+        at = max(at, _rate_start(gate_, numbers.rate, ahead, now))
     if numbers.throttle is not None:
         if not numbers.throttle.limit:
             return None
@@ -154,35 +156,52 @@ def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, now: int) -> int | 
     return at
 
 
-def _openings(gate_: Gate, rate: Window, now: int) -> list[int]:
-    """Return when each of the next *limit* starts would fit."""
-    taken: list[int] = []
-    if gate_.starts is not None:
-        for at, weight in zip(gate_.starts.times, gate_.starts.weights, strict=True):
-            if at > now - rate.period:
-                taken.extend([at + rate.period] * weight)
-    free = max(rate.limit - len(taken), 0)
-    return sorted([now] * free + taken[-rate.limit :])
+def _rate_start(gate_: Gate, rate: Window, ahead: int, now: int) -> int:
+    """Return when a rate lets through one with *ahead* others before it: windows turn over one after another."""
+    starts = gate_.starts.since_pairs(now - rate.period) if gate_.starts else []
+    used = sum(weight for _, weight in starts)
+    free = max(rate.limit - used, 0)
+    turn, index = divmod(ahead, rate.limit)
+    opening = now
+    if index >= free:
+        # The openings after the free ones come in the order of the starts they replace.
+        left = index - free + max(used - rate.limit, 0)
+        for at, weight in starts:
+            opening = at + rate.period
+            left -= weight
+            if left < 0:
+                break
+    return opening + turn * rate.period
 
 
 def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
+    """Say by which rule a gate is shut."""
     if gate_.rules is not None and gate_.rules.shut_until > now:
         return "shut for now, by a handler or an operator"
+    if 0 in (numbers.slots, numbers.rate and numbers.rate.limit, numbers.throttle and numbers.throttle.limit):
+        return "paused by a limit of 0; opens when that is raised"
     if numbers.slots is not None and gate_.running >= numbers.slots:
-        return f"{gate_.running} running of {numbers.slots} at once"
-    if numbers.rate is not None:
-        used = gate_.starts.since(now - numbers.rate.period) if gate_.starts else 0
-        if used + cost > numbers.rate.limit:
-            return f"{used} of {numbers.rate.limit} starts per {format_duration(numbers.rate.period)}"
-    if numbers.throttle is not None and numbers.throttle.limit:
-        return f"starts {format_duration(numbers.throttle.gap)} apart"
-    return "others come first"
+        return f"{gate_.running} running of {numbers.slots} at once; opens when one ends"
+    full = _full_rate(gate_, numbers.rate, cost, now) if numbers.rate is not None else ""
+    spaced = f"starts {format_duration(numbers.throttle.gap)} apart" if numbers.throttle is not None else ""
+    return full or spaced or "open, but others come first"
+
+
+def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
+    used = gate_.starts.since(now - rate.period) if gate_.starts else 0
+    if cost > rate.limit:
+        return f"costs {cost}, more than the {rate.limit} it may; opens when that is raised"
+    return (
+        f"{used} of {rate.limit} starts per {format_duration(rate.period)}"
+        if used + cost > rate.limit
+        else ""
+    )
 
 
 def _queue_reasons(board: Board, queue: str) -> tuple[Reason, ...]:
     reasons = []
     if queue_rows.paused(board.db, [queue]):
-        reasons.append(Reason(f"queue {queue}", "paused", None))
+        reasons.append(Reason(f"queue {queue}", "paused; opens when it is resumed", None))
     found = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
     if found is not None:
         board.load_gates([found])

@@ -35,13 +35,16 @@ def override(board: Board, name: str, tenant: str, numbers: Numbers | None, unti
     change(board, gate, lambda rules: replace(rules, override=numbers, override_until=until))
 
 
-def shut_until(board: Board, gates: Sequence[int], until: int, key: str | None, reason: str) -> None:
-    """Let nothing through gates until then; *key* picks one of them."""
+def shut_until(board: Board, gates: Sequence[int], until: int, key: str | None, reason: str) -> int:
+    """Let nothing through gates until then; *key* picks one of them.  Return how many were shut."""
+    shut = 0
     for gate in gates:
         kind, _, name = gate_rows.name(board.db, gate)
         if kind == "key" and key in (None, name):
+            shut += 1
             change(board, gate, lambda rules: replace(rules, shut_until=max(rules.shut_until, until)))
             board.events.tell("limit.adjusted", key=name, until=until, reason=reason)
+    return shut
 
 
 def change(board: Board, gate: int, edit: Callable[[Rules], Rules]) -> None:

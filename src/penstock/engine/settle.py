@@ -16,7 +16,7 @@ from penstock.engine.lane import Post
 from penstock.engine.rules import shut_until
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
-from penstock.lifecycle.retry import Exhausted, delay_before, policy_from_json, verdict
+from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
 from penstock.store.session import Row
@@ -63,7 +63,6 @@ class Settling:
         self._failures: list[tuple[object, ...]] = []
         self._scheduled: list[tuple[object, ...]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
-        self._policies: dict[int, str] = {}
         self._rung: set[int] = set()
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -121,8 +120,8 @@ class Settling:
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
-                shut_until(self.board, attempt.gate_ids, until, key, reason)
-                self._stand_again(attempt)
+                carried = shut_until(self.board, attempt.gate_ids, until, key, reason)
+                self._stand_again(attempt, None if carried else until)
             case Failed() | Again():
                 self._fail(attempt, outcome)
 
@@ -133,12 +132,14 @@ class Settling:
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
         self.board.events.tell("job.handed_back", job=attempt.seq)
-        self._stand_again(attempt)
+        self._stand_again(attempt, self.board.now + outcome.after if outcome.after else None)
 
-    def _stand_again(self, attempt: Attempt) -> None:
+    def _stand_again(self, attempt: Attempt, due: int | None) -> None:
         """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
+        elif due is not None and due > self.board.now:
+            self._scheduled.append((attempt.seq, due, attempt.attempt - 1, attempt.lost))
         else:
             self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
 
@@ -148,11 +149,13 @@ class Settling:
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled", error=error)
             return
-        after = self._after(attempt, outcome)
-        if after is Exhausted.KEEP:
-            self._end(attempt, State.FAILED, "attempts used up", error=error)
-        elif after is Exhausted.DISCARD:
-            self._end(attempt, State.DISCARDED, "attempts used up", error=error)
+        policy = self._policy(attempt)
+        after = self._after(policy, attempt, outcome)
+        if isinstance(after, Exhausted):
+            spent = attempt.attempt - attempt.lost >= policy.attempts
+            reason = "attempts used up" if spent else "an error that is not to be retried"
+            state = State.FAILED if after is Exhausted.KEEP else State.DISCARDED
+            self._end(attempt, state, reason, error=error)
         else:
             self.board.events.tell("job.retrying", job=attempt.seq, after=after, attempt=attempt.attempt)
             if after > 0:
@@ -160,10 +163,10 @@ class Settling:
             else:
                 self._arriving.append((attempt.seq, None, attempt.attempt, attempt.lost))
 
-    def _after(self, attempt: Attempt, outcome: Failed | Again) -> int | Exhausted:
-        if attempt.seq not in self._policies:
-            self._policies.update(job_rows.policies(self.board.db, [attempt.seq]))
-        policy = policy_from_json(self._policies[attempt.seq])
+    def _policy(self, attempt: Attempt) -> RetryPolicy:
+        return policy_from_json(job_rows.policies(self.board.db, [attempt.seq])[attempt.seq])
+
+    def _after(self, policy: RetryPolicy, attempt: Attempt, outcome: Failed | Again) -> int | Exhausted:
         failures = attempt.attempt - attempt.lost
         chance = random.random()  # noqa: S311 - spreads retries, keeps no secret
         if isinstance(outcome, Failed):

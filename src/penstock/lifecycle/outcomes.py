@@ -40,7 +40,8 @@ class Again:
 class Limited:
     """The called system said "too many": shut *key*'s gate until *until* and wait in line again.
 
-    Uses up no attempt.  *key* None means every gate the job carries.
+    Uses up no attempt.  *key* None means every gate the job carries; a job that does not carry it is
+    scheduled for then.
     """
 
     until: int
@@ -57,9 +58,13 @@ class Cancelled:
 
 @dataclass(frozen=True, slots=True)
 class HandedBack:
-    """The attempt was never begun, or its worker is stopping: it keeps its place and its attempts."""
+    """The attempt was never begun, or its worker is stopping: it keeps its place and its attempts.
+
+    *after* so many microseconds only, if it must not come back to the same worker at once.
+    """
 
     begun: bool = False
+    after: int = 0
 
 
 Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack

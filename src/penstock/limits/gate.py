@@ -58,6 +58,11 @@ class Starts:
         """Return the weight of all starts later than *moment*."""
         return sum(self.weights[bisect_right(self.times, moment) :])
 
+    def since_pairs(self, moment: int) -> list[tuple[int, int]]:
+        """Return the (time, weight) of all starts later than *moment*."""
+        first = bisect_right(self.times, moment)
+        return list(zip(self.times[first:], self.weights[first:], strict=True))
+
     def pack(self) -> bytes:
         """Return the pairs as bytes."""
         return array("q", self.times).tobytes() + array("q", self.weights).tobytes()
@@ -206,8 +211,3 @@ class Gate:
         last = self.starts.times[-1]
         weight = max(self.starts.weights[bisect_left(self.starts.times, last) :])
         return last + throttle.gap * weight
-
-
-def queue_start(openings: list[int], rate: Window, ahead: int) -> int:
-    """Return the earliest start of one more behind *ahead* others, given the next *openings* of a rate."""
-    return openings[ahead % rate.limit] + (ahead // rate.limit) * rate.period

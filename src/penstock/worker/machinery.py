@@ -31,6 +31,7 @@ class Machinery:
         concurrency: int,
         threads: int,
         lease: int,
+        keep: int | None,
         idle: Callable[[], None] | None,
         drained: Callable[[], None],
     ) -> None:
@@ -62,7 +63,7 @@ class Machinery:
         self._routines = [
             self._leases.routine,
             self._pump.watcher.routine,
-            Upkeep(engine).routine,
+            Upkeep(engine, keep).routine,
             self._refreshes.routine,
             self._pump.routine,
         ]

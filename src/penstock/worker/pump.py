@@ -14,7 +14,7 @@ from typing import Final
 from penstock.clock import MILLISECOND, SECOND, since_boot
 from penstock.errors import StoreError
 from penstock.job import Claim, Claimed, Settlement
-from penstock.lifecycle.outcomes import Failed
+from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
@@ -31,6 +31,8 @@ FALLBACK: Final = 5 * SECOND
 # How long handlers have to begin before the pump asks which of them did.
 BEGINNING: Final = 2 * MILLISECOND
 LEAST_PAUSE: Final = 1 * MILLISECOND
+# A job of a task this worker does not know, as while a new version is rolled out, is left to others so long.
+UNKNOWN_PAUSE: Final = 10 * SECOND
 
 log = logging.getLogger("penstock.worker")
 
@@ -221,12 +223,17 @@ class Pump:
             self._unsettled += [self._unknown(job) for job in jobs if job.task not in handlers]
 
     def _unknown(self, job: Claimed) -> Attempt:
-        """Return an attempt that has failed because this worker has no handler for it."""
+        """Return an attempt that is left to another worker, because this one has no handler for it."""
         known = ", ".join(sorted(self._crew.handlers)) or "none"
-        message = f"this worker has no task {job.task!r}; it knows: {known}"
-        log.error("job %s: %s", job.id, message)
+        log.error(
+            "job %s: this worker has no task %r and leaves it to another for %d s; it knows: %s",
+            job.id,
+            job.task,
+            UNKNOWN_PAUSE // SECOND,
+            known,
+        )
         attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
-        attempt.end(Failed("UnknownTask", message, ancestry=("UnknownTask",)))
+        attempt.end(HandedBack(after=UNKNOWN_PAUSE))
         return attempt
 
     def _rest(self, claim: Claim, token: int) -> None:

@@ -22,6 +22,8 @@ from penstock.worker.queues import Queues, check_count, choose
 from penstock.worker.refresh import Refresher
 
 DEFAULT_QUEUES: Final = ("default",)
+# How long jobs that ended can be looked at, unless somebody says otherwise.
+KEEP: Final = "7d"
 # How long handlers that were told to end at once have to do so.
 GRACE: Final = SECOND // 2
 # A signal that reaches another thread is seen by the main thread only when it wakes by itself.
@@ -40,7 +42,8 @@ class Worker:
     """Runs the jobs of some queues.
 
     *concurrency* async handlers and *threads* plain functions at once.  Claims at most as many jobs as
-    can begin at once: if *handlers* are of both kinds, the smaller of what both can take.
+    can begin at once: if *handlers* are of both kinds, the smaller of what both can take.  Jobs that
+    ended longer than *keep* ago are forgotten (None: never).
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Worker:
         threads: int = 8,
         lease: Duration = 15,
         drain_timeout: Duration | None = 30,
+        keep: Duration | None = KEEP,
         refreshers: Mapping[str, Refresher] | None = None,
         name: str | None = None,
     ) -> None:
@@ -70,6 +74,7 @@ class Worker:
         self._drain_timeout = (
             None if drain_timeout is None else parse_duration(drain_timeout, "drain_timeout", zero=True)
         )
+        self._keep = None if keep is None else parse_duration(keep, "keep")
         self._orders: SimpleQueue[_Order] = SimpleQueue()
 
     def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
@@ -86,6 +91,7 @@ class Worker:
             concurrency=self._concurrency,
             threads=self._threads,
             lease=self._lease,
+            keep=self._keep,
             idle=self.stop if until_idle else None,
             drained=lambda: self._orders.put(_Order.DRAINED),
         )
