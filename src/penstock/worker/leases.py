@@ -64,9 +64,11 @@ class Leases:
     def _turn(self) -> float:
         now = since_boot()
         if now >= self._next_beat or (now >= self._next_ask and self._token != self._engine.token()):
-            self._beat(now)
+            # Read before the beat: what somebody asks for meanwhile is a change to the next one.
+            token = self._engine.token()
+            all_asked = self._beat(now)
             self._next_beat = now + self._lease // 3
-            self._token = self._engine.token()
+            self._token = token if all_asked else -1
         if now >= self._next_ask:
             self._next_ask = now + self._pace
         if self._moved and now >= self._next_progress:
@@ -76,11 +78,13 @@ class Leases:
         until = min(self._next_ask, self._next_progress) if self._moved else self._next_ask
         return max(0, until - since_boot()) / SECOND
 
-    def _beat(self, now: int) -> None:
-        old = [attempt for attempt in list(self._running) if now - attempt.renewed >= self._pace // 2]
+    def _beat(self, now: int) -> bool:
+        """Renew what is not new; tell whether that was all."""
+        running = list(self._running)
+        old = [attempt for attempt in running if now - attempt.renewed >= self._pace // 2]
         kept = [attempt for attempt in old if not attempt.lost]
         if not kept:
-            return
+            return not running
         beats = self._engine.heartbeat([(a.claimed.seq, a.claimed.fence) for a in kept], lease=self._lease)
         for attempt, beat in zip(kept, beats, strict=True):
             if not beat.alive:
@@ -92,3 +96,4 @@ class Leases:
             if beat.cancel_asked and not attempt.cancel_asked:
                 attempt.cancel_asked = True
                 self._interrupt(attempt)
+        return len(old) == len(running)
