@@ -26,6 +26,8 @@ HEAVIEST = 4  # no test starts anything heavier
 
 # What a gate is called: its scope ("key", "queue" or "type"), its tenant, its name.
 GateName = tuple[str, str, str]
+# Which job has the turn at which gate.
+Turns = dict[GateName, str]
 
 
 @dataclass(eq=False)
@@ -102,7 +104,7 @@ class Answer:
 
     started: list[str]
     dropped: list[str] = field(default_factory=list)
-    turns: dict[GateName, str] = field(default_factory=dict)
+    turns: Turns = field(default_factory=dict)
 
 
 class Mismatch(AssertionError):
@@ -359,23 +361,13 @@ class Model:
         ]
         return bool(refusing) and all(on_limit is OnLimit.DROP for on_limit in refusing)
 
-    def is_held(self, job: Job) -> bool:
+    def is_held(self, job: Job, turns: Turns) -> bool:
         """Tell whether one ahead of it in a line is gathering budget at a gate that both must pass."""
-        return any(self._holders(job, name, own) for name, own, _ in job.gates)
+        return any(self._is_held_at(name, own, job, turns) for name, own, _ in job.gates)
 
-    def is_kept_from(self, job: Job, turns: dict[GateName, str]) -> bool:
+    def is_kept_from(self, job: Job, turns: Turns) -> bool:
         """Tell whether one of its gates is kept for another whose turn it is."""
-        for name, own, _ in job.gates:
-            holder = self.jobs.get(turns.get(name, ""))
-            if (
-                holder is not None
-                and holder is not job
-                and holder.asked.priority >= job.asked.priority
-                and self._may_keep(holder)
-                and not self.is_open(name, own, job.asked.cost, self.now, after=[holder])
-            ):
-                return True
-        return False
+        return any(self._is_kept_at(name, own, job, turns) for name, own, _ in job.gates)
 
     def is_current(self, job: Job, fence: int) -> bool:
         return job.state is State.RUNNING and job.fence == fence
@@ -401,7 +393,7 @@ class Model:
 
     def _explain_drop(self, job: Job, answer: Answer) -> None:
         # Within a claim gates only shut, so what was shut when it was refused still is.
-        refused = self.refused_by_a_drop(job) or self.is_held(job) or self.is_kept_from(job, answer.turns)
+        refused = self.refused_by_a_drop(job) or self.is_held(job, answer.turns) or self.is_kept_from(job, answer.turns)
         if job.state is not State.WAITING or not refused:
             raise Mismatch(f"{job.name} was dropped without a reason")
         job.state = State.DISCARDED
@@ -413,21 +405,33 @@ class Model:
         return (
             job.name in answer.dropped
             or bool(self.shut_gates(job))
-            or self.is_held(job)
+            or self.is_held(job, answer.turns)
             or self.is_kept_from(job, answer.turns)
         )
 
-    def _holders(self, job: Job, name: GateName, own: Numbers) -> list[Job]:
+    def _is_held_at(self, name: GateName, own: Numbers, job: Job, turns: Turns) -> bool:
         if (rate := self.numbers(name, own, self.now).rate) is None:
-            return []
-        return [
-            other
-            for other in self.waiting({job.asked.queue})
-            if other.rank < job.rank
+            return False
+        return any(
+            other.rank < job.rank
             and other.asked.cost <= rate.limit
             and any(name == theirs and own == numbers for theirs, numbers, _ in other.gates)
-            and not self.is_open(name, own, other.asked.cost, self.now)
-        ]
+            and (
+                not self.is_open(name, own, other.asked.cost, self.now)
+                or self._is_kept_at(name, own, other, turns)
+            )
+            for other in self.waiting({job.asked.queue})
+        )
+
+    def _is_kept_at(self, name: GateName, own: Numbers, job: Job, turns: Turns) -> bool:
+        holder = self.jobs.get(turns.get(name, ""))
+        return (
+            holder is not None
+            and holder is not job
+            and holder.asked.priority >= job.asked.priority
+            and self._may_keep(holder)
+            and not self.is_open(name, own, job.asked.cost, self.now, after=[holder])
+        )
 
     def _may_keep(self, holder: Job) -> bool:
         """Tell whether a turn stands: each gate is open, or busy, or gathering budget for the holder.
@@ -531,28 +535,33 @@ class Model:
             case Again(after=after):
                 self._fail(job, after)
             case Limited():
-                self._shut_gates_of(job, outcome)
-                self._back_into_line(job)
+                carried = self._shut_gates_of(job, outcome)
+                self._back_into_line(job, 0 if carried else outcome.until)
             case HandedBack(begun=begun):
                 if not begun:
                     self._forget(job)
                 self._back_into_line(job)
 
-    def _shut_gates_of(self, job: Job, limited: Limited) -> None:
-        for scope, tenant, key in job.gate_names:
-            if scope == "key" and limited.key in {None, key}:
-                self._shut((scope, tenant, key), limited.until)
+    def _shut_gates_of(self, job: Job, limited: Limited) -> bool:
+        """Shut those gates of *job* that are meant; tell whether it carries any."""
+        meant = [name for name in job.gate_names if name[0] == "key" and limited.key in {None, name[2]}]
+        for name in meant:
+            self._shut(name, limited.until)
+        return bool(meant)
 
     def _shut(self, name: GateName, until: int) -> None:
         gate = self.gate(name)
         gate.shut_until = max(gate.shut_until, until)
 
-    def _back_into_line(self, job: Job) -> None:
-        """Let *job* wait again as if this attempt had not been."""
+    def _back_into_line(self, job: Job, due: int = 0) -> None:
+        """Let *job* wait again as if this attempt had not been, but not before it is *due*."""
         if job.cancel_asked:
             job.state = State.CANCELLED
+            return
+        job.attempt -= 1
+        if due > self.now:
+            job.state, job.due = State.SCHEDULED, due
         else:
-            job.attempt -= 1
             self._stand(job)
 
     def _forget_old_starts(self) -> None:

@@ -168,7 +168,7 @@ class Engine:
 
     def job(self, job_id: str) -> JobView:
         """Return one job."""
-        return self.store.read(lambda db: look.job(db, job_id))
+        return self._read(lambda board: look.job(board, job_id))
 
     def jobs(
         self,

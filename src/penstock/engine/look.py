@@ -1,6 +1,7 @@
 """Views of jobs and gates, and why a job waits.  Changes nothing."""
 
 import json
+from dataclasses import replace
 from typing import Final
 
 from penstock.engine.board import Board
@@ -11,7 +12,7 @@ from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
 from penstock.limits.gate import ON_RELEASE, Gate
-from penstock.limits.rules import UNLIMITED, Numbers, Window
+from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window
 from penstock.limits.spec import limits_from_json
 from penstock.store import gates as gate_rows
 from penstock.store import queues as queue_rows
@@ -21,8 +22,15 @@ from penstock.store.session import Row, Session
 FARTHEST: Final = 10_000  # places are counted up to here
 
 
-def job(db: Session, id_: str) -> JobView:
-    """Return one job."""
+def job(board: Board, id_: str) -> JobView:
+    """Return one job; one that is rescheduled by a limit shows the predicted opening as its due time."""
+    view = _job(board.db, id_)
+    if view.state is State.WAITING and any(limit.on_limit is OnLimit.RESCHEDULE for limit in view.limits):
+        return replace(view, due=why(board, id_).earliest)
+    return view
+
+
+def _job(db: Session, id_: str) -> JobView:
     row = views.job(db, id_)
     if row is None:
         raise NotFoundError("job", id_)
@@ -81,7 +89,7 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
 
 def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
-    view = job(board.db, id_)
+    view = _job(board.db, id_)
     if view.state is State.SCHEDULED:
         return Why(id_, view.state, (), None, view.due, "is scheduled and not due yet")
     if view.state is not State.WAITING:

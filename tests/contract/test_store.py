@@ -1,0 +1,453 @@
+"""The SQLite file: many threads and processes, and files that are not ours to touch."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.engine import open_engine
+from penstock.errors import SchemaError, StoreDownError, StoreError
+from penstock.job import NewJob
+from penstock.lifecycle.states import State
+from penstock.store import migrations
+from penstock.store.session import Session
+from penstock.store.sqlite import GATHER, SqliteStore
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "tests" / "schema" / "sqlite.sql"
+NOBODY = 65534
+
+WRITER = """
+import sys
+from penstock.engine import open_engine
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done
+from penstock.limits.rules import Limit, Numbers
+
+engine = open_engine(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+done = 0
+for number in range(40):
+    engine.enqueue([NewJob("task", limits=(Limit("X", Numbers(slots=2)),)) for _ in range(2)])
+    claim = engine.claim(["default"], 3, worker=sys.argv[2])
+    assert len(claim.jobs) <= 2
+    done += sum(engine.settle([Settlement(job.seq, job.fence, Done()) for job in claim.jobs]))
+print(done)
+engine.close()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "jobs.db"
+
+
+@pytest.fixture
+def sqlite(path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(str(path))
+    store.write(lambda db: db.run("CREATE TABLE note (text TEXT)"))
+    yield store
+    store.close()
+
+
+def notes(store: SqliteStore) -> list[str]:
+    return [text for (text,) in store.read(lambda db: db.all("SELECT text FROM note ORDER BY text"))]
+
+
+def note(text: str, *, fail: bool = False):
+    def work(db: Session) -> str:
+        db.run("INSERT INTO note (text) VALUES (?)", text)
+        if fail:
+            raise LookupError(text)
+        return text
+
+    return work
+
+
+@contextmanager
+def held(store: SqliteStore) -> Iterator[None]:
+    """Keep the store's writer busy while the block lasts."""
+    inside, go = threading.Event(), threading.Event()
+
+    def work(_: Session) -> None:
+        inside.set()
+        assert go.wait(30)
+
+    thread = threading.Thread(target=store.write, args=(work,))
+    thread.start()
+    assert inside.wait(30)
+    try:
+        yield
+    finally:
+        go.set()
+        thread.join()
+
+
+class TestGathering:
+    def test_pieces_of_many_threads_are_gathered_and_none_is_lost(self, sqlite: SqliteStore) -> None:
+        count = 3 * GATHER + 7
+        commits: list[str] = []
+        answers, errors = _all_at_once(sqlite, count, bad=set(), commits=commits)
+
+        assert errors == {}
+        assert answers == {number: f"{number:04}" for number in range(count)}
+        assert notes(sqlite) == [f"{number:04}" for number in range(count)]
+        assert len(commits) < count  # gathered
+        assert len(commits) >= -(-count // GATHER)  # but not without bound
+
+    def test_one_that_raises_takes_no_other_with_it(self, sqlite: SqliteStore) -> None:
+        bad = {3, 70, 71, 100}
+        answers, errors = _all_at_once(sqlite, 130, bad=bad)
+
+        assert set(errors) == bad
+        assert all(isinstance(error, LookupError) for error in errors.values())
+        assert set(answers) == set(range(130)) - bad
+        assert notes(sqlite) == [f"{number:04}" for number in sorted(answers)]
+
+    def test_one_whose_statement_is_wrong_takes_no_other_with_it(self, sqlite: SqliteStore) -> None:
+        told: list[BaseException] = []
+
+        def wrong() -> None:
+            try:
+                sqlite.write(lambda db: db.run("INSERT INTO nothing VALUES (1)"))
+            except StoreError as error:
+                told.append(error)
+
+        with held(sqlite):
+            threads = [
+                threading.Thread(target=wrong),
+                threading.Thread(target=sqlite.write, args=(note("good"),)),
+            ]
+            for thread in threads:
+                thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert len(told) == 1
+        assert notes(sqlite) == ["good"]
+
+    def test_a_work_that_raises_changes_nothing(self, sqlite: SqliteStore) -> None:
+        token = sqlite.token()
+
+        with pytest.raises(LookupError):
+            sqlite.write(note("bad", fail=True))
+
+        assert notes(sqlite) == []
+        assert not sqlite.connection.in_transaction
+        sqlite.write(note("good"))
+        assert notes(sqlite) == ["good"]
+        assert sqlite.token() != token
+
+    def test_an_interrupted_work_changes_nothing_and_the_next_goes_on(self, sqlite: SqliteStore) -> None:
+        def interrupted(db: Session) -> None:
+            note("bad")(db)
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            sqlite.write(interrupted)
+
+        assert notes(sqlite) == []
+        assert sqlite.write(note("good")) == "good"
+
+    def test_a_reader_sees_one_moment_only(self, sqlite: SqliteStore) -> None:
+        def work(db: Session) -> tuple[int, int]:
+            before = len(db.all("SELECT * FROM note"))
+            sqlite.write(note("meanwhile"))
+            return before, len(db.all("SELECT * FROM note"))
+
+        assert sqlite.read(work) == (0, 0)
+        assert notes(sqlite) == ["meanwhile"]
+
+
+class TestProcesses:
+    def test_two_processes_work_on_one_file(self, path: Path) -> None:
+        engine = open_engine(str(path))
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-c", WRITER, str(path), name],
+                cwd=ROOT / "src",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for name in ("one", "two")
+        ]
+        try:
+            for writer in writers:
+                assert writer.stdout.readline() == "ready\n"  # type: ignore[union-attr]
+            for writer in writers:
+                writer.stdin.write("go\n")  # type: ignore[union-attr]
+                writer.stdin.flush()  # type: ignore[union-attr]
+            done = [int(writer.communicate(timeout=60)[0]) for writer in writers]
+        finally:
+            for writer in writers:
+                if writer.poll() is None:
+                    writer.kill()
+                    writer.communicate()
+
+        counts = engine.count()
+        assert counts[State.DONE] == sum(done)
+        assert sum(counts.values()) == 160
+        assert engine.doctor() == []
+        engine.close()
+
+    def test_another_process_is_noticed(self, sqlite: SqliteStore, path: Path) -> None:
+        token = sqlite.token()
+        with closing(SqliteStore(str(path))) as other:
+            other.write(note("hello"))
+
+            assert sqlite.wait(token, 30) != token
+        assert sqlite.wait(sqlite.token(), 0.01) == sqlite.token()
+
+
+class TestFiles:
+    def test_a_folder_that_does_not_exist_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreDownError) as caught:
+            open_engine(str(tmp_path / "missing" / "jobs.db"))
+
+        _one_sentence(caught.value, "missing", "create it")
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_in_place_of_a_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(StoreDownError) as caught:
+            open_engine(str(tmp_path))
+
+        _one_sentence(caught.value, str(tmp_path))
+
+    def test_a_file_that_is_not_a_database_is_left_alone(self, path: Path) -> None:
+        path.write_text("my shopping list, which is longer than a header of one hundred bytes " * 20)
+        before = _everything(path.parent)
+
+        with pytest.raises(StoreDownError) as caught:
+            open_engine(str(path))
+
+        _one_sentence(caught.value, "jobs.db", "not a penstock database")
+        assert _everything(path.parent) == before
+
+    def test_somebody_elses_database_is_left_alone(self, path: Path) -> None:
+        _someone_elses(path, "CREATE TABLE customer (name TEXT)", "INSERT INTO customer VALUES ('Ann')")
+        before = _everything(path.parent)
+
+        with pytest.raises(StoreDownError) as caught:
+            open_engine(str(path))
+
+        _one_sentence(caught.value, "jobs.db", "something else")
+        assert _everything(path.parent) == before
+        assert _journal_mode(path) == "delete"
+
+    @pytest.mark.xfail(reason="any table of that name is taken for ours")
+    @pytest.mark.parametrize("version", [0, 1, 7])
+    def test_somebody_elses_database_that_counts_versions_too_is_left_alone(
+        self, path: Path, version: int
+    ) -> None:
+        _someone_elses(
+            path,
+            "CREATE TABLE customer (name TEXT)",
+            "CREATE TABLE schema_version (version BIGINT NOT NULL)",
+            f"INSERT INTO schema_version VALUES ({version})",
+        )
+        before = _everything(path.parent)
+
+        with pytest.raises(StoreDownError):
+            open_engine(str(path))
+
+        assert _everything(path.parent) == before
+
+    def test_an_empty_file_becomes_a_store(self, path: Path) -> None:
+        path.touch()
+        with closing(open_engine(str(path))) as engine:
+            engine.enqueue([NewJob("task")])
+
+            assert engine.count() == {State.WAITING: 1}
+
+    def test_a_file_of_a_newer_penstock_is_refused_and_left_as_it_is(self, path: Path) -> None:
+        open_engine(str(path)).close()
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("INSERT INTO schema_version (version) VALUES (9999)")
+        before = _dump(path)
+
+        with pytest.raises(SchemaError) as caught:
+            open_engine(str(path))
+
+        _one_sentence(caught.value, "newer", "9999", "upgrade")
+        assert _dump(path) == before
+
+    def test_a_file_that_needs_migration_is_not_migrated_unasked(self, path: Path) -> None:
+        with pytest.raises(SchemaError) as caught:
+            open_engine(str(path), migrate=False)
+
+        _one_sentence(caught.value, "penstock migrate")
+
+    @pytest.mark.parametrize("wal", [True, False], ids=["of ours", "of nobody yet"])
+    def test_a_file_that_cannot_be_written_is_named(self, wal: bool) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            path = folder / "jobs.db"
+            if wal:
+                open_engine(str(path)).close()
+            else:
+                path.touch()
+            path.chmod(0o444)
+            folder.chmod(0o555)
+            try:
+                with _without_privileges(), pytest.raises(StoreDownError) as caught:
+                    open_engine(str(path))
+            finally:
+                folder.chmod(0o755)
+
+        _one_sentence(caught.value, "jobs.db", "permissions")
+
+    @pytest.mark.parametrize("url", ["postgresql://here/jobs", "redis://here"])
+    def test_a_store_of_another_kind_is_refused(self, url: str) -> None:
+        with pytest.raises(StoreDownError) as caught:
+            open_engine(url)
+
+        _one_sentence(caught.value, url.partition(":")[0])
+
+    def test_a_url_and_a_path_name_the_same_file(self, path: Path) -> None:
+        with closing(open_engine(f"sqlite:///{path}")) as engine:
+            engine.enqueue([NewJob("task")])
+        with closing(open_engine(str(path))) as engine:
+            assert engine.count() == {State.WAITING: 1}
+
+
+class TestMigrations:
+    def test_from_nothing_to_the_present_and_no_further(self, path: Path) -> None:
+        with closing(SqliteStore(str(path))) as store:
+            state = store.read(migrations.pending)
+
+            assert (state.found, state.missing) == (state.known, ())
+            assert not state.newer
+            assert store.migrate() == []
+
+    def test_opening_again_keeps_what_is_there(self, path: Path) -> None:
+        for number in range(3):
+            with closing(open_engine(str(path))) as engine:
+                engine.enqueue([NewJob("task")])
+                assert engine.count() == {State.WAITING: number + 1}
+
+    def test_several_who_open_a_new_file_at_once_migrate_it_once(self, path: Path) -> None:
+        errors: list[BaseException] = []
+
+        def start() -> None:
+            try:
+                open_engine(str(path)).close()
+            except BaseException as error:  # noqa: BLE001 - told below
+                errors.append(error)
+
+        threads = [threading.Thread(target=start) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert errors == []
+        with closing(sqlite3.connect(path)) as connection:
+            versions = connection.execute("SELECT version FROM schema_version ORDER BY 1").fetchall()
+            counters = connection.execute("SELECT count(*) FROM counter").fetchone()
+        assert versions == [(number + 1,) for number in range(len(versions))]
+        assert counters == (1,)
+
+    def test_a_step_that_fails_leaves_no_half_of_it(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        true = migrations.statements
+        monkeypatch.setattr(
+            migrations, "statements", lambda name: [*true(name), "CREATE TABLE oops oops oops"]
+        )
+        with pytest.raises(StoreError):
+            open_engine(str(path))
+        assert _dump(path) == ""
+        monkeypatch.undo()
+
+        open_engine(str(path)).close()
+        assert _dump(path)
+
+    def test_the_schema_is_the_one_written_down(self, path: Path) -> None:
+        """After a new migration: `PENSTOCK_WRITE_SCHEMA=1 pytest tests/contract/test_store.py`, and read the diff."""
+        open_engine(str(path)).close()
+        made = _dump(path)
+        if os.environ.get("PENSTOCK_WRITE_SCHEMA"):
+            SCHEMA.write_text(made)
+
+        assert made == SCHEMA.read_text()
+
+
+def _all_at_once(
+    store: SqliteStore, count: int, bad: set[int], commits: list[str] | None = None
+) -> tuple[dict[int, str], dict[int, BaseException]]:
+    """Have *count* threads write while the writer is busy; return their answers and errors by number."""
+    answers: dict[int, str] = {}
+    errors: dict[int, BaseException] = {}
+
+    def write(number: int) -> None:
+        try:
+            answers[number] = store.write(note(f"{number:04}", fail=number in bad))
+        except LookupError as error:
+            errors[number] = error
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(count)]
+    with held(store):
+        for thread in threads:
+            thread.start()
+        if commits is not None:
+            store.connection.set_trace_callback(
+                lambda text: commits.append(text) if text == "COMMIT" else None
+            )
+    for thread in threads:
+        thread.join()
+    store.connection.set_trace_callback(None)
+    return answers, errors
+
+
+def _one_sentence(error: BaseException, *words: str) -> None:
+    text = str(error)
+    assert "\n" not in text
+    assert "Traceback" not in text
+    for word in words:
+        assert word in text
+
+
+def _someone_elses(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _everything(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def _journal_mode(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return str(connection.execute("PRAGMA journal_mode").fetchone()[0])
+
+
+def _dump(path: Path) -> str:
+    """Return the statements that would make this schema, by name."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute(
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY tbl_name, type DESC, name"
+        ).fetchall()
+        return "".join(f"{sql};\n\n" for (sql,) in rows)
+
+
+@contextmanager
+def _without_privileges() -> Iterator[None]:
+    """Be nobody for a while, if we are root: permissions mean nothing to root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)

@@ -1,0 +1,211 @@
+CREATE TABLE anchor (
+    boot TEXT NOT NULL,
+    since_epoch BIGINT NOT NULL
+);
+
+CREATE TABLE counter (value BIGINT NOT NULL);
+
+CREATE TABLE done (
+    seq INTEGER PRIMARY KEY,
+    state TEXT NOT NULL,
+    finished BIGINT NOT NULL,
+    started BIGINT,
+    attempt BIGINT NOT NULL,
+    result TEXT,
+    error TEXT,
+    reason TEXT NOT NULL
+);
+
+CREATE INDEX done_finished ON done (finished);
+
+CREATE TABLE expiry (
+    seq INTEGER PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+
+CREATE INDEX expiry_at ON expiry (at);
+
+CREATE TABLE failure (
+    seq BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    error TEXT NOT NULL,
+    PRIMARY KEY (seq, attempt)
+);
+
+CREATE TABLE floating (
+    gate INTEGER PRIMARY KEY,
+    handler TEXT NOT NULL,
+    initial BIGINT NOT NULL,
+    every BIGINT NOT NULL,
+    metadata TEXT NOT NULL,
+    refreshed BIGINT,
+    next_at BIGINT NOT NULL,
+    failures BIGINT NOT NULL,
+    error TEXT NOT NULL,
+    fence BIGINT NOT NULL,
+    worker TEXT NOT NULL
+);
+
+CREATE INDEX floating_next ON floating (next_at);
+
+CREATE TABLE gate (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    running BIGINT NOT NULL,
+    lanes BIGINT NOT NULL,
+    rules TEXT,
+    UNIQUE (kind, tenant, name)
+);
+
+CREATE INDEX gate_ruled ON gate (kind, name) WHERE rules IS NOT NULL;
+
+CREATE TABLE gate_memory (
+    gate INTEGER PRIMARY KEY,
+    span BIGINT NOT NULL,
+    heavy BIGINT NOT NULL,
+    kept_until BIGINT NOT NULL,
+    starts BLOB NOT NULL
+);
+
+CREATE TABLE job (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    task TEXT NOT NULL,
+    args TEXT NOT NULL,
+    priority BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    limits TEXT NOT NULL,
+    retry TEXT NOT NULL,
+    timeout BIGINT,
+    expires BIGINT,
+    meta TEXT NOT NULL,
+    uniqueness TEXT,
+    enqueued BIGINT NOT NULL
+);
+
+CREATE TABLE lane (
+    id INTEGER PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE,
+    queue TEXT NOT NULL,
+    gates TEXT NOT NULL,
+    head BIGINT,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    behind BIGINT,
+    line TEXT,
+    ready BIGINT NOT NULL
+);
+
+CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
+
+CREATE INDEX lane_empty ON lane (id) WHERE head IS NULL;
+
+CREATE INDEX lane_line ON lane (line, priority DESC, ord) WHERE line IS NOT NULL;
+
+CREATE INDEX lane_ready ON lane (queue, priority DESC, ord) WHERE ready = 1;
+
+CREATE TABLE lane_gate (
+    gate BIGINT NOT NULL,
+    lane BIGINT NOT NULL,
+    PRIMARY KEY (gate, lane)
+);
+
+CREATE TABLE line (
+    seq INTEGER PRIMARY KEY,
+    lane BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL,
+    refused BIGINT NOT NULL
+);
+
+CREATE INDEX line_order ON line (lane, priority DESC, ord);
+
+CREATE TABLE paused (
+    queue TEXT PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+
+CREATE TABLE progress (
+    seq INTEGER PRIMARY KEY,
+    value TEXT NOT NULL,
+    at BIGINT NOT NULL
+);
+
+CREATE TABLE ready (
+    seq INTEGER PRIMARY KEY,
+    queue TEXT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
+
+CREATE INDEX ready_order ON ready (queue, priority DESC, ord);
+
+CREATE TABLE running (
+    seq INTEGER PRIMARY KEY,
+    fence BIGINT NOT NULL,
+    queue TEXT NOT NULL,
+    task TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    lease BIGINT NOT NULL,
+    started BIGINT NOT NULL,
+    begin_by BIGINT NOT NULL,
+    gates TEXT NOT NULL,
+    cost BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL,
+    cancel BIGINT NOT NULL
+);
+
+CREATE INDEX running_lease ON running (lease);
+
+CREATE TABLE scheduled (
+    seq INTEGER PRIMARY KEY,
+    due BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
+
+CREATE INDEX scheduled_due ON scheduled (due, seq);
+
+CREATE TABLE schema_version (version BIGINT NOT NULL);
+
+CREATE TABLE turn (
+    gate INTEGER PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    lane BIGINT NOT NULL,
+    priority BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    cost BIGINT NOT NULL,
+    until BIGINT
+);
+
+CREATE TABLE uniqueness (
+    key TEXT PRIMARY KEY,
+    seq BIGINT NOT NULL,
+    states TEXT NOT NULL,
+    until BIGINT
+);
+
+CREATE INDEX uniqueness_seq ON uniqueness (seq);
+
+CREATE TABLE wake (
+    gate INTEGER PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+
+CREATE INDEX wake_at ON wake (at);
+
