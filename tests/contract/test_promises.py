@@ -202,6 +202,15 @@ class TestI3WorkConserving:
 
         assert desk.claim() == "c"
 
+    def test_a_called_job_that_is_cancelled_hands_its_call_to_one_with_other_limits(self, desk: Desk) -> None:
+        desk.enqueue("a b", slots("X", 1))
+        desk.enqueue("c", slots("X", 1), slots("Y", 1))
+        desk.claim()
+        desk.settle("a")  # calls b
+        desk.engine.cancel("b")
+
+        assert desk.claim() == "c"
+
     def test_a_slot_is_not_kept_for_a_queue_without_workers(self, desk: Desk) -> None:
         desk.enqueue("running", slots("X", 1))
         desk.claim()

@@ -112,6 +112,8 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
     rows = lane_rows.by_signature(board.db, list(by_signature))
     adopted = board.adopt([tuple(rest) for _, *rest in rows])
     lanes = {by_signature[row[0]]: lane for row, lane in zip(rows, adopted, strict=True)}
+    for kind, lane in lanes.items():
+        _float_again(board, kind, lane)
     missing = [kind for kind in kinds if kind not in lanes]
     if missing:
         gates = _gates(board, missing)
@@ -123,15 +125,21 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
     return lanes
 
 
+def _float_again(board: Board, kind: Kind, lane: Lane) -> None:
+    """Let the floating keys of a known lane float, if somebody has ended that meanwhile."""
+    for limit, stand in zip(limits_from_json(kind.limits) if kind.limits else (), lane.stands, strict=False):
+        if limit.floating is not None:
+            begin(board, stand.gate, limit)
+
+
 def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
     """Find or make the gates of lanes to be; return their ids by (tenant, key)."""
     wanted: defaultdict[str, dict[str, Limit]] = defaultdict(dict)
     for kind in kinds:
         for limit in limits_from_json(kind.limits) if kind.limits else ():
-            if limit.floating is not None:
+            known = wanted[kind.tenant].setdefault(limit.key, limit)
+            if known.floating is None and limit.floating is not None:
                 wanted[kind.tenant][limit.key] = limit
-            else:
-                wanted[kind.tenant].setdefault(limit.key, limit)
     ids: dict[tuple[str, str], int] = {}
     for tenant, limits in wanted.items():
         found = gate_rows.find(board.db, "key", tenant, list(limits))

@@ -33,7 +33,7 @@ from penstock.job import (
     Settlement,
     Why,
 )
-from penstock.lifecycle.checks import check_queue
+from penstock.lifecycle.checks import check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import MAX_NUMBER, Numbers
@@ -284,8 +284,8 @@ class Engine:
     ) -> None:
         """Change the value, the interval or the metadata of a floating limit."""
         for name, number in (("value", value), ("every", every)):
-            if number is not None and not 0 <= number <= MAX_NUMBER:
-                raise InvalidError(name, f"{number} must be a whole number, at least 0")
+            if number is not None:
+                check_whole(name, number, 0, MAX_NUMBER)
         self._write(lambda board: floating.edit(board, key, tenant, value, every, metadata))
 
     def delete_floating(self, key: str, *, tenant: str = "") -> None:

@@ -32,7 +32,19 @@ class _Batch:
     arrivals: list[Arrival] = field(default_factory=list)
     scheduled: list[tuple[object, ...]] = field(default_factory=list)
     expiring: list[tuple[object, ...]] = field(default_factory=list)
-    keys: dict[str, str] = field(default_factory=dict)  # unique keys this batch takes, and by which job
+    keys: set[str] = field(default_factory=set)  # unique keys of jobs that are not written yet
+
+    def write(self, board: Board) -> None:
+        """Write the jobs down and stand them in line."""
+        if self.jobs:
+            job_rows.add(board.db, self.jobs)
+        if self.arrivals:
+            arrive(board, self.arrivals)
+        if self.scheduled:
+            job_rows.schedule(board.db, self.scheduled)
+        if self.expiring:
+            job_rows.expire_at(board.db, self.expiring)
+        self.jobs, self.arrivals, self.scheduled, self.expiring, self.keys = [], [], [], [], set()
 
 
 def check(job: NewJob) -> None:
@@ -59,13 +71,7 @@ def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
     first = board.db.numbers(len(jobs))
     batch = _Batch()
     answers = [_one(board, batch, job, first + offset) for offset, job in enumerate(jobs)]
-    job_rows.add(board.db, batch.jobs)
-    if batch.arrivals:
-        arrive(board, batch.arrivals)
-    if batch.scheduled:
-        job_rows.schedule(board.db, batch.scheduled)
-    if batch.expiring:
-        job_rows.expire_at(board.db, batch.expiring)
+    batch.write(board)
     return answers
 
 
@@ -97,8 +103,10 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
 def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:
     """Return the job that stands for this request already; or take its key for the new one."""
     key = f"{job.tenant}\x1f{unique.key}"
-    standing = batch.keys.get(key)
-    if standing is None and (found := holder(board, key)) is not None:
+    if key in batch.keys:
+        batch.write(board)  # so that the one of this batch is judged like any other
+    standing = None
+    if (found := holder(board, key)) is not None:
         holder_seq, standing, state = found
         if unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED):
             remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")
@@ -109,7 +117,7 @@ def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int,
         raise DuplicateJobError(standing)
     until = None if unique.window is None else board.now + unique.window
     unique_rows.take(board.db, key, seq, unique.states, until)
-    batch.keys[key] = id_
+    batch.keys.add(key)
     return None
 
 

@@ -137,7 +137,7 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
     gate_ = board.posts[stand.gate].gate
     numbers = gate_.numbers(stand.own, board.now)
     opens = gate_.opens_at(stand.own, cost, board.now)
-    start = _start_behind(gate_, numbers, ahead, board.now)
+    start = _start_behind(gate_, numbers, ahead, cost, board.now)
     if start is not None and opens != ON_RELEASE:
         start = max(start, opens)
     if opens <= board.now and (ahead == 0 or (start is not None and start <= board.now)):
@@ -147,13 +147,13 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
     return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start
 
 
-def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, now: int) -> int | None:
+def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
     """Return the earliest start behind *ahead* others as far as the clock alone decides it."""
     at = max(now, gate_.rules.shut_until if gate_.rules else now)
     if numbers.slots is not None and gate_.running + ahead >= numbers.slots:
         return None
     if numbers.rate is not None:
-        if not numbers.rate.limit:
+        if numbers.rate.limit < cost:
             return None
         at = max(at, _rate_start(gate_, numbers.rate, ahead, now))
     if numbers.throttle is not None:

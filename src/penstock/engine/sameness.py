@@ -5,23 +5,22 @@ import json
 from penstock.engine.board import Board
 from penstock.errors import DuplicateJobError
 from penstock.job import NewJob
-from penstock.lifecycle.states import State
+from penstock.lifecycle.states import ENDED, State
 from penstock.lifecycle.unique import holds
 from penstock.store import jobs as job_rows
 from penstock.store import uniqueness as unique_rows
 
 
 def holder(board: Board, key: str) -> tuple[int, str, State] | None:
-    """Return (seq, id, state) of the job that stands for a key now."""
-    row = unique_rows.holder(board.db, key)
-    if row is None:
-        return None
-    seq, id_, states, until = row
-    state = job_rows.state(board.db, seq)
-    # The holder's own terms count: it was told that nothing else would run while it stands.
-    if state is None or not holds(unique_rows.states(states), until, state, board.now):
-        return None
-    return seq, id_, state
+    """Return (seq, id, state) of the job that stands for a key now, the latest if there are several."""
+    for seq, id_, states, until in unique_rows.holders(board.db, key):
+        state = job_rows.state(board.db, seq)
+        # The holder's own terms count: it was told that nothing else would run while it stands.
+        if state is not None and holds(unique_rows.states(states), until, state, board.now):
+            return seq, id_, state
+        if state in ENDED:
+            unique_rows.forget(board.db, key, seq)
+    return None
 
 
 def terms_to_text(job: NewJob) -> str:

@@ -36,6 +36,7 @@ BUSY_POLL: Final = (
 )
 IDLE_POLL: Final = 0.005
 BUSY_FOR: Final = 2 * SECOND
+MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
 LEAST_VERSION: Final = (3, 35, 0)
 _EACH: Final = re.compile(r"each\(\?\)")
 _LOCK: Final = re.compile(r"FOR UPDATE( SKIP LOCKED)?")
@@ -183,7 +184,12 @@ class SqliteStore:
 
     def migrate(self) -> list[str]:
         """Bring the schema up to date; return the names of the steps taken."""
-        return self.write(migrations.apply)
+
+        def work(db: Session) -> list[str]:
+            db.run(f"PRAGMA application_id = {MARK}")
+            return migrations.apply(db)
+
+        return self.write(work)
 
     def _connect(self) -> sqlite3.Connection:
         path = Path(self.path)

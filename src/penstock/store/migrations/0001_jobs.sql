@@ -111,10 +111,11 @@ CREATE TABLE expiry (
 CREATE INDEX expiry_at ON expiry (at);
 
 CREATE TABLE uniqueness (
-    key TEXT PRIMARY KEY,
+    key TEXT NOT NULL,
     seq BIGINT NOT NULL,
     states TEXT NOT NULL,
-    until BIGINT
+    until BIGINT,
+    PRIMARY KEY (key, seq)
 );
 CREATE INDEX uniqueness_seq ON uniqueness (seq);
 
