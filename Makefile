@@ -11,10 +11,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-memory coverage format clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
 	$(BIN)/penstock demo $(DEMO_ARGS)
@@ -31,6 +31,13 @@ check: $(READY) ## run all that must hold before a change is accepted: style, ty
 
 bench: $(READY) ## measure this machine (BENCH_ARGS=...)
 	$(BIN)/penstock bench $(BENCH_ARGS)
+
+demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spaced requests (9 minutes)
+	for workers in 1 2 4; do \
+		$(BIN)/penstock demo --workers $$workers --repeat 10 --spacing 20ms || exit 1; done
+
+bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs (3 minutes)
+	$(BIN)/penstock bench MEM
 
 coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
 	$(BIN)/coverage run -m pytest $(TESTARGS)

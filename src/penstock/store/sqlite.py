@@ -34,7 +34,7 @@ READ_PATIENCE: Final = 5_000  # ms; readers wait only while another process mend
 BUSY_POLL: Final = (
     0.001  # seconds between two looks for what other processes committed, shortly after they did
 )
-IDLE_POLL: Final = 0.005
+IDLE_POLL: Final = 0.007
 BUSY_FOR: Final = 2 * SECOND
 MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
 LEAST_VERSION: Final = (3, 35, 0)

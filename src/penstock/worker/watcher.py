@@ -7,7 +7,7 @@ from penstock.worker.backend import Backend
 from penstock.worker.routine import Routine
 
 # How long one wait in the store lasts, and so how long stopping may take.
-SLICE: Final = 0.02
+SLICE: Final = 0.1
 
 
 class Watcher:

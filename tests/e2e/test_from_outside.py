@@ -1,0 +1,178 @@
+"""Workers that are killed and replaced, watched from outside: what their handlers did, by the clock on the wall."""
+
+import json
+import os
+import random
+import subprocess
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from penstock.clock import SECOND
+from penstock.engine import open_engine
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Numbers, Window
+from penstock.store import views
+from tests.support import outside
+from tests.support.command import COMMAND
+
+ROOT = Path(__file__).parents[2]
+WORKERS = 3
+STORM = 9.0  # seconds
+MIX = ("one", "two", "two", "two", "rated", "spaced", "spaced", "spaced", "both", "boxed", "boxed")
+PATIENCE = 60.0
+QUEUE_SLOTS, QUEUE_RATE = 2, Window(40, SECOND)
+
+
+class Watch:
+    """Worker processes and their journal; all of them end with the test."""
+
+    def __init__(self, folder, monkeypatch):
+        self.store = str(folder / "jobs.db")
+        self.journal = folder / "journal"
+        self.engine = open_engine(self.store)
+        self.workers = []
+        self.killed = {}  # when, by process
+        self.jobs = {}  # (task, account), by job
+        monkeypatch.setenv(outside.STORE, self.store)
+        monkeypatch.setenv(outside.JOURNAL, str(self.journal))
+
+    def hire(self):
+        worker = subprocess.Popen(
+            [
+                *COMMAND, "worker", "tests.support.outside:app", "--queue", "default", "--queue", "boxed",
+                "--lease", "2s", "--threads", "6", "--concurrency", "6", "--log-level", "error",
+            ],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.workers.append(worker)
+        return worker
+
+    def kill(self, worker):
+        worker.kill()
+        worker.wait()
+        self.killed[worker.pid] = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+        self.workers.remove(worker)
+
+    def enqueue(self, name, account):
+        with outside.app.connection.lent(self.engine):
+            self.jobs[getattr(outside, name).enqueue(account).id] = (name, account)
+
+    def lines(self):
+        text = self.journal.read_text() if self.journal.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def begun_by(self):
+        return {line["pid"] for line in self.lines()}
+
+    def attempts(self):
+        """Return (job, began, ended) of every handler that ran, in nanoseconds."""
+        ended = {_attempt(line): line["at"] for line in self.lines() if line["what"] == "ended"}
+        spans = []
+        for line in self.lines():
+            if line["what"] == "began":
+                # One that wrote no end died with its process.
+                end = ended.get(_attempt(line), self.killed.get(line["pid"]))
+                spans.append((line["job"], line["at"], min(end, self._lost(line, end))))
+        return spans
+
+    def _lost(self, line, otherwise):
+        """Return when an attempt lost its lease: from then on it is not ours to count."""
+        seq = self.engine.job(line["job"]).seq
+        offset = self.engine.clock.offset
+        for attempt, at, error in self.engine.store.read(lambda db: views.failures(db, seq)):
+            if attempt == line["attempt"] and "LeaseLost" in error:
+                return max((at - offset) * 1_000, line["at"])
+        return otherwise
+
+    def close(self):
+        for worker in self.workers:
+            worker.kill()
+            worker.wait()
+        self.engine.close()
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    watch = Watch(tmp_path, monkeypatch)
+    yield watch
+    watch.close()
+
+
+def test_killed_workers_break_no_limit_and_lose_no_job(watch):
+    chance = random.Random()
+    watch.engine.configure("queue", "boxed", Numbers(slots=QUEUE_SLOTS, rate=QUEUE_RATE))
+    for _ in range(WORKERS):
+        watch.hire()
+
+    end, next_kill = time.monotonic() + STORM, time.monotonic() + 1.0
+    while time.monotonic() < end:
+        for name in MIX:
+            watch.enqueue(name, chance.randrange(3))
+        if time.monotonic() > next_kill:
+            at_work = [worker for worker in watch.workers if worker.pid in watch.begun_by()]
+            if at_work:
+                watch.kill(chance.choice(at_work))
+                watch.hire()
+                next_kill = time.monotonic() + chance.uniform(0.3, 1.0)
+        time.sleep(0.08)
+    _until(lambda: set(watch.engine.count()) == {State.DONE}, watch)
+
+    spans = watch.attempts()
+    kinds = {job: _kinds(*watch.jobs[job]) for job, _, _ in spans}
+    assert len(watch.killed) >= 4
+    assert len(spans) > len(watch.jobs)  # some died in the middle of a handler, and ran again
+    assert {job for job, _, _ in spans} == set(watch.jobs)
+    for kind, most in (*((f"one:{n}", 1) for n in range(3)), *((f"two:{n}", 2) for n in range(3))):
+        assert _overlap(_of(spans, kinds, kind)) <= most, kind
+    assert _overlap(_of(spans, kinds, "boxed")) <= QUEUE_SLOTS
+    _windows(_of(spans, kinds, "rated"), 10, 500_000_000)
+    _windows(_of(spans, kinds, "boxed"), QUEUE_RATE.limit, QUEUE_RATE.period * 1_000)
+    starts = sorted(began for _, began, _ in _of(spans, kinds, "spaced"))
+    assert all(later - earlier >= 1_000_000_000 // 30 for earlier, later in pairwise(starts))
+    assert watch.engine.doctor() == []
+
+
+def _kinds(name, account):
+    """Return the names of what a job must keep to."""
+    return {
+        "one": {f"one:{account}"},
+        "two": {f"two:{account}"},
+        "both": {f"one:{account}", "rated"},
+    }.get(name, {name})
+
+
+def _of(spans, kinds, kind):
+    return [span for span in spans if kind in kinds[span[0]]]
+
+
+def _overlap(spans):
+    """Return the most that ran at once."""
+    changes = sorted([(began, 1) for _, began, _ in spans] + [(ended, -1) for _, _, ended in spans])
+    most = running = 0
+    for _, change in changes:
+        running += change
+        most = max(most, running)
+    return most
+
+
+def _windows(spans, limit, period):
+    starts = sorted(began for _, began, _ in spans)
+    assert len(starts) > limit
+    for earlier, later in zip(starts, starts[limit:], strict=False):
+        assert later - earlier >= period
+
+
+def _attempt(line):
+    return line["job"], line["attempt"], line["pid"]
+
+
+def _until(true, watch):
+    deadline = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < deadline, watch.engine.count()
+        time.sleep(0.05)
