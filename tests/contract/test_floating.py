@@ -51,7 +51,6 @@ def test_the_first_job_decides_how_a_key_floats(desk: Desk) -> None:
     assert (view.handler, view.metadata) == ("how_many", '{"pool":"one"}')
 
 
-@pytest.mark.xfail(reason="the last floating limit of a batch decides")
 def test_the_first_job_decides_within_one_batch_too(desk: Desk) -> None:
     desk.engine.enqueue(
         [
@@ -283,7 +282,6 @@ def test_a_change_by_hand_must_make_sense(desk: Desk, wrong: dict[str, int]) -> 
     assert desk.engine.floating("X").value == 1
 
 
-@pytest.mark.xfail(reason="only its size is looked at")
 @pytest.mark.parametrize("wrong", [1.5, True, "2"])
 def test_a_value_by_hand_must_be_a_whole_number(desk: Desk, wrong: object) -> None:
     desk.enqueue("a", floating("X", 1))
@@ -316,7 +314,6 @@ def test_an_answer_to_a_deleted_state_is_refused(desk: Desk) -> None:
     assert desk.engine.gate("X").numbers.slots == 2
 
 
-@pytest.mark.xfail(reason="fences begin at 1 again")
 def test_an_answer_to_a_deleted_state_is_refused_by_the_one_that_followed(desk: Desk) -> None:
     desk.enqueue("a", floating("X", 2))
     (old,) = lend(desk)
@@ -328,7 +325,6 @@ def test_an_answer_to_a_deleted_state_is_refused_by_the_one_that_followed(desk: 
     assert desk.engine.refreshed(new, value=4)
 
 
-@pytest.mark.xfail(reason="only a new lane begins the floating")
 def test_a_key_floats_again_when_a_job_comes_after_it_was_deleted(desk: Desk) -> None:
     desk.enqueue("a", floating("X", 2))
     desk.engine.delete_floating("X")

@@ -384,7 +384,6 @@ class TestTooHeavy:
 
         assert desk.claim() == "heavy"
 
-    @pytest.mark.xfail(reason="the cost is not looked at")
     def test_a_job_set_apart_does_not_promise_a_start(self, desk: Desk) -> None:
         desk.enqueue("heavy", rate("X", 9), cost=5)
         desk.engine.configure("key", "X", Numbers(rate=Window(3, SECOND)))
@@ -410,6 +409,13 @@ class TestTenants:
         assert desk.engine.gate("X", "acme").running == 1
         with pytest.raises(NotFoundError):
             desk.engine.gate("X")
+
+    def test_jobs_of_one_tenant_share_a_gate_though_they_carry_other_limits(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("X", 1), tenant="acme")
+        desk.enqueue("b", slots("X", 1), slots("Y", 1), tenant="acme")
+        desk.enqueue("c", slots("X", 1), slots("Y", 1), tenant="globex")
+
+        assert desk.claim() == "a c"
 
     def test_rules_of_a_key_hold_for_one_tenant(self, desk: Desk) -> None:
         desk.enqueue("a b", slots("X", 1), tenant="acme")

@@ -193,7 +193,6 @@ class TestHowLong:
         assert not ask(desk, "b", Unique("k", window=SECOND)).reused
         assert desk.claim() == "a b"
 
-    @pytest.mark.xfail(reason="a key remembers only the last who took it")
     def test_one_that_runs_stands_for_its_key_though_another_waits(self, desk: Desk) -> None:
         running = Unique("k", frozenset({State.RUNNING}))
         ask(desk, "a", running)
@@ -218,7 +217,6 @@ class TestWithinOneBatch:
 
         assert desk.engine.jobs() == []
 
-    @pytest.mark.xfail(reason="inside a batch replace means reject")
     def test_the_last_of_a_batch_replaces_the_first(self, desk: Desk) -> None:
         jobs = [NewJob("task", id=name, queue="q", unique=REPLACE) for name in "ab"]
 
@@ -226,7 +224,6 @@ class TestWithinOneBatch:
 
         assert desk.claim() == "b"
 
-    @pytest.mark.xfail(reason="inside a batch states are not looked at")
     def test_states_count_within_a_batch_as_they_do_outside(self, desk: Desk) -> None:
         running = Unique("k", frozenset({State.RUNNING}))
 
@@ -291,7 +288,6 @@ class TestPrune:
         assert desk.engine.prune(desk.clock.now()) == 1
         assert not ask(desk, "b", hour).reused
 
-    @pytest.mark.xfail(reason="only windows are looked at")
     def test_a_job_that_stands_by_its_state_is_kept(self, desk: Desk) -> None:
         once = Unique("k", LIVE | {State.DONE})
         ask(desk, "a", once)

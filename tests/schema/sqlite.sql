@@ -194,10 +194,11 @@ CREATE TABLE turn (
 );
 
 CREATE TABLE uniqueness (
-    key TEXT PRIMARY KEY,
+    key TEXT NOT NULL,
     seq BIGINT NOT NULL,
     states TEXT NOT NULL,
-    until BIGINT
+    until BIGINT,
+    PRIMARY KEY (key, seq)
 );
 
 CREATE INDEX uniqueness_seq ON uniqueness (seq);

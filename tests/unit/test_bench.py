@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
         ([5], 1),
         ([0, SECOND], 1),
         ([0, SECOND - 1], 2),
-        ([0, 1, 2, SECOND, SECOND + 1, 3 * SECOND], 4),
+        ([0, 1, 2, SECOND, SECOND + 1, 3 * SECOND], 3),
         ([0, SECOND // 2, SECOND, 3 * SECOND // 2], 2),
     ],
 )
