@@ -229,7 +229,6 @@ class TestTheMachinesClock:
         machine.wait(1)
         assert desk.claim() == "b"
 
-    @pytest.mark.xfail(reason="the moment a 429 names is kept as a date")
     def test_a_gate_shut_for_a_second_is_not_shut_for_an_hour(
         self, start: Callable[[], Desk], machine: Machine
     ) -> None:

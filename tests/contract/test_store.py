@@ -243,7 +243,6 @@ class TestFiles:
         assert _everything(path.parent) == before
         assert _journal_mode(path) == "delete"
 
-    @pytest.mark.xfail(reason="any table of that name is taken for ours")
     @pytest.mark.parametrize("version", [0, 1, 7])
     def test_somebody_elses_database_that_counts_versions_too_is_left_alone(
         self, path: Path, version: int

@@ -153,7 +153,6 @@ class TestExpiry:
 
         assert desk.claim() == "b"
 
-    @pytest.mark.xfail(reason="rows of ended jobs are taken, but not counted as a full batch")
     def test_one_that_expires_is_not_overlooked_behind_many_that_ended_in_time(self, desk: Desk) -> None:
         at = desk.clock.now() + SECOND
         desk.engine.enqueue([NewJob("task", queue="q", id=f"j{n}", expires=at) for n in range(BATCH)])
@@ -319,7 +318,6 @@ class TestSweep:
         desk.engine.delete_floating("X")
         assert sweep(desk)["gates"] == 1
 
-    @pytest.mark.xfail(reason="a rule that has run out still counts as a rule")
     @pytest.mark.parametrize("how", ["shut", "override"])
     def test_keys_that_were_shut_for_a_while_do_not_stay(self, desk: Desk, how: str) -> None:
         until = desk.clock.now() + SECOND

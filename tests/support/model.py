@@ -393,7 +393,11 @@ class Model:
 
     def _explain_drop(self, job: Job, answer: Answer) -> None:
         # Within a claim gates only shut, so what was shut when it was refused still is.
-        refused = self.refused_by_a_drop(job) or self.is_held(job, answer.turns) or self.is_kept_from(job, answer.turns)
+        refused = (
+            self.refused_by_a_drop(job)
+            or self.is_held(job, answer.turns)
+            or self.is_kept_from(job, answer.turns)
+        )
         if job.state is not State.WAITING or not refused:
             raise Mismatch(f"{job.name} was dropped without a reason")
         job.state = State.DISCARDED

@@ -88,7 +88,9 @@ def edit(
 ) -> None:
     """Change the value, the interval or the metadata of a floating limit."""
     gate, row = _find(board, key, tenant)
-    next_at = row[6] if every is None else min(row[6], board.now + every)
+    # While a worker has the refresh, the next moment is when its lease runs out.
+    lent = bool(row[10])
+    next_at = row[6] if every is None or lent else min(row[6], board.now + every)
     floating_rows.change(board.db, gate, every or row[3], row[4] if metadata is None else metadata, next_at)
     if value is not None:
         _set_value(board, gate, value)

@@ -52,13 +52,18 @@ def change(board: Board, gate: int, edit: Callable[[Rules], Rules]) -> None:
     board.load_gates([gate])
     post = board.posts[gate]
     rules = edit(post.gate.rules or Rules())
-    if rules.shut_until <= board.now:
-        rules = replace(rules, shut_until=0)
-    post.gate.rules = None if rules.empty else rules
-    gate_rows.save_rules(board.db, gate, rules_to_text(rules))
+    _save(board, post, rules)
     _remember(board, post, rules)
     board.lower_wake(gate, ON_RELEASE)
     board.ring([gate])
+
+
+def forget_past(board: Board, gates: Sequence[int]) -> None:
+    """Forget what was decided for a time that is over."""
+    for gate in gates:
+        rules = board.posts[gate].gate.rules
+        if rules is not None and rules.next_change(board.now) == ON_RELEASE:
+            _save(board, board.posts[gate], rules)
 
 
 def find_or_add(board: Board, kind: str, name: str, tenant: str) -> int:
@@ -80,6 +85,16 @@ def count_running(board: Board, scope: str, name: str, gate: int) -> None:
     job_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
     post = board.posts[gate]
     post.gate.running += len(rows)
+
+
+def _save(board: Board, post: Post, rules: Rules) -> None:
+    if rules.shut_until <= board.now:
+        rules = replace(rules, shut_until=0)
+    if rules.live_override(board.now) is None:
+        rules = replace(rules, override=None, override_until=None)
+    if rules != post.gate.rules:
+        post.gate.rules = None if rules.empty else rules
+        gate_rows.save_rules(board.db, post.gate.id, rules_to_text(rules))
 
 
 def _remember(board: Board, post: Post, rules: Rules) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.lane import stands_from_text
+from penstock.engine.rules import forget_past
 from penstock.engine.settle import Settling
 from penstock.engine.waiting import remove_all
 from penstock.lifecycle.states import State
@@ -28,6 +29,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     if woken:
         done["woken"] = len(woken)
         board.ring(woken, woken=True)
+        forget_past(board, woken)
     overdue = job_rows.overdue(board.db, board.now, BATCH)
     if overdue:
         done["rescued"] = len(overdue)
@@ -38,7 +40,8 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
         again(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
     expired = job_rows.expired(board.db, board.now, BATCH)
     if expired:
-        done["expired"] = remove_all(board, expired, State.EXPIRED, EXPIRED)
+        remove_all(board, expired, State.EXPIRED, EXPIRED)
+        done["expired"] = len(expired)
     return done
 
 

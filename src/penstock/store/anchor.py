@@ -5,6 +5,8 @@ the machine's start, which nobody can set; due times and expiries are dates, so 
 the clock was set, and every remembered span moves along with it in the same transaction.
 """
 
+import json
+
 from penstock.limits.gate import Starts
 from penstock.store.session import Session
 
@@ -28,6 +30,11 @@ def move(db: Session, by: int) -> None:
     db.run("UPDATE running SET begin_by = begin_by + ? WHERE begin_by > 0", by)
     db.run("UPDATE turn SET until = until + ? WHERE until IS NOT NULL", by)
     db.run("UPDATE floating SET next_at = next_at + ?", by)
+    for gate, text in db.all("SELECT id, rules FROM gate WHERE rules IS NOT NULL"):
+        rules = {
+            k: v + by if k in ("shut_until", "override_until") else v for k, v in json.loads(text).items()
+        }
+        db.run("UPDATE gate SET rules = ? WHERE id = ?", json.dumps(rules), gate)
     # Too early does no harm: a wake looks again and sets the next one.
     db.run("UPDATE wake SET at = 0")
     rows = db.all("SELECT gate, span, starts FROM gate_memory")

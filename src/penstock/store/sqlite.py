@@ -201,7 +201,7 @@ class SqliteStore:
             connection = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
             )
-            self._refuse_strangers(connection)
+            self._patiently(lambda: self._refuse_strangers(connection))
             self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA cache_size = -16000")
@@ -211,10 +211,9 @@ class SqliteStore:
         return connection
 
     def _refuse_strangers(self, connection: sqlite3.Connection) -> None:
-        tables = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
-        if tables and "schema_version" not in tables:
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if tables and mark != MARK:
             raise StoreDownError(f"{self.path} is a database of something else; name another file")
 
     def _prepare(self, *, migrate: bool) -> None:
