@@ -87,6 +87,8 @@ class Driver:
         ask["cost"] = cost
         ask["task"] = chance.choice(TASKS)
         ask["priority"] = chance.choice(self._priorities)
+        if chance.random() < 0.05:
+            ask["tenant"] = "another"
         if chance.random() < 0.1:
             ask["due"] = chance.choice(SPANS)
         if chance.random() < 0.05:
@@ -169,6 +171,8 @@ class Driver:
         chance = self._random
         if chance.random() < 0.04:
             return ("advance", LEASE + chance.choice((-1, 0, 1)))
+        if chance.random() < 0.02:
+            return ("advance", -chance.choice(SPANS))
         if chance.random() < 0.1:
             return ("advance", START_GRACE)
         return ("advance", chance.choice(SPANS))

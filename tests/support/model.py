@@ -117,7 +117,7 @@ class Model:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._arrivals = 0
-        self.now = 0
+        self.now = clock()
         self.jobs: dict[str, Job] = {}
         self._live: list[Job] = []  # perhaps with some that ended since the last tick
         self.gates: dict[GateName, Gate] = {}

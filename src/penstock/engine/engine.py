@@ -326,7 +326,7 @@ class Engine:
         return answer
 
     def _read(self, work: Callable[[Board], T]) -> T:
-        now = self.clock.now()
+        now = self._time.seen()
         return self.store.read(
             lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
         )

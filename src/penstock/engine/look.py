@@ -159,7 +159,7 @@ def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int
     if numbers.throttle is not None:
         if not numbers.throttle.limit:
             return None
-        first = max(at, gate_.opens_at(Numbers(throttle=numbers.throttle), 1, now))
+        first = max(at, gate_.throttle_opens_at(numbers.throttle))
         at = max(at, first + ahead * numbers.throttle.gap)
     return at
 
@@ -244,4 +244,4 @@ def _next_start(gate_: Gate, numbers: Numbers) -> int | None:
         or not gate_.starts.times
     ):
         return None
-    return gate_.starts.times[-1] + numbers.throttle.gap * gate_.starts.weights[-1]
+    return gate_.throttle_opens_at(numbers.throttle)

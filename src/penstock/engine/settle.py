@@ -113,7 +113,7 @@ class Settling:
             self._end(attempt, State.DONE, "", result=outcome.result)
             return
         if isinstance(outcome, HandedBack):
-            self._hand_back(attempt, outcome)
+            self._hand_back(attempt, outcome, s.began)
             return
         self._stop(attempt, s.began)
         match outcome:
@@ -125,8 +125,8 @@ class Settling:
             case Failed() | Again():
                 self._fail(attempt, outcome)
 
-    def _hand_back(self, attempt: Attempt, outcome: HandedBack) -> None:
-        self._stop(attempt)
+    def _hand_back(self, attempt: Attempt, outcome: HandedBack, began: int | None) -> None:
+        self._stop(attempt, began if outcome.begun else None)
         if not outcome.begun:
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):

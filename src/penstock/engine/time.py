@@ -25,6 +25,11 @@ class Time:
                 anchor.drop(db, self._boot, SystemClock().now() - since_boot())
                 return self.now(db)
             self.clock.offset = found[1]
+        return self.seen()
+
+    def seen(self) -> int:
+        """Return the present moment as it was last agreed on: good enough to look, not to decide."""
+        if isinstance(self.clock, SteadyClock):
             return self.clock.now()
         # A clock may step back; what the gates remember may not.
         self._last = max(self._last, self.clock.now())

@@ -175,7 +175,7 @@ def _worth_waiting(gate: Gate, stand: Stand, cost: int, now: int) -> bool:
         return False
     if numbers.slots == 0:
         return False
-    if numbers.throttle is not None and gate.opens_at(stand.own, cost, now) != ON_RELEASE:
+    if numbers.throttle is not None and gate.throttle_opens_at(numbers.throttle) > now:
         return False
     if numbers.rate is None:
         return True

@@ -49,10 +49,12 @@ class Starts:
         return False
 
     def prune(self, now: int) -> None:
-        """Forget what no window can see any more; the newest start always stays."""
-        gone = bisect_right(self.times, now - self.span, 0, max(len(self.times) - 1, 0))
-        del self.times[:gone]
-        del self.weights[:gone]
+        """Forget what no rule can see any more: a heavy start shuts a throttle for its weight in gaps."""
+        if not self.times or self.times[0] + self.span > now:
+            return
+        kept = [(t, w) for t, w in zip(self.times, self.weights, strict=True) if t + self.span * w > now]
+        self.times = [at for at, _ in kept]
+        self.weights = [weight for _, weight in kept]
 
     def since(self, moment: int) -> int:
         """Return the weight of all starts later than *moment*."""
@@ -163,7 +165,7 @@ class Gate:
         if numbers.rate is not None:
             at = max(at, self._rate_opens_at(numbers.rate, cost + kept, now))
         if numbers.throttle is not None:
-            at = max(at, self._throttle_opens_at(numbers.throttle, kept))
+            at = max(at, ON_RELEASE if kept else self.throttle_opens_at(numbers.throttle))
         return at
 
     def start(self, at: int, cost: int) -> None:
@@ -202,12 +204,13 @@ class Gate:
             index += 1
         return ALWAYS if index == first else times[index - 1] + rate.period
 
-    def _throttle_opens_at(self, throttle: Window, kept: int) -> int:
-        if not throttle.limit or kept:
+    def throttle_opens_at(self, throttle: Window) -> int:
+        """Return the first moment far enough from the starts that are remembered."""
+        if not throttle.limit:
             return ON_RELEASE
         if self.starts is None or not self.starts.times:
             return ALWAYS
         # A heavy start pays for its weight by a longer gap after it.
-        last = self.starts.times[-1]
-        weight = max(self.starts.weights[bisect_left(self.starts.times, last) :])
-        return last + throttle.gap * weight
+        gap = throttle.gap
+        pairs = zip(self.starts.times, self.starts.weights, strict=True)
+        return max(at + gap * weight for at, weight in pairs)
