@@ -59,6 +59,7 @@ class Claimed(Struct, frozen=True, gc=False):
     meta: str
     tenant: str
     enqueued: int
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,13 +146,17 @@ def test_a_job_without_gates_that_is_limited_waits_for_the_moment(desk: Desk) ->
     assert desk.attempts["a"].attempt == 1
 
 
-def test_a_job_limited_until_a_moment_that_has_passed_waits_no_longer(desk: Desk) -> None:
+def test_a_job_limited_until_a_moment_that_has_passed_pauses_all_the_same(desk: Desk) -> None:
     desk.enqueue("a")
     desk.enqueue("b", slots("X", 1))
     desk.claim()
     desk.settle("a b", Limited(desk.clock.now() - SECOND))
 
-    assert desk.claim() == "a b"
+    assert desk.claim() == ""
+
+    desk.wait(SECOND // 10)
+
+    assert sorted(desk.claim().split()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from penstock.clock import MILLISECOND
+from penstock.engine import claim
 from tests.support.driver import run
 from tests.support.referee import LEASE, Referee
 
@@ -28,6 +29,20 @@ STEPS_OF_A_RUN = 300
 def test_the_engine_answers_as_the_model_does(mode: str) -> None:
     for number in range(-(-STEPS // STEPS_OF_A_RUN)):
         run(mode, SEED + number, STEPS_OF_A_RUN)
+
+
+def test_short_transactions_come_to_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims that look at two lanes at a time and give up after four tests, and are asked again."""
+
+    class Impatient(claim.Budget):
+        def __init__(self, left: int) -> None:
+            super().__init__(min(left, 4))
+
+    monkeypatch.setattr(claim, "LEAST_PAGE", 2)
+    monkeypatch.setattr(claim, "Budget", Impatient)
+
+    for number in range(-(-STEPS // STEPS_OF_A_RUN // 3)):
+        run("A", SEED + number, STEPS_OF_A_RUN)
 
 
 LIMITS = st.lists(

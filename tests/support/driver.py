@@ -9,7 +9,7 @@ from penstock.clock import MILLISECOND
 from penstock.engine import START_GRACE
 from penstock.lifecycle.states import ENDED, State
 from tests.support.model import Mismatch
-from tests.support.referee import LEASE, Operation, Referee, failure
+from tests.support.referee import LEASE, Operation, Referee, Report, failure
 from tests.support.shrink import shrink
 
 QUEUES: Final = ("q1", "q2", "q3")
@@ -54,7 +54,8 @@ class Driver:
         choices: list[tuple[int, Callable[[], Operation]]] = [
             (20, self._enqueue),
             (30, self._claim),
-            (20, self._settle),
+            (15, self._settle),
+            (8, self._exchange),
             (18, self._advance),
             (6, self._begun),
             (3, self._cancel),
@@ -144,9 +145,16 @@ class Driver:
         return ("claim", self._random.sample(self._queues, count), self._random.randint(1, 6), LEASE)
 
     def _settle(self) -> Operation:
+        return ("settle", self._reports())
+
+    def _exchange(self) -> Operation:
+        _, queues, count, _ = self._claim()
+        return ("exchange", self._reports(), queues, count)
+
+    def _reports(self) -> list[Report]:
         running = self._in(State.RUNNING)
         names = self._random.sample(running, min(len(running), self._random.randint(1, 3)))
-        return ("settle", [(name, self._outcome(), self._began()) for name in names])
+        return [(name, self._outcome(), self._began()) for name in names]
 
     def _outcome(self) -> Operation:
         chance = self._random

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.engine import GUARD, START_GRACE
+from penstock.engine.settle import LEAST_PAUSE
 from penstock.job import NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted
@@ -103,8 +104,7 @@ class Answer:
     """What the engine answered to a claim, and who has the turn at which gates afterwards."""
 
     started: list[str]
-    dropped: list[str] = field(default_factory=list)
-    turns: Turns = field(default_factory=dict)
+    turns: Turns
 
 
 class Mismatch(AssertionError):
@@ -125,7 +125,7 @@ class Model:
     # -- What users do
 
     def enqueue(self, wanted: Sequence[NewJob]) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         for asked in wanted:
             job = Job(asked, len(self.jobs), expires=asked.expires)
             self.jobs[job.name] = job
@@ -140,7 +140,7 @@ class Model:
 
     def cancel(self, name: str) -> State | None:
         """Return the state it is in then; None if it had ended."""
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         job = self.jobs[name]
         if job.state in ENDED:
             return None
@@ -152,7 +152,7 @@ class Model:
 
     def retry(self, name: str) -> bool:
         """Tell whether it could be put back into line."""
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         job = self.jobs[name]
         if job.state not in ENDED or job.state is State.DONE:
             return False
@@ -166,13 +166,13 @@ class Model:
         return True
 
     def configure(self, name: GateName, numbers: Numbers | None) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         gate = self.gate(name)
         gate.configured = numbers or UNLIMITED
         gate.span = max(gate.span, gate.configured.span)
 
     def override(self, name: GateName, numbers: Numbers | None, until: int | None) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         gate = self.gate(name)
         gate.override, gate.override_until = numbers or UNLIMITED, until
         gate.span = max(gate.span, gate.override.span)
@@ -183,11 +183,11 @@ class Model:
         self.gate(name).shut_until = 0
 
     def shut(self, name: GateName, until: int) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         self._shut(name, until)
 
     def pause(self, queue: str, *, paused: bool) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         self.gate(("queue", "", queue)).paused = paused
 
     # -- What workers do
@@ -215,7 +215,6 @@ class Model:
         *ordered* also asks that nobody was passed over by a lower rank without a reason.
         """
         self.tick()
-        refused = [job for job in self.waiting(queues) if self._must_go(job)]
         started: list[Job] = []
         for name in answer.started:
             job = self.jobs[name]
@@ -229,35 +228,33 @@ class Model:
             started.append(job)
         if len(started) > count:
             raise Mismatch(f"{len(started)} were started, at most {count} were asked for")
-        for name in answer.dropped:
-            self._explain_drop(self.jobs[name], answer)
         if len(started) < count:
             self._explain_those_left(queues, answer)
-            # A queue that filled up meanwhile may have hidden one from the claim.
-            if staying := [job.name for job in refused if job.state is State.WAITING and self._must_go(job)]:
-                raise Mismatch(f"{staying} should have been dropped")
         return started
 
-    def settle(self, name: str, fence: int, outcome: Outcome, began: int | None) -> bool:
-        """Tell whether the attempt was still the one that ran."""
-        self._look_at_the_clock()
-        job = self.jobs[name]
-        if not self.is_current(job, fence):
-            return False
-        if began is not None:
-            self._correct(job, began)
-        self._end(job, outcome)
-        return True
+    def settle(self, reports: Sequence[tuple[str, int, Outcome, int | None]]) -> list[bool]:
+        """Tell of each attempt whether it was still the one that ran.
+
+        All give back what they held before anybody stands in line again.
+        """
+        if reports:
+            self.look_at_the_clock()
+        accepted = [self._settle_one(self.jobs[name], *report) for name, *report in reports]
+        for name, *_ in reports:
+            job = self.jobs[name]
+            if job.state is State.SCHEDULED and job.due <= self.now:
+                self._stand(job)
+        return accepted
 
     def begun(self, name: str, fence: int, at: int) -> None:
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         job = self.jobs[name]
         if self.is_current(job, fence):
             self._correct(job, at)
 
     def heartbeat(self, name: str, fence: int, lease: int) -> tuple[bool, bool]:
         """Return whether the attempt is alive and whether it should stop."""
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         job = self.jobs[name]
         if not self.is_current(job, fence):
             return False, False
@@ -266,12 +263,16 @@ class Model:
 
     # -- Time passes
 
+    def look_at_the_clock(self) -> None:
+        """Take note of the time; it never runs backwards."""
+        self.now = max(self.now, self._clock())
+
     def tick(self) -> None:
         """Let happen what the clock alone makes happen: leases run out, due jobs arrive, others expire.
 
         Only claims and upkeep do this: until then a late report finds its attempt as it was.
         """
-        self._look_at_the_clock()
+        self.look_at_the_clock()
         self._live = [job for job in self._live if job.state not in ENDED]
         self._forget_old_starts()
         lost = [job for job in self._in(State.RUNNING) if job.lease <= self.now]
@@ -391,24 +392,9 @@ class Model:
             if not self._excused(job, answer):
                 raise Mismatch(f"{job.name} may start, but a claim with room left did not start it")
 
-    def _explain_drop(self, job: Job, answer: Answer) -> None:
-        # Within a claim gates only shut, so what was shut when it was refused still is.
-        refused = (
-            self.refused_by_a_drop(job)
-            or self.is_held(job, answer.turns)
-            or self.is_kept_from(job, answer.turns)
-        )
-        if job.state is not State.WAITING or not refused:
-            raise Mismatch(f"{job.name} was dropped without a reason")
-        job.state = State.DISCARDED
-
-    def _must_go(self, job: Job) -> bool:
-        return self._first(job.kind) is job and self.is_open_queue(job) and self.refused_by_a_drop(job)
-
     def _excused(self, job: Job, answer: Answer) -> bool:
         return (
-            job.name in answer.dropped
-            or bool(self.shut_gates(job))
+            bool(self.shut_gates(job))
             or self.is_held(job, answer.turns)
             or self.is_kept_from(job, answer.turns)
         )
@@ -467,17 +453,16 @@ class Model:
 
     # -- Moves
 
-    def _look_at_the_clock(self) -> None:
-        self.now = max(self.now, self._clock())
-
     def _arrive(self, job: Job) -> None:
         """Put *job* at the end of the line."""
-        self._arrivals += 1
-        job.ord = self._arrivals
+        job.ord = 0
         self._stand(job)
 
     def _stand(self, job: Job) -> None:
-        """Put *job* in line at its place."""
+        """Put *job* in line at its place, or at the end if it has none."""
+        if not job.ord:
+            self._arrivals += 1
+            job.ord = self._arrivals
         job.state = State.WAITING
         if self._first(job.kind) is job:
             self._judge_first(job.kind)
@@ -528,6 +513,14 @@ class Model:
         for start in job.starts:
             start.at = began + GUARD
 
+    def _settle_one(self, job: Job, fence: int, outcome: Outcome, began: int | None) -> bool:
+        if not self.is_current(job, fence):
+            return False
+        if began is not None:
+            self._correct(job, began)
+        self._end(job, outcome)
+        return True
+
     def _end(self, job: Job, outcome: Outcome) -> None:
         match outcome:
             case Done():
@@ -539,18 +532,19 @@ class Model:
             case Again(after=after):
                 self._fail(job, after)
             case Limited():
-                carried = self._shut_gates_of(job, outcome)
-                self._back_into_line(job, 0 if carried else outcome.until)
+                until = max(outcome.until, self.now + LEAST_PAUSE)
+                carried = self._shut_gates_of(job, outcome.key, until)
+                self._back_into_line(job, 0 if carried else until)
             case HandedBack(begun=begun):
                 if not begun:
                     self._forget(job)
                 self._back_into_line(job)
 
-    def _shut_gates_of(self, job: Job, limited: Limited) -> bool:
+    def _shut_gates_of(self, job: Job, key: str | None, until: int) -> bool:
         """Shut those gates of *job* that are meant; tell whether it carries any."""
-        meant = [name for name in job.gate_names if name[0] == "key" and limited.key in {None, name[2]}]
+        meant = [name for name in job.gate_names if name[0] == "key" and key in {None, name[2]}]
         for name in meant:
-            self._shut(name, limited.until)
+            self._shut(name, until)
         return bool(meant)
 
     def _shut(self, name: GateName, until: int) -> None:
@@ -563,10 +557,7 @@ class Model:
             job.state = State.CANCELLED
             return
         job.attempt -= 1
-        if due > self.now:
-            job.state, job.due = State.SCHEDULED, due
-        else:
-            self._stand(job)
+        job.state, job.due = State.SCHEDULED, due
 
     def _forget_old_starts(self) -> None:
         """Only for speed: a start further back than any rule looks changes no answer."""
@@ -585,9 +576,7 @@ class Model:
         elif job.attempt - job.lost < policy.attempts:
             assert policy.backoff is Backoff.FIXED
             job.due = self.now + (policy.delay if after is None else after)
-            job.state = State.SCHEDULED
-            if job.due <= self.now:
-                self._arrive(job)
+            job.state, job.ord = State.SCHEDULED, 0
         else:
             job.state = State.DISCARDED if policy.exhausted is Exhausted.DISCARD else State.FAILED
 

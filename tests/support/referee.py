@@ -11,7 +11,7 @@ from typing import Any
 from penstock.clock import SECOND
 from penstock.engine import START_GRACE, Engine, open_engine
 from penstock.errors import NotFoundError, WrongStateError
-from penstock.job import Claimed, NewJob, Settlement
+from penstock.job import Claim, Claimed, NewJob, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
 from penstock.lifecycle.states import State
@@ -20,6 +20,8 @@ from tests.support.clock import FakeClock
 from tests.support.model import Answer, GateName, Job, Mismatch, Model
 
 Operation = tuple[Any, ...]
+# A job, how its attempt ended, and how long after its claim its handler began.
+Report = tuple[str, Operation, int | None]
 
 LEASE = 15 * SECOND
 FOREVER = 2**63 - 1
@@ -62,42 +64,20 @@ class Referee:
             same(f"state of {job.id}", self.model.jobs[job.id].state, self.engine.job(job.id).state)
 
     def _claim(self, queues: Sequence[str], count: int, lease: int = LEASE) -> None:
-        before = {job.name for job in self.model.waiting()}
-        jobs, next_at = self._claim_all(queues, count, lease)
-        names = [job.id for job in jobs]
-        if self.mode == "A":
-            started = self.model.claim(queues, count, lease)
-            same("started", [job.name for job in started], names)
-        else:
-            dropped = [
-                name
-                for name in sorted(before | self._arrived(before))
-                if name not in names and self.engine.job(name).state is State.DISCARDED
-            ]
-            answer = Answer(names, dropped, self._turns())
-            started = self.model.follow(queues, count, lease, answer, ordered=self.mode == "B")
-        for job, claimed in zip(started, jobs, strict=True):
-            self._compare_attempt(job, claimed)
-        if len(jobs) < count:
-            self._compare_next(queues, next_at)
-        for name in before:
-            same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
+        self._check_claim(self.engine.claim(queues, count, worker="w", lease=lease), queues, count, lease)
 
-    def _settle(self, reports: Sequence[tuple[str, Operation, int | None]]) -> None:
-        """Settle attempts that run: each with an outcome and how long after its claim its handler began."""
-        settlements, wanted = [], []
-        for name, outcome, began in reports:
-            if (claimed := self._attempts.pop(name, None)) is None:
-                continue
-            ended = self._outcome(*outcome)
-            at = None if began is None else self._moment(name, began)
-            settlements.append(Settlement(claimed.seq, claimed.fence, ended, at))
-            wanted.append((name, claimed.fence, ended, at))
-            self._lost[name] = claimed
-        answers = self.engine.settle(settlements)
-        same("settled", [self.model.settle(*report) for report in wanted], answers)
+    def _settle(self, reports: Sequence[Report]) -> None:
+        settlements, wanted = self._settlements(reports)
+        same("settled", self.model.settle(wanted), self.engine.settle(settlements))
         for name, *_ in wanted:
             same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
+
+    def _exchange(self, reports: Sequence[Report], queues: Sequence[str], count: int) -> None:
+        """Settle and claim in one transaction."""
+        settlements, wanted = self._settlements(reports)
+        accepted, claim = self.engine.exchange(settlements, queues, count, worker="w", lease=LEASE)
+        same("settled", self.model.settle(wanted), accepted)
+        self._check_claim(claim, queues, count, LEASE)
 
     def _settle_late(self, name: str) -> None:
         """Settle an attempt that ended before."""
@@ -164,6 +144,7 @@ class Referee:
         self.model.tick()
 
     def _doctor(self) -> None:
+        self.model.look_at_the_clock()
         same("doctor", [], self.engine.doctor())
 
     def _compare(self) -> None:
@@ -179,6 +160,23 @@ class Referee:
         self._compare_reasons()
 
     # -- Comparisons
+
+    def _check_claim(self, claim: Claim, queues: Sequence[str], count: int, lease: int) -> None:
+        before = {job.name for job in self.model.waiting()}
+        jobs, next_at = self._claim_on(claim, queues, count, lease)
+        names = [job.id for job in jobs]
+        if self.mode == "A":
+            started = self.model.claim(queues, count, lease)
+            same("started", [job.name for job in started], names)
+        else:
+            answer = Answer(names, self._turns())
+            started = self.model.follow(queues, count, lease, answer, ordered=self.mode == "B")
+        for job, claimed in zip(started, jobs, strict=True):
+            self._compare_attempt(job, claimed)
+        if len(jobs) < count:
+            self._compare_next(queues, next_at)
+        for name in before:
+            same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
 
     def _compare_attempt(self, job: Job, claimed: Claimed) -> None:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
@@ -215,18 +213,29 @@ class Referee:
 
     # -- Small things
 
-    def _claim_all(self, queues: Sequence[str], count: int, lease: int) -> tuple[list[Claimed], int | None]:
-        jobs: list[Claimed] = []
-        more, next_at = True, None
-        while more and len(jobs) < count:
+    def _claim_on(
+        self, claim: Claim, queues: Sequence[str], count: int, lease: int
+    ) -> tuple[list[Claimed], int | None]:
+        """Claim again for as long as the answer is that there is more."""
+        jobs = list(claim.jobs)
+        while claim.more and len(jobs) < count:
             claim = self.engine.claim(queues, count - len(jobs), worker="w", lease=lease)
             jobs += claim.jobs
-            more, next_at = claim.more, claim.next_at
-        return jobs, next_at
+        return jobs, claim.next_at
 
-    def _arrived(self, before: set[str]) -> set[str]:
-        self.model.tick()
-        return {job.name for job in self.model.waiting()} - before
+    def _settlements(
+        self, reports: Sequence[Report]
+    ) -> tuple[list[Settlement], list[tuple[str, int, Outcome, int | None]]]:
+        """Return those reports that are about attempts, as the engine and as the model take them."""
+        settlements, wanted = [], []
+        for name, outcome, lag in reports:
+            if (claimed := self._attempts.pop(name, None)) is not None:
+                ended = self._outcome(*outcome)
+                began = None if lag is None else self._moment(name, lag)
+                settlements.append(Settlement(claimed.seq, claimed.fence, ended, began))
+                wanted.append((name, claimed.fence, ended, began))
+                self._lost[name] = claimed
+        return settlements, wanted
 
     def _moment(self, name: str, lag: int) -> int:
         """Return when the handler of an attempt began, *lag* after its claim; it can not be yet to come."""

@@ -59,6 +59,11 @@ def _simpler_operations(operation: Operation) -> Iterator[Operation]:
         for at, job in enumerate(rest[0]):
             for simpler in _simpler_jobs(job):
                 yield (verb, [*rest[0][:at], simpler, *rest[0][at + 1 :]])
+    elif verb == "exchange":
+        yield ("settle", rest[0])
+        yield ("claim", *rest[1:])
+        for fewer in _fewer(rest[0]):
+            yield (verb, fewer, *rest[1:])
     elif verb in {"settle", "claim"}:
         for fewer in _fewer(rest[0]):
             yield (verb, fewer, *rest[1:])

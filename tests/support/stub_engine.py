@@ -71,7 +71,7 @@ class StubEngine:
         """Wait until the jobs have been settled."""
         self.until(lambda: all(job in self.outcomes for job in ids))
 
-    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int) -> Claim:
+    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int = 0) -> Claim:
         self.hook("claim")
         with self._changed:
             taken: list[Claimed] = []
@@ -98,7 +98,14 @@ class StubEngine:
             return answers
 
     def exchange(
-        self, settlements: Sequence[Settlement], queues: Sequence[str], count: int, *, worker: str, lease: int
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int,
+        grace: int = 0,
     ) -> tuple[list[bool], Claim]:
         return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease)
 

@@ -23,6 +23,7 @@ from penstock.store import queues as queue_rows
 
 # Where starts are remembered a claim lets the handler begin within this time, and remembers its last
 # moment until the worker tells the true one.  So the memory is never earlier than the handler.
+# A worker that finds itself slower than that asks for more.
 START_GRACE: Final = 50 * MILLISECOND
 LEAST_PAGE: Final = 64
 
@@ -61,8 +62,9 @@ class _Queue:
 class Claiming:
     """One claim on its way through the queues."""
 
-    def __init__(self, board: Board, queues: Sequence[str], count: int) -> None:
+    def __init__(self, board: Board, queues: Sequence[str], count: int, grace: int) -> None:
         self.board = board
+        self._grace = grace
         self.taken: list[Taken] = []
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
@@ -118,7 +120,7 @@ class Claiming:
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued,
+                    enqueued, lost,
                 )
             )  # fmt: skip
             if events.wanted:
@@ -243,7 +245,7 @@ class Claiming:
             with_type(board, lane, type_gate, self.budget)
             self._next(queue, lane)
             return
-        if self._too_heavy(queue, lane.cost) and not lane.heavy:
+        if self._too_heavy(queue, lane.cost) and all(s.gate != queue.gate_id for s in lane.stands):
             with_queue(board, lane, queue.gate_id)
             self._next(queue, lane)
             return
@@ -301,7 +303,7 @@ class Claiming:
         passed = [board.posts[gate] for gate in gates]
         if queue.gate is not None and queue.gate.gate.id not in gates:
             passed.append(queue.gate)
-        begin_by = board.now + START_GRACE if any(p.gate.starts is not None for p in passed) else 0
+        begin_by = board.now + self._grace if any(p.gate.starts is not None for p in passed) else 0
         for post in passed:
             post.gate.start(begin_by, cost)
             post.memory_changed = post.memory_changed or post.gate.starts is not None

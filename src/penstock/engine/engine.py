@@ -11,7 +11,7 @@ from penstock.clock import SECOND, Clock
 from penstock.engine import doctor, floating, look, rules
 from penstock.engine.again import retry
 from penstock.engine.board import Board
-from penstock.engine.claim import Claiming
+from penstock.engine.claim import START_GRACE, Claiming
 from penstock.engine.enqueue import check, enqueue
 from penstock.engine.events import Events, Listener
 from penstock.engine.placing import set_apart
@@ -74,12 +74,17 @@ class Engine:
             return []
         return self._write(lambda board: enqueue(board, jobs))
 
-    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE) -> Claim:
-        """Start up to *count* jobs of these queues for a worker, the best first."""
+    def claim(
+        self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE, grace: int = START_GRACE
+    ) -> Claim:
+        """Start up to *count* jobs of these queues for a worker, the best first.
+
+        Where starts are remembered, their handlers must begin within *grace*.
+        """
         if count < 1:
             raise InvalidError("count", f"{count} must be at least 1")
         # If the machine loses its power nothing runs, so a claim that is forgotten breaks no limit.
-        return self._write(lambda board: _claim(board, queues, count, worker, lease), keep=False)
+        return self._write(lambda board: _claim(board, queues, count, worker, lease, grace), keep=False)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
@@ -95,6 +100,7 @@ class Engine:
         *,
         worker: str,
         lease: int = LEASE,
+        grace: int = START_GRACE,
     ) -> tuple[list[bool], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
         if count < 1:
@@ -102,7 +108,7 @@ class Engine:
 
         def work(board: Board) -> tuple[list[bool], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim(board, queues, count, worker, lease)
+            return answers, _claim(board, queues, count, worker, lease, grace)
 
         return self._write(work)
 
@@ -334,18 +340,18 @@ class Engine:
     def _tell(self, listener: Listener, event: Event) -> None:
         try:
             listener(event)
-        except Exception:  # noqa: BLE001 - a listener's mistake must not undo what was committed
+        except (Exception, SystemExit):  # noqa: BLE001 - a listener's mistake must not undo what was committed
             _log.exception("a listener failed on %s", event.name)
 
 
-def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int) -> Claim:
+def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int, grace: int) -> Claim:
     for _ in range(CATCH_UP):
         if BATCH not in bring_up_to_date(board).values():
             break
     else:
         # Whoever is due next may come before all others, so nobody starts yet.
         return Claim([], more=True, next_at=board.now)
-    claiming = Claiming(board, list(dict.fromkeys(queues)), count)
+    claiming = Claiming(board, list(dict.fromkeys(queues)), count, grace)
     claiming.run()
     board.flush()
     jobs = claiming.save(worker, board.now + lease)

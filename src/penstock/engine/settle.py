@@ -22,6 +22,7 @@ from penstock.store import jobs as job_rows
 from penstock.store.session import Row
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
+LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
 
 
@@ -120,6 +121,8 @@ class Settling:
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
+                # A moment that has passed, as by another's clock, would have it come back at once, for ever.
+                until = max(until, self.board.now + LEAST_PAUSE)
                 carried = shut_until(self.board, attempt.gate_ids, until, key, reason)
                 self._stand_again(attempt, None if carried else until)
             case Failed() | Again():
@@ -263,5 +266,9 @@ def _credible(attempt: Attempt, began: int, now: int) -> bool:
 
 def _error(outcome: Failed | Again) -> str:
     if isinstance(outcome, Again):
-        return json.dumps({"kind": "Retry", "message": outcome.reason or "the handler asked to run again"})
-    return json.dumps({"kind": outcome.kind, "message": outcome.message, "traceback": outcome.traceback})
+        return json.dumps(
+            {"kind": "Retry", "message": storable(outcome.reason) or "the handler asked to run again"}
+        )
+    return json.dumps(
+        {"kind": outcome.kind, "message": storable(outcome.message), "traceback": outcome.traceback}
+    )

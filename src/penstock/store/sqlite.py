@@ -7,6 +7,7 @@ fails takes no other with it).  There is no writer thread: an idle caller goes s
 Invariant: `write` returns only after its work is committed, and on disk where it is to be kept.
 """
 
+import os
 import re
 import sqlite3
 import threading
@@ -113,6 +114,7 @@ class SqliteStore:
         self._commits = 0
         self._flushing = True
         self._last_change = 0
+        self._process = os.getpid()
         self._memory = path == ":memory:"
         if sqlite3.sqlite_version_info < LEAST_VERSION:
             raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
@@ -134,17 +136,19 @@ class SqliteStore:
         Committed work outlives this process.  If it is to be kept, by *keep* or because *work* asked
         for it, it is also on disk, and outlives the machine's power.
         """
+        self._check_process()
         piece = _Piece(work, keep)
         self._waiting.append(piece)  # type: ignore[arg-type]
         with self._lock:
             while not piece.finished:
-                self._run_gathered()
+                self._run_gathered(piece)
         if piece.error is not None:
             raise piece.error
         return piece.answer
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""
+        self._check_process()
         with self._read_lock:
             try:
                 self._reader.execute("BEGIN")
@@ -157,8 +161,12 @@ class SqliteStore:
 
     def token(self) -> int:
         """Return a number that changes whenever any process commits."""
+        self._check_process()
         with self._read_lock:
-            return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
+            try:
+                return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
+            except sqlite3.Error as error:
+                raise translated(error, self.path) from error
 
     def wait(self, token: int, timeout: float) -> int:
         """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token.
@@ -179,7 +187,8 @@ class SqliteStore:
         """Close the file; what was written stays."""
         with self._lock:
             self.connection.close()
-            if not self._memory:
+        if not self._memory:
+            with self._read_lock:
                 self._reader.close()
 
     def migrate(self) -> list[str]:
@@ -190,6 +199,10 @@ class SqliteStore:
             return migrations.apply(db)
 
         return self.write(work)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreDownError(f"{self.path} was opened before a fork; open it anew in the child")
 
     def _connect(self) -> sqlite3.Connection:
         path = Path(self.path)
@@ -230,7 +243,8 @@ class SqliteStore:
         if state.missing:
             self.migrate()
 
-    def _run_gathered(self) -> None:
+    def _run_gathered(self, own: "_Piece[T]") -> None:
+        """Run what waits in one transaction, for the caller who brought the piece *own*."""
         pieces: list[_Piece[object]] = []
         before = self.connection.total_changes
         try:
@@ -243,11 +257,12 @@ class SqliteStore:
             self.connection.execute("COMMIT")
             if any(piece.keep for piece in pieces) and not self._flushing:
                 self._flush()
-        except BaseException as error:
+        except Exception as error:  # noqa: BLE001 - told to every caller
             self._undo(pieces, error)
-            if not isinstance(error, Exception):
-                raise
-        finally:
+        except BaseException:
+            self._leave_to_others(pieces, own)
+            raise
+        else:
             for piece in pieces:
                 piece.finished = True
         if self.connection.total_changes != before:
@@ -255,16 +270,27 @@ class SqliteStore:
             with self._changed:
                 self._changed.notify_all()
 
-    def _undo(self, pieces: "list[_Piece[object]]", error: BaseException) -> None:
-        """Roll back and tell every caller; one who was interrupted after the commit keeps its answer."""
+    def _undo(self, pieces: "list[_Piece[object]]", error: Exception) -> None:
+        """Roll back, and tell every caller."""
         first = next((piece.error for piece in pieces if piece.error is not None), None)
         told = first if first is not None and "savepoint" in str(error) else self._told(error)
-        lost = self.connection.in_transaction or isinstance(error, sqlite3.Error)
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
         for piece in pieces:
-            if piece.error is None and (lost or not piece.answered):
-                piece.error = told
+            piece.error = piece.error or told
+            piece.finished = True
+
+    def _leave_to_others(self, pieces: "list[_Piece[object]]", own: "_Piece[T]") -> None:
+        """Give back the others' work: this thread was struck by something that is no business of theirs."""
+        undone = self.connection.in_transaction or not all(piece.answered or piece.error for piece in pieces)
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+        for piece in reversed(pieces):
+            if undone and piece is not own:
+                piece.answered, piece.error = False, None
+                self._waiting.appendleft(piece)
+            else:
+                piece.finished = True
 
     def _run_piece(self, piece: "_Piece[object]") -> None:
         self.connection.execute("SAVEPOINT piece")
@@ -291,13 +317,9 @@ class SqliteStore:
         self.connection.execute("UPDATE counter SET value = value")
         self.connection.execute("COMMIT")
 
-    def _told(self, error: BaseException) -> BaseException:
-        """Return what a caller hears of *error*, which may have struck while another's work was done."""
-        if isinstance(error, sqlite3.Error):
-            return translated(error, self.path)
-        if isinstance(error, Exception):
-            return error
-        return StoreError(f"the transaction on {self.path} was interrupted; nothing was changed")
+    def _told(self, error: Exception) -> Exception:
+        """Return what a caller hears of *error*."""
+        return translated(error, self.path) if isinstance(error, sqlite3.Error) else error
 
     def _patiently(self, step: Callable[[], object]) -> None:
         # SQLite's own busy handler sleeps ever longer, up to 100 ms, and so loses to busier processes.
@@ -318,6 +340,8 @@ class SqliteStore:
 def translated(error: sqlite3.Error, path: str) -> StoreError:
     """Return *error* in penstock's words."""
     text = str(error)
+    if "closed database" in text:
+        return StoreDownError(f"{path} was closed")
     if "not a database" in text or "malformed" in text:
         return StoreDownError(f"{path} is not a penstock database ({text}); name another file")
     if "locked" in text or "busy" in text:

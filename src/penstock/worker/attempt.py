@@ -56,6 +56,7 @@ class Attempt:
         "ended",
         "entered",
         "handler",
+        "late",
         "lease_end",
         "lost",
         "offset",
@@ -82,6 +83,7 @@ class Attempt:
         self.began = 0
         self.entered = False
         self.ended = False
+        self.late = False
         self.lost = False
         self.cancel_asked = False
         self.timed_out = False
@@ -100,7 +102,10 @@ class Attempt:
         if self.shift.stopping or self.lost or self.cancel_asked:
             return False
         now = since_boot()
-        if now >= self.lease_end or (self.begin_by and now > self.begin_by - BEGIN_MARGIN):
+        if self.begin_by and now > self.begin_by - BEGIN_MARGIN:
+            self.late = True
+            return False
+        if now >= self.lease_end:
             return False
         self.began = now
         return True

@@ -47,6 +47,11 @@ class Job:
         return self._attempt.claimed.attempt
 
     @property
+    def failures(self) -> int:
+        """How many attempts failed before this one; those that were lost with their worker do not count."""
+        return self._attempt.claimed.attempt - self._attempt.claimed.lost - 1
+
+    @property
     def meta(self) -> dict[str, Any]:
         """What was noted on the job when it was enqueued."""
         return msgspec.json.decode(self._attempt.claimed.meta, type=dict[str, Any])

@@ -18,7 +18,7 @@ class End(Exception):  # noqa: N818
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = str(reason)
 
     def outcome(self, clock: Clock) -> Outcome:
         """Return what the worker reports; *clock* is the engine's."""

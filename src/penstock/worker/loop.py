@@ -1,12 +1,14 @@
 """Run async handlers on an event loop in a thread of its own, a whole batch for one wake-up."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from penstock.clock import MILLISECOND, monotonic
+from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.attempt import Attempt
 from penstock.worker.perform import perform_async
 
@@ -17,6 +19,8 @@ except ImportError:
     new_event_loop = asyncio.new_event_loop
 else:
     new_event_loop = uvloop.new_event_loop
+
+log = logging.getLogger("penstock.worker")
 
 # How long an outcome may wait for others of the same turn of the loop.
 LINGER: Final = 2 * MILLISECOND
@@ -30,6 +34,8 @@ class Loop:
         self._ring = ring
         self._first = 0
         self._gathering = False
+        self._stopping = False
+        self._present: set[Attempt] = set()
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Event
@@ -41,7 +47,12 @@ class Loop:
 
     def begin(self, attempts: Sequence[Attempt]) -> None:
         """Begin *attempts*; any thread may call this."""
-        self._loop.call_soon_threadsafe(self._begin, attempts)
+        self._present.update(attempts)
+        try:
+            self._loop.call_soon_threadsafe(self._begin, attempts)
+        except RuntimeError:
+            # The loop has just ended; whoever mends it may have seen these or not.
+            self._give_back(attempts)
 
     def interrupt(self, attempt: Attempt) -> None:
         """Cancel the task of *attempt*; any thread may call this."""
@@ -54,18 +65,36 @@ class Loop:
 
     def stop(self, timeout: float) -> None:
         """Cancel whatever still runs and end the loop, waiting no longer than *timeout* seconds for it."""
+        self._stopping = True
         if self._ready.is_set():
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._over.set)
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            runner.run(self._serve())
+        while True:
+            try:
+                with asyncio.Runner(loop_factory=new_event_loop) as runner:
+                    runner.run(self._serve())
+            except BaseException:
+                log.critical("a handler ended the event loop; another is started", exc_info=True)
+            self._give_back(list(self._present))
+            if self._stopping:
+                return
+
+    def _give_back(self, attempts: Sequence[Attempt]) -> None:
+        """End attempts that the loop left behind, for another to begin."""
+        for attempt in attempts:
+            if attempt in self._present:
+                self._present.discard(attempt)
+                attempt.end(HandedBack(begun=attempt.began > 0))
+                self._report(attempt)
+        self._ring()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
+        self._gathering = False
         self._ready.set()
         await self._over.wait()
 
@@ -76,6 +105,9 @@ class Loop:
 
     async def _attend(self, attempt: Attempt) -> None:
         await perform_async(attempt)
+        if attempt not in self._present:
+            return
+        self._present.discard(attempt)
         self._report(attempt)
         if not self._gathering:
             # Tasks that are ready in this turn of the loop run before the bell, and are settled together.

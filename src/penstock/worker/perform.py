@@ -111,7 +111,9 @@ def _gave_up(attempt: Attempt, error: BaseException) -> bool:
         case HandBack():
             return True
         case asyncio.CancelledError():
-            return attempt.shift.over or attempt.lost
+            # Cancelled from outside, as when the loop ends, and not by something the handler awaited.
+            cancelled = attempt.task is not None and attempt.task.cancelling() > 0
+            return attempt.shift.over or attempt.lost or cancelled
         case LeaseLostError():
             return attempt.lease_lost
         case _:

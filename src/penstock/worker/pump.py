@@ -20,6 +20,7 @@ from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
 from penstock.worker.failure import failure
+from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
@@ -64,6 +65,8 @@ class Pump:
         self._drained = drained
         self._unsettled: list[Attempt] = []
         self._beginning: list[Attempt] = []
+        self._grace = Grace()
+        self._aside: dict[int, int] = {}
         self._look = True
         self._look_at: int | None = None
         self._looked = since_boot()
@@ -75,7 +78,9 @@ class Pump:
         self.routine.wake()
 
     def _turn(self) -> float:
-        self._unsettled += self._crew.ended()
+        ended = self._crew.ended()
+        self._grace.learn(ended)
+        self._unsettled += ended
         if self._unsettled:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
@@ -117,15 +122,14 @@ class Pump:
         while self._unsettled:
             attempt = self._unsettled[-1]
             try:
-                answers = self._engine.settle([attempt.settlement()])
+                (accepted,) = self._engine.settle([attempt.settlement()])
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001
-                answers = self._engine.settle([attempt.settlement(failure(error))])
-            finally:
-                self._unsettled.pop()
-                self._crew.running.discard(attempt)
-            self._settled(attempt, accepted=answers[0])
+                (accepted,) = self._engine.settle([attempt.settlement(failure(error))])
+            # Only now: an outcome that the store could not take is offered again.
+            self._unsettled.pop()
+            self._settled(attempt, accepted=accepted)
 
     def _settled(self, attempt: Attempt, *, accepted: bool) -> None:
         self._crew.running.discard(attempt)
@@ -198,7 +202,12 @@ class Pump:
         if self._unsettled:
             try:
                 answers, claim = self._engine.exchange(
-                    self._settlements(), queues, count, worker=self._worker, lease=self._lease
+                    self._settlements(),
+                    queues,
+                    count,
+                    worker=self._worker,
+                    lease=self._lease,
+                    grace=self._grace.span,
                 )
             except StoreError:
                 raise
@@ -208,7 +217,9 @@ class Pump:
             else:
                 self._all_settled(answers)
                 return claim
-        return self._engine.claim(queues, count, worker=self._worker, lease=self._lease)
+        return self._engine.claim(
+            queues, count, worker=self._worker, lease=self._lease, grace=self._grace.span
+        )
 
     def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
         handlers = self._crew.handlers
@@ -234,6 +245,7 @@ class Pump:
         )
         attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
         attempt.end(HandedBack(after=UNKNOWN_PAUSE))
+        self._aside[job.seq] = since_boot() + UNKNOWN_PAUSE
         return attempt
 
     def _rest(self, claim: Claim, token: int) -> None:
@@ -254,7 +266,10 @@ class Pump:
         if State.WAITING not in everywhere and State.SCHEDULED not in everywhere:
             return True
         counts = [self._engine.count(queue=queue) for queue in self._choice.queues]
-        if any(count.get(State.SCHEDULED) for count in counts):
+        # Nor does it help to wait for jobs of tasks this worker does not know.
+        now = since_boot()
+        self._aside = {seq: until for seq, until in self._aside.items() if until > now}
+        if sum(count.get(State.SCHEDULED, 0) for count in counts) > len(self._aside):
             return False
         # Jobs that wait for nothing but a person, as in a paused queue, would keep us for ever.
         return next_at is None or not any(count.get(State.WAITING) for count in counts)

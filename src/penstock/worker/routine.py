@@ -52,7 +52,7 @@ class Routine:
             self._bell.clear()
             try:
                 wait = self._work()
-            except Exception as error:  # noqa: BLE001
+            except BaseException as error:  # noqa: BLE001 - a thread that ended would take the worker along
                 self._report(error)
                 # Deaf to the bell, so that a failing store is left in peace.
                 self._stopped.wait(pause)
@@ -61,7 +61,7 @@ class Routine:
             pause = LEAST_PAUSE
             self._bell.wait(wait)
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, error: BaseException) -> None:
         if self._stopped.is_set():
             return
         if isinstance(error, StoreError):

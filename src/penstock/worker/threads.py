@@ -1,5 +1,6 @@
 """Run plain functions in threads, one attempt per thread at a time."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
@@ -15,6 +16,7 @@ class Threads:
     def __init__(
         self, count: int, alarm: Alarm, report: Callable[[Attempt], None], ring: Callable[[], None]
     ) -> None:
+        self._process = os.getpid()
         self._alarm = alarm
         self._report = report
         self._ring = ring
@@ -47,5 +49,7 @@ class Threads:
     def _serve(self) -> None:
         while (attempt := self._waiting.get()) is not None:
             perform(attempt, self._alarm)
+            if os.getpid() != self._process:
+                os._exit(0)  # a handler forked, and this is the child: it has no worker to report to
             self._report(attempt)
             self._ring()

@@ -103,7 +103,7 @@ def retrying(function: Callable[..., Any], options: Options) -> Callable[..., An
     kinds: tuple[type[Exception], ...] = (*options.retry_for, RetryError)
 
     def again(error: Exception) -> Retry:
-        if current_job().attempt > options.max_retries:
+        if current_job().failures >= options.max_retries:
             raise error
         return Retry(0, f"{type(error).__name__}: {error}")
 
