@@ -18,7 +18,7 @@ from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.store import migrations
 from penstock.store.session import Session
-from penstock.store.sqlite import GATHER, SqliteStore
+from penstock.store.sqlite import GATHER, SqliteStore, _Piece
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "tests" / "schema" / "sqlite.sql"
@@ -450,3 +450,36 @@ def _without_privileges() -> Iterator[None]:
         yield
     finally:
         os.seteuid(0)
+
+
+def test_a_caller_who_is_struck_in_a_transaction_leaves_the_others_work_undone_but_waiting(
+    path: Path,
+) -> None:
+    store = SqliteStore(str(path))
+    before = store.read(lambda db: db.one("SELECT value FROM counter"))
+    other = _Piece(lambda db: db.numbers(1), keep=True)
+    store._waiting.append(other)
+
+    def struck(db: Session) -> None:
+        db.numbers(100)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.write(struck)
+
+    assert not other.finished
+    assert before == store.read(lambda db: db.one("SELECT value FROM counter"))
+
+    store.write(lambda db: None)
+
+    assert other.finished
+    assert other.answer == before[0] + 1
+
+
+def test_a_store_that_was_closed_says_so(path: Path) -> None:
+    store = SqliteStore(str(path))
+    store.close()
+
+    for use in (store.token, lambda: store.read(lambda db: None), lambda: store.write(lambda db: None)):
+        with pytest.raises(StoreDownError, match="was closed"):
+            use()

@@ -10,7 +10,7 @@ import pytest
 from penstock.lifecycle.outcomes import Done, HandedBack
 from penstock.worker import Worker, current_job
 from tests.support.stub_engine import StubEngine
-from tests.support.working import handlers
+from tests.support.working import handlers, working
 
 
 @pytest.fixture
@@ -218,3 +218,22 @@ def test_no_thread_outlives_the_run(engine):
     Worker(engine, handlers(quick, plain)).run(until_idle=True)
 
     assert set(threading.enumerate()) == before
+
+
+def test_a_handler_that_ends_the_event_loop_takes_nobody_along(engine, caplog):
+    async def murder():
+        asyncio.get_running_loop().stop()
+        await asyncio.sleep(60)
+
+    async def quick():
+        pass
+
+    deed = engine.enqueue("murder")
+    with working(engine, murder, quick):
+        engine.ended(deed)
+        others = [engine.enqueue("quick") for _ in range(3)]
+        engine.ended(*others)
+
+    assert engine.outcomes[deed] == HandedBack(begun=True)
+    assert all(engine.outcomes[job] == Done() for job in others)
+    assert "ended the event loop" in caplog.text

@@ -115,6 +115,7 @@ class SqliteStore:
         self._flushing = True
         self._last_change = 0
         self._process = os.getpid()
+        self._closed = False
         self._memory = path == ":memory:"
         if sqlite3.sqlite_version_info < LEAST_VERSION:
             raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
@@ -136,7 +137,7 @@ class SqliteStore:
         Committed work outlives this process.  If it is to be kept, by *keep* or because *work* asked
         for it, it is also on disk, and outlives the machine's power.
         """
-        self._check_process()
+        self._check_open()
         piece = _Piece(work, keep)
         self._waiting.append(piece)  # type: ignore[arg-type]
         with self._lock:
@@ -148,7 +149,7 @@ class SqliteStore:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""
-        self._check_process()
+        self._check_open()
         with self._read_lock:
             try:
                 self._reader.execute("BEGIN")
@@ -161,7 +162,7 @@ class SqliteStore:
 
     def token(self) -> int:
         """Return a number that changes whenever any process commits."""
-        self._check_process()
+        self._check_open()
         with self._read_lock:
             try:
                 return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
@@ -185,6 +186,7 @@ class SqliteStore:
 
     def close(self) -> None:
         """Close the file; what was written stays."""
+        self._closed = True
         with self._lock:
             self.connection.close()
         if not self._memory:
@@ -200,7 +202,9 @@ class SqliteStore:
 
         return self.write(work)
 
-    def _check_process(self) -> None:
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreDownError(f"{self.path} was closed")
         if os.getpid() != self._process:
             raise StoreDownError(f"{self.path} was opened before a fork; open it anew in the child")
 
