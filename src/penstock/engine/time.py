@@ -25,14 +25,15 @@ class Time:
                 anchor.drop(db, self._boot, SystemClock().now() - since_boot())
                 return self.now(db)
             self.clock.offset = found[1]
-            return self.clock.now()
-        self._last = self.seen()
-        return self._last
+        return self.seen()
 
     def seen(self) -> int:
         """Return the present moment as it was last agreed on: good enough to look, not to decide."""
-        # A clock may step back; what the gates remember may not.
-        return self.clock.now() if isinstance(self.clock, SteadyClock) else max(self._last, self.clock.now())
+        if isinstance(self.clock, SteadyClock):
+            return self.clock.now()
+        # A clock may step back; what the gates remember, and what anybody was told, may not.
+        self._last = max(self._last, self.clock.now())
+        return self._last
 
     def follow(self, db: Session) -> int:
         """Follow the machine's clock if it was set; return by how much."""
