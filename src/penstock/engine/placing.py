@@ -82,10 +82,12 @@ def join(
         lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
         lane.upcoming = []
         board.touch(lane)
+        if any(stand.on_limit is OnLimit.DROP for stand in lane.stands):
+            place(board, lane, budget, arriving=True)
+        elif lane.line is not None and not lane.ready:
+            board.call([lane.line])
         if lane.ready:
             board.newly_ready.append(lane)  # it comes earlier now than whoever looked thought
-        elif lane.line is not None:
-            board.call([lane.line])
 
 
 def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:

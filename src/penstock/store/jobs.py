@@ -315,6 +315,6 @@ def unique_terms(db: Session, seq: int) -> str | None:
 
 
 def begin_anew(db: Session, seq: int) -> None:
-    """Forget how a job ended."""
-    for table in ("done", "failure", "progress"):
+    """Forget how a job ended, and that it was worth nothing after some moment: somebody wants it now."""
+    for table in ("done", "failure", "progress", "expiry"):
         db.run(f"DELETE FROM {table} WHERE seq = ?", seq)
