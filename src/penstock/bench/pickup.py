@@ -32,7 +32,7 @@ def run(ground: Ground) -> list[Figure]:
     begun = {number: at for number, at in sight.starts if number >= 0}
     whole = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)]
     wait = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(after)]
-    return _figures(whole, wait, note=f"with two fdatasyncs of {sync:.2f} ms")
+    return _figures(whole, wait, note=f"with one fdatasync of {sync:.2f} ms")
 
 
 def _figures(whole: list[float], wait: list[float], note: str) -> list[Figure]:
