@@ -4,7 +4,6 @@ from penstock.app import App, Call, JobHandle, Task
 from penstock.errors import (
     ConflictError,
     DuplicateJobError,
-    GateShutError,
     InvalidError,
     InvalidJobError,
     InvalidLimitError,
@@ -37,7 +36,6 @@ __all__ = [
     "Concurrency",
     "ConflictError",
     "DuplicateJobError",
-    "GateShutError",
     "InvalidError",
     "InvalidJobError",
     "InvalidLimitError",

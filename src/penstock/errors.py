@@ -9,7 +9,6 @@ PenstockError
 │   ├── DuplicateJobError     .existing
 │   ├── WrongStateError       .state, .wanted
 │   └── LeaseLostError        someone else may hold the job now
-├── GateShutError         a limit that refuses instead of parking   .gate, .opens_at
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
 │   ├── JobDroppedError       a limit said no and the job was to be dropped (also a KeyError)
@@ -102,17 +101,6 @@ class LeaseLostError(ConflictError):
     def __init__(self, job: str) -> None:
         super().__init__(f"the lease of job {job} is lost; what this attempt does now counts for nothing")
         self.job = job
-
-
-class GateShutError(PenstockError):
-    """A limit refused a start instead of letting it wait."""
-
-    code = "gate_shut"
-
-    def __init__(self, gate: str, opens_at: int | None) -> None:
-        super().__init__(f"gate {gate} is shut")
-        self.gate = gate
-        self.opens_at = opens_at
 
 
 class JobEndedError(PenstockError):

@@ -120,6 +120,17 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """One attempt that failed or was lost with its worker."""
+
+    attempt: int
+    at: int
+    kind: str
+    message: str
+    traceback: str
+
+
+@dataclass(frozen=True, slots=True)
 class GateView:
     """A gate as people and programs see it: its numbers in force and where they come from."""
 

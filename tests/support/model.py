@@ -157,8 +157,7 @@ class Model:
         if job.state not in ENDED or job.state is State.DONE:
             return False
         job.attempt = job.lost = 0
-        if job.expires is not None and job.expires <= self.now:
-            job.expires = None  # whoever asks for it by hand still wants it
+        job.expires = None  # whoever asks for it by hand still wants it
         job.cancel_asked = False
         if job not in self._live:
             self._live.append(job)

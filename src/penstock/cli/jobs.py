@@ -83,9 +83,13 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
     """Show everything about one job."""
     with opened(store) as engine:
         view = engine.job(job)
+        failures = engine.failures(job)
         now = engine.clock.now()
     if as_json:
-        print_json(plain_job(view))
+        told = [
+            {"attempt": f.attempt, "at": iso(f.at), "kind": f.kind, "message": f.message} for f in failures
+        ]
+        print_json(plain_job(view) | {"failures": told})
         return
     print_facts(
         [
@@ -109,6 +113,10 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
             ("cancel", "asked for" if view.cancel_asked else ""),
             ("progress", view.progress or ""),
             ("result", view.result or ""),
+            (
+                "failures",
+                "\n".join(f"{f.attempt}: {f.kind}: {f.message} {when(f.at, now)}" for f in failures),
+            ),
             ("error", _error_text(view)),
             ("traceback", (view.error or {}).get("traceback", "").rstrip()),
             ("meta", view.meta if view.meta != "{}" else ""),

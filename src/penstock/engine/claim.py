@@ -12,7 +12,15 @@ from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board, Shut
 from penstock.engine.lane import Lane, Post
-from penstock.engine.placing import Budget, apart_at_queue, place, refused_and_gone, with_queue, with_type
+from penstock.engine.placing import (
+    Budget,
+    apart_at_queue,
+    place,
+    refused_and_gone,
+    set_aside,
+    with_queue,
+    with_type,
+)
 from penstock.job import Claimed
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
@@ -256,15 +264,7 @@ class Claiming:
         elif refused_and_gone(board, lane, shut, arriving=False):
             self._next(queue, lane)
         else:
-            self._park(lane, [s for s in shut if s.stand.on_limit is not OnLimit.DROP])
-
-    def _park(self, lane: Lane, shut: list[Shut]) -> None:
-        episode = lane.behind is None
-        if lane.called:
-            self.board.turns.refused(lane)
-        self.board.park(lane, shut)
-        if episode:
-            self.board.events.exceeded(self.board, lane)
+            set_aside(board, lane, [s for s in shut if s.stand.on_limit is not OnLimit.DROP])
 
     def _start(self, queue: _Queue, lane: Lane) -> None:
         board = self.board

@@ -25,6 +25,7 @@ from penstock.job import (
     Claim,
     Enqueued,
     Event,
+    Failure,
     FloatingView,
     GateView,
     JobView,
@@ -175,6 +176,10 @@ class Engine:
     def job(self, job_id: str) -> JobView:
         """Return one job."""
         return self._read(lambda board: look.job(board, job_id))
+
+    def failures(self, job_id: str) -> list[Failure]:
+        """Return the failed attempts of a job, the first one first."""
+        return self.store.read(lambda db: look.failures(db, job_id))
 
     def jobs(
         self,

@@ -7,7 +7,7 @@ from typing import Final
 from penstock.engine.board import Board
 from penstock.engine.lane import Stand, line_of, stands_from_text
 from penstock.errors import NotFoundError
-from penstock.job import GateView, JobView, Reason, Why
+from penstock.job import Failure, GateView, JobView, Reason, Why
 from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
@@ -28,6 +28,16 @@ def job(board: Board, id_: str) -> JobView:
     if view.state is State.WAITING and any(limit.on_limit is OnLimit.RESCHEDULE for limit in view.limits):
         return replace(view, due=why(board, id_).earliest)
     return view
+
+
+def failures(db: Session, id_: str) -> list[Failure]:
+    """Return the failed attempts of a job."""
+    rows = views.failures(db, _job(db, id_).seq)
+    return [Failure(attempt, at, **_told(json.loads(error))) for attempt, at, error in rows]
+
+
+def _told(error: dict[str, str]) -> dict[str, str]:
+    return {name: error.get(name, "") for name in ("kind", "message", "traceback")}
 
 
 def _job(db: Session, id_: str) -> JobView:

@@ -40,10 +40,15 @@ def place(board: Board, lane: Lane, budget: Budget, *, arriving: bool = False) -
         # Open; or a drop gate that is shut only by a turn, which decides at the claim.
         board.set_ready(lane)
         return
+    set_aside(board, lane, waiting)
+
+
+def set_aside(board: Board, lane: Lane, shut: list[Shut]) -> None:
+    """Park a refused lane, count the refusal if it had been called, and tell of it once."""
     episode = lane.behind is None
     if lane.called:
         board.turns.refused(lane)
-    board.park(lane, waiting)
+    board.park(lane, shut)
     if episode:
         board.events.exceeded(board, lane)
 

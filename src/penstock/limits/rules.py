@@ -115,18 +115,6 @@ def check_key(key: object) -> None:
         )
 
 
-def numbers_to_plain(numbers: Numbers) -> dict[str, object]:
-    """Return *numbers* as plain values for JSON."""
-    plain: dict[str, object] = {}
-    if numbers.slots is not None:
-        plain["slots"] = numbers.slots
-    if numbers.rate is not None:
-        plain["rate"] = [numbers.rate.limit, numbers.rate.period]
-    if numbers.throttle is not None:
-        plain["throttle"] = [numbers.throttle.limit, numbers.throttle.period]
-    return plain
-
-
 def numbers_from_text(text: str) -> Numbers:
     """Read back what `Numbers.text` wrote."""
     slots, rate, throttle = None, None, None
