@@ -239,6 +239,7 @@ class Claiming:
         board = self.board
         if queue.read_to is not None and lane.rank >= queue.read_to:
             # Somebody who has not been read yet may come before it.
+            self.budget.spend()
             self._push(queue, lane)
             board.flush_lanes()
             self._read_lanes(queue)
