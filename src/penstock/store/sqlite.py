@@ -11,6 +11,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -130,6 +131,8 @@ class SqliteStore:
             self._read_lock = self._lock
         else:
             self._reader.execute(f"PRAGMA busy_timeout = {READ_PATIENCE}")
+        # One that nobody closes is closed when nobody can use it any more.
+        weakref.finalize(self, _close, self._process, self.connection, self._reader)
 
     def write(self, work: Callable[[Session], T], *, keep: bool = True) -> T:
         """Run *work* in a transaction; return its answer once that is committed.
@@ -214,18 +217,26 @@ class SqliteStore:
             raise StoreDownError(
                 f"the folder {path.parent} of the database {path.name} does not exist; create it first"
             )
+        connection = None
         try:
             connection = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
             )
-            self._patiently(lambda: self._refuse_strangers(connection))
-            self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA cache_size = -16000")
-            connection.execute("PRAGMA temp_store = MEMORY")
-        except sqlite3.Error as error:
-            raise translated(error, self.path) from error
+            self._set_up(connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise translated(error, self.path) from error
+            raise
         return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        self._patiently(lambda: self._refuse_strangers(connection))
+        self._patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute("PRAGMA temp_store = MEMORY")
 
     def _refuse_strangers(self, connection: sqlite3.Connection) -> None:
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -339,6 +350,13 @@ class SqliteStore:
         raise StoreBusyError(
             f"{self.path} stayed locked by another process; is one of them stopped in a transaction?"
         )
+
+
+def _close(process: int, *connections: sqlite3.Connection) -> None:
+    # A connection that came along with a fork is not the child's to close.
+    if os.getpid() == process:
+        for connection in connections:
+            connection.close()
 
 
 def translated(error: sqlite3.Error, path: str) -> StoreError:
