@@ -17,8 +17,8 @@ from penstock.errors import SchemaError, StoreDownError, StoreError
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.store import migrations
-from penstock.store.session import Session
-from penstock.store.sqlite import GATHER, SqliteStore, _Piece
+from penstock.store.session import Session, Topic
+from penstock.store.sqlite import GATHER, KIND, SqliteStore, _Piece
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "tests" / "schema" / "sqlite.sql"
@@ -204,8 +204,8 @@ class TestProcesses:
         with closing(SqliteStore(str(path))) as other:
             other.write(note("hello"))
 
-            assert sqlite.wait(token, 30) != token
-        assert sqlite.wait(sqlite.token(), 0.01) == sqlite.token()
+            assert sqlite.wait(Topic.WORK, token, 30) != token
+        assert sqlite.wait(Topic.WORK, sqlite.token(), 0.01) == sqlite.token()
 
 
 class TestFiles:
@@ -304,7 +304,7 @@ class TestFiles:
 
         _one_sentence(caught.value, "jobs.db", "permissions")
 
-    @pytest.mark.parametrize("url", ["postgresql://here/jobs", "redis://here"])
+    @pytest.mark.parametrize("url", ["mysql://here/jobs", "redis://here"])
     def test_a_store_of_another_kind_is_refused(self, url: str) -> None:
         with pytest.raises(StoreDownError) as caught:
             open_engine(url)
@@ -321,7 +321,7 @@ class TestFiles:
 class TestMigrations:
     def test_from_nothing_to_the_present_and_no_further(self, path: Path) -> None:
         with closing(SqliteStore(str(path))) as store:
-            state = store.read(migrations.pending)
+            state = store.read(lambda db: migrations.pending(db, KIND))
 
             assert (state.found, state.missing) == (state.known, ())
             assert not state.newer
@@ -360,7 +360,7 @@ class TestMigrations:
     ) -> None:
         true = migrations.statements
         monkeypatch.setattr(
-            migrations, "statements", lambda name: [*true(name), "CREATE TABLE oops oops oops"]
+            migrations, "statements", lambda *step: [*true(*step), "CREATE TABLE oops oops oops"]
         )
         with pytest.raises(StoreError):
             open_engine(str(path))
@@ -457,7 +457,7 @@ def test_a_caller_who_is_struck_in_a_transaction_leaves_the_others_work_undone_b
 ) -> None:
     store = SqliteStore(str(path))
     before = store.read(lambda db: db.one("SELECT value FROM counter"))
-    other = _Piece(lambda db: db.numbers(1), keep=True)
+    other = _Piece(lambda db: db.numbers(1)[0], keep=True)
     store._waiting.append(other)
 
     def struck(db: Session) -> None:

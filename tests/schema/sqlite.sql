@@ -18,6 +18,12 @@ CREATE TABLE done (
 
 CREATE INDEX done_finished ON done (finished);
 
+CREATE TABLE door (
+    seq INTEGER PRIMARY KEY,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
+
 CREATE TABLE expiry (
     seq INTEGER PRIMARY KEY,
     at BIGINT NOT NULL

@@ -21,6 +21,7 @@ from penstock.errors import (
 from penstock.job import JobView, Why
 from penstock.lifecycle.states import LIVE, State
 from penstock.limits.durations import Duration, parse_duration
+from penstock.store.session import Topic
 
 T = TypeVar("T")
 
@@ -52,10 +53,10 @@ class JobHandle(Generic[T]):
         """
         engine = self._connection.engine
         patience = _Patience(self.id, timeout)
-        token = engine.token()
+        token = engine.token(Topic.ENDS)
         while (view := engine.job(self.id)).state in LIVE:
             pause(patience.rest())
-            token = engine.wait(token, patience.left())
+            token = engine.wait(token, patience.left(), Topic.ENDS)
         return self._value(view)
 
     async def aresult(self, timeout: Duration | None = None) -> T:
@@ -93,7 +94,7 @@ class JobHandle(Generic[T]):
 
     def _look(self) -> tuple[int, JobView]:
         # In this order, so that a change after the look is a change of the token.
-        token = self._connection.engine.token()
+        token = self._connection.engine.token(Topic.ENDS)
         return token, self._connection.engine.job(self.id)
 
     def _value(self, view: JobView) -> T:

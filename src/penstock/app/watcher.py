@@ -1,4 +1,4 @@
-"""Tell coroutines that the store has changed, with one thread however many of them wait."""
+"""Tell coroutines that jobs have ended, with one thread however many of them wait."""
 
 import asyncio
 import threading
@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from penstock.engine import Engine
+from penstock.store.session import Topic
 
 _SLICE: Final = 0.5
 
@@ -39,7 +40,7 @@ class Watcher:
         token = self._token
         while token is not None:
             try:
-                after = self._engine.wait(token, _SLICE)
+                after = self._engine.wait(token, _SLICE, Topic.ENDS)
             except Exception:  # noqa: BLE001 - also that the engine was closed
                 # Whoever waits looks again and hears from the engine itself what is wrong.
                 after = None

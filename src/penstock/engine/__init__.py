@@ -5,17 +5,32 @@ from penstock.engine.claim import START_GRACE
 from penstock.engine.engine import LEASE, Engine
 from penstock.engine.settle import GUARD
 from penstock.errors import StoreDownError
+from penstock.store.session import Store
 from penstock.store.sqlite import SqliteStore
 
 __all__ = ["GUARD", "LEASE", "START_GRACE", "Engine", "open_engine"]
 
 
 def open_engine(url: str, *, clock: Clock | None = None, turns: bool = True, migrate: bool = True) -> Engine:
-    """Open the store at *url*: a path, `sqlite:///path` or `:memory:`."""
+    """Open the store at *url*: a path, `sqlite:///path`, `:memory:` or `postgresql://host/database`."""
+    return Engine(_open_store(url, migrate=migrate), clock, turns=turns)
+
+
+def _open_store(url: str, *, migrate: bool) -> Store:
     scheme, found, rest = url.partition("://")
-    if found and scheme != "sqlite":
-        raise StoreDownError(
-            f"{scheme}:// is not a store this version knows; use a path, sqlite:///path or :memory:"
-        )
-    path = rest.removeprefix("/") if found else url
-    return Engine(SqliteStore(path, migrate=migrate), clock, turns=turns)
+    if not found:
+        return SqliteStore(url, migrate=migrate)
+    if scheme == "sqlite":
+        return SqliteStore(rest.removeprefix("/"), migrate=migrate)
+    if scheme in {"postgresql", "postgres"}:
+        try:
+            from penstock.store.postgres import PostgresStore, address  # noqa: PLC0415 - not everybody has it
+        except ImportError as error:
+            raise StoreDownError(
+                f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
+            ) from error
+        return PostgresStore(address(url), migrate=migrate)
+    raise StoreDownError(
+        f"{scheme}:// is not a store this version knows; "
+        "use a path, sqlite:///path, :memory: or postgresql://host/database"
+    )

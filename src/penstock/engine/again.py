@@ -17,6 +17,7 @@ def retry(board: Board, job_id: str) -> None:
     if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
         raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
     stand_again(board, seq)
-    job_rows.begin_anew(board.db, seq)
+    if not job_rows.begin_anew(board.db, seq):
+        raise NotFoundError("job", job_id)
     again(board, [(seq, None, 0, 0)])
     board.events.tell("job.enqueued", job=job_id, again=True)

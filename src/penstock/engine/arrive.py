@@ -66,22 +66,23 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         _join_lanes(board, alike)
 
 
-def again(board: Board, places: Iterable[tuple[int, int | None, int, int]]) -> None:
+def again(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -> None:
     """Stand known jobs in line again, given (seq, ord or None for a newcomer's place, attempt, lost)."""
-    wanted = {seq: (ord_, attempt, lost) for seq, ord_, attempt, lost in places}
+    wanted = {seq: (ord_, attempt, lost) for seq, ord_, attempt, lost in standing}
     if not wanted:
         return
-    first = board.db.numbers(len(wanted))
+    places = board.db.numbers(len(wanted))
     found = {row[0]: row for row in job_rows.arriving(board.db, list(wanted))}
     arrivals = []
-    for offset, (seq, (ord_, attempt, lost)) in enumerate(wanted.items()):
-        place = first + offset if ord_ is None else ord_
+    for fresh, (seq, (ord_, attempt, lost)) in zip(places, wanted.items(), strict=True):
+        place = fresh if ord_ is None else ord_
         _, tenant, queue, task, limits, priority, cost = found[seq]
         arrivals.append(Arrival(seq, tenant, queue, task, limits, priority, cost, place, attempt, lost))
     arrive(board, arrivals)
 
 
 def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
+    board.db.need_gates()
     lanes = _lanes(board, list(alike))
     job_rows.join_lanes(
         board.db,
@@ -117,11 +118,10 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
     missing = [kind for kind in kinds if kind not in lanes]
     if missing:
         gates = _gates(board, missing)
-        first = board.db.numbers(len(missing))
         board.load_gates(gates.values())
-        for offset, kind in enumerate(missing):
+        for id_, kind in zip(board.db.numbers(len(missing)), missing, strict=True):
             text = _gates_text(kind, gates)
-            lanes[kind] = new_lane(board, first + offset, kind.signature, kind.queue, text)
+            lanes[kind] = new_lane(board, id_, kind.signature, kind.queue, text)
     return lanes
 
 
@@ -145,8 +145,7 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
         found = gate_rows.find(board.db, "key", tenant, list(limits))
         missing = [key for key in limits if key not in found]
         if missing:
-            first = board.db.numbers(len(missing))
-            found.update({key: first + offset for offset, key in enumerate(missing)})
+            found.update(zip(missing, board.db.numbers(len(missing)), strict=True))
             gate_rows.add(board.db, [(found[key], "key", tenant, key) for key in missing])
         for key, limit in limits.items():
             if limit.floating is not None:

@@ -19,7 +19,7 @@ from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Row, Session, Topic
 
 
 class Shut(NamedTuple):
@@ -50,6 +50,7 @@ class Board:
         self._gone: list[int] = []  # jobs that left their lane's front
         self._unread: dict[int, Lane] = {}
         self._shortened: list[Lane] = []
+        self._called: list[Lane] = []
         self._ended: list[tuple[int, State, str]] = []
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
@@ -60,6 +61,7 @@ class Board:
         missing = sorted({gate for gate in ids if gate not in self.posts})
         if not missing:
             return
+        self.db.need_gates()
         for id_, running, lanes, rules, span, heavy, starts, *turn in gate_rows.load(self.db, missing):
             gate = Gate(id_, running, None, rules_from_text(rules))
             if span is not None:
@@ -75,6 +77,7 @@ class Board:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
         lanes = []
         for row in rows:
+            self.db.need_gates()
             lane = self.lanes.get(row[0])
             if lane is None:
                 lane = self.lanes[row[0]] = Lane(*row)
@@ -198,6 +201,7 @@ class Board:
         if not lane.ready:
             lane.ready = 1
             self.newly_ready.append(lane)
+            self._called.append(lane)
         self.touch(lane)
 
     def empty(self, lane: Lane) -> None:
@@ -264,6 +268,8 @@ class Board:
         if wakes:
             gate_rows.lower_wakes(self.db, wakes)
         self.turns.flush()
+        if any(lane.ready for lane in self._called):
+            self.db.tell(Topic.WORK)
         for post in posts:
             post.saved = (post.gate.running, post.lanes)
             post.memory_changed, post.wake = False, None

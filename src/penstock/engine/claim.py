@@ -24,10 +24,10 @@ from penstock.engine.placing import (
 from penstock.job import Claimed
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
-from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import queues as queue_rows
+from penstock.store.session import Topic
 
 # Where starts are remembered a claim lets the handler begin within this time, and remembers its last
 # moment until the worker tells the true one.  So the memory is never earlier than the handler.
@@ -77,7 +77,7 @@ class Claiming:
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
         self._count = count
-        self._types = gate_rows.ruled(board.db, "type")
+        self._types: dict[str, int] = {}
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane is to be considered
         self._free_attempts: dict[int, tuple[int, int]] = {}
@@ -108,9 +108,12 @@ class Claiming:
     def save(self, worker: str, lease: int) -> list[Claimed]:
         """Write the starts down; return what the worker gets."""
         db, now, events = self.board.db, self.board.now, self.board.events
+        if any(queue.free for queue in self._queues.values()):
+            # Nobody else could take those meanwhile.
+            db.tell(Topic.WORK)
         if not self.taken:
             return []
-        fence = db.numbers(1)
+        fence = db.fence()
         payloads = {row[0]: row[1:] for row in job_rows.payloads(db, [t.seq for t in self.taken])}
         attempts = self.board.left | self._free_attempts
         rows, free, claimed = [], [], []
@@ -145,9 +148,11 @@ class Claiming:
 
     def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
         board = self.board
-        paused = queue_rows.paused(board.db, list(names))
-        gates = gate_rows.find(board.db, "queue", "", list(names))
-        board.load_gates(gates.values())
+        terms = queue_rows.terms(board.db, list(names))
+        paused = {name for what, name, _ in terms if what == "paused"}
+        gates = {name: gate for what, name, gate in terms if what == "queue"}
+        self._types = {name: gate for what, name, gate in terms if what == "type"}
+        board.load_gates([*gates.values(), *self._types.values()])
         return [
             _Queue(name, board.posts[gates[name]] if name in gates else None)
             for name in names

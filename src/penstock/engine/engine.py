@@ -12,14 +12,16 @@ from penstock.engine import doctor, floating, look, rules
 from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import START_GRACE, Claiming
-from penstock.engine.enqueue import check, enqueue
+from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, Listener
+from penstock.engine.gathering import Gathering
 from penstock.engine.placing import set_apart
 from penstock.engine.settle import Settling, begun
 from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
 from penstock.engine.waiting import remove
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.ids import new_id
 from penstock.job import (
     Beat,
     Claim,
@@ -43,26 +45,28 @@ from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views
-from penstock.store.session import Session
-from penstock.store.sqlite import SqliteStore
+from penstock.store.session import Hold, Session, Store, Topic
 
 T = TypeVar("T")
 
 LEASE: Final = 15 * SECOND
 CATCH_UP: Final = 20  # batches of what is due, in one claim
+LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
 _log = logging.getLogger("penstock.engine")
 
 
 class Engine:
     """Jobs, gates and queues in one store."""
 
-    def __init__(self, store: SqliteStore, clock: Clock | None = None, *, turns: bool = True) -> None:
+    def __init__(self, store: Store, clock: Clock | None = None, *, turns: bool = True) -> None:
         self.store = store
         self._time = Time(clock)
         self.clock = self._time.clock
         self._turns = turns
         self._listeners: list[Listener] = []
         self._swept = 0
+        self._gated = 0  # so many more transactions are thought to need the gates
+        self._plain = None if store.add_free is None else Gathering(store.add_free)
         store.write(self._time.now, keep=False)
 
     # Jobs.
@@ -73,7 +77,13 @@ class Engine:
             check(job)
         if not jobs:
             return []
-        return self._write(lambda board: enqueue(board, jobs))
+        if self._plain is not None and not self._listeners and all(is_plain(job) for job in jobs):
+            now = self._time.seen()
+            rows = [job_row(job, None, new_id(), now) for job in jobs]
+            self._plain.add(rows)
+            return [Enqueued(row[1]) for row in rows]
+        hold = Hold.GATES_IF_FREE if any(job.limits for job in jobs) else Hold.NOTHING
+        return self._write(lambda board: enqueue(board, jobs), hold=hold)
 
     def claim(
         self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE, grace: int = START_GRACE
@@ -85,13 +95,15 @@ class Engine:
         if count < 1:
             raise InvalidError("count", f"{count} must be at least 1")
         # If the machine loses its power nothing runs, so a claim that is forgotten breaks no limit.
-        return self._write(lambda board: _claim(board, queues, count, worker, lease, grace), keep=False)
+        return self._write_freely(
+            lambda board: _claim(board, queues, count, worker, lease, grace), Hold.STARTS, keep=False
+        )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
         if not settlements:
             return []
-        return self._write(lambda board: Settling(board).settle(settlements))
+        return self._write_freely(lambda board: Settling(board).settle(settlements), Hold.NOTHING)
 
     def exchange(
         self,
@@ -111,7 +123,7 @@ class Engine:
             answers = Settling(board).settle(settlements) if settlements else []
             return answers, _claim(board, queues, count, worker, lease, grace)
 
-        return self._write(work)
+        return self._write_freely(work, Hold.STARTS)
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
@@ -122,12 +134,16 @@ class Engine:
         """Renew the leases of attempts; tell which are lost and which should stop."""
         if not attempts:
             return []
-        return self._write(lambda board: lease_rows.renew(board.db, attempts, board.now, lease), keep=False)
+        return self._write(
+            lambda board: lease_rows.renew(board.db, attempts, board.now, lease), Hold.NOTHING, keep=False
+        )
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
         """Keep how far a running attempt is, as JSON; False if its lease was lost."""
         return self._write(
-            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now), keep=False
+            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now),
+            Hold.NOTHING,
+            keep=False,
         )
 
     def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:
@@ -143,16 +159,16 @@ class Engine:
     def pause(self, queue: str) -> None:
         """Let nothing start from a queue."""
         check_queue(queue)
-        self._write(lambda board: queue_rows.pause(board.db, queue, board.now))
+        self._write(lambda board: queue_rows.pause(board.db, queue, board.now), Hold.RULES)
 
     def resume(self, queue: str) -> None:
         """Let jobs start from a queue again."""
         check_queue(queue)
-        self._write(lambda board: queue_rows.resume(board.db, queue))
+        self._write(lambda board: queue_rows.resume(board.db, queue), Hold.RULES)
 
     def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
         """Set the numbers of a key, a queue or a job type for everybody; None removes them."""
-        self._write(lambda board: rules.configure(board, scope, name, tenant, numbers))
+        self._write(lambda board: rules.configure(board, scope, name, tenant, numbers), Hold.RULES)
 
     def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
         """Let other numbers rule a key until then, or until cleared."""
@@ -261,7 +277,7 @@ class Engine:
         """Delete jobs that ended before then, in small batches; return how many."""
         total = 0
         while True:
-            step = self._write(lambda board: prune(board, older_than, BATCH))
+            step = self._write(lambda board: prune(board, older_than, BATCH), Hold.NOTHING)
             total += step
             if step < BATCH or (most is not None and total >= most):
                 return total
@@ -310,19 +326,33 @@ class Engine:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def token(self) -> int:
-        """Return a number that changes whenever any process changes the store."""
-        return self.store.token()
+    def token(self, topic: Topic = Topic.WORK) -> int:
+        """Return a number that changes whenever any process did something about *topic*."""
+        return self.store.token(topic)
 
-    def wait(self, token: int, timeout: float) -> int:
-        """Wait until the store changed since *token*, or for *timeout* seconds; return the new token."""
-        return self.store.wait(token, timeout)
+    def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
+        """Wait until somebody did something after *token*, or for *timeout* seconds; return the new token."""
+        return self.store.wait(topic, token, timeout)
 
     def close(self) -> None:
         """Close the store."""
         self.store.close()
 
-    def _write(self, work: Callable[[Board], T], *, keep: bool = True) -> T:
+    def _write_freely(self, work: Callable[[Board], T], hold: Hold, *, keep: bool = True) -> T:
+        """Write with no more than *hold* as long as jobs have no limits, and with the gates while they do."""
+
+        def watched(board: Board) -> T:
+            answer = work(board)
+            if board.posts or board.lanes:
+                self._gated = LIKELY
+            return answer
+
+        if self._gated:
+            self._gated -= 1
+            hold = Hold.GATES
+        return self._write(watched, hold, keep=keep)
+
+    def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
         def run(db: Session) -> tuple[T, list[Event]]:
             events = Events(self._time.now(db), wanted=bool(self._listeners))
             board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
@@ -330,7 +360,7 @@ class Engine:
             board.flush()
             return answer, _named(db, events.gathered)
 
-        answer, events = self.store.write(run, keep=keep)
+        answer, events = self.store.write(run, keep=keep, hold=hold)
         for event in events:
             for listener in list(self._listeners):
                 self._tell(listener, event)
@@ -364,8 +394,8 @@ def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: 
     more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
     if more or len(jobs) == count:
         return Claim(jobs, more, board.now)
-    moment = job_rows.next_moment(board.db, board.now)
-    next_at = min(claiming.opens_at, ON_RELEASE if moment is None else moment)
+    moments = [at for at in job_rows.moments(board.db, board.now)[:-1] if at is not None]
+    next_at = min(claiming.opens_at, *moments) if moments else claiming.opens_at
     return Claim(jobs, more=False, next_at=None if next_at == ON_RELEASE else next_at)
 
 

@@ -19,32 +19,40 @@ from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
 from penstock.store import uniqueness as unique_rows
+from penstock.store.session import Row
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 _DEFAULT_PRIORITY: Final = 0
+_LIMITS: Final = 8  # where a job's limits are in its row
 
 
 @dataclass(slots=True)
 class _Batch:
     """What one enqueue will write."""
 
-    jobs: list[tuple[object, ...]] = field(default_factory=list)
+    jobs: list[Row] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
-    scheduled: list[tuple[object, ...]] = field(default_factory=list)
+    scheduled: list[tuple[int, int, int, int]] = field(default_factory=list)
     expiring: list[tuple[object, ...]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)  # unique keys of jobs that are not written yet
 
     def write(self, board: Board) -> None:
         """Write the jobs down and stand them in line."""
+        if not board.db.gated:
+            job_rows.deliver(board.db, self.jobs, {seq: due for seq, due, *_ in self.scheduled})
+        else:
+            self._write_in_line(board)
+        if self.expiring:
+            job_rows.expire_at(board.db, self.expiring)
+        self.jobs, self.arrivals, self.scheduled, self.expiring, self.keys = [], [], [], [], set()
+
+    def _write_in_line(self, board: Board) -> None:
         if self.jobs:
             job_rows.add(board.db, self.jobs)
         if self.arrivals:
             arrive(board, self.arrivals)
         if self.scheduled:
             job_rows.schedule(board.db, self.scheduled)
-        if self.expiring:
-            job_rows.expire_at(board.db, self.expiring)
-        self.jobs, self.arrivals, self.scheduled, self.expiring, self.keys = [], [], [], [], set()
 
 
 def check(job: NewJob) -> None:
@@ -63,14 +71,33 @@ def check(job: NewJob) -> None:
         raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")
 
 
+def is_plain(job: NewJob) -> bool:
+    """Tell whether a job needs nothing but to be written down."""
+    return (
+        not job.limits and job.unique is None and job.id is None and job.due is None and job.expires is None
+    )
+
+
+def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
+    """Return a job as it is stored, in the order of JOB_COLUMNS."""
+    return (
+        seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost,
+        limits_to_json(job.limits) if job.limits else "", policy_to_json(job.retry), job.timeout, job.expires,
+        job.meta, None if job.unique is None else terms_to_text(job), now,
+    )  # fmt: skip
+
+
 def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Add jobs that passed `check`."""
     given = [job.id for job in jobs if job.id is not None]
     if given:
         _check_ids(board, given)
-    first = board.db.numbers(len(jobs))
+    keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
+    if keys:
+        unique_rows.decide(board.db, keys)
     batch = _Batch()
-    answers = [_one(board, batch, job, first + offset) for offset, job in enumerate(jobs)]
+    seqs = board.db.numbers(len(jobs))
+    answers = [_one(board, batch, job, seq) for job, seq in zip(jobs, seqs, strict=True)]
     batch.write(board)
     return answers
 
@@ -81,17 +108,13 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
         earlier = _earlier(board, batch, job, job.unique, seq, id_)
         if earlier is not None:
             return Enqueued(earlier, reused=True)
-    limits = limits_to_json(job.limits) if job.limits else ""
-    batch.jobs.append(
-        (seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost, limits,
-         policy_to_json(job.retry), job.timeout, job.expires, job.meta,
-         None if job.unique is None else terms_to_text(job), board.now)
-    )  # fmt: skip
+    row = job_row(job, seq, id_, board.now)
+    batch.jobs.append(row)
     if job.due is not None and job.due > board.now:
         batch.scheduled.append((seq, job.due, 0, 0))
     else:
         batch.arrivals.append(
-            Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, seq, 0, 0)
+            Arrival(seq, job.tenant, job.queue, job.task, row[_LIMITS], job.priority, job.cost, seq, 0, 0)
         )
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
@@ -102,7 +125,7 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
 
 def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:
     """Return the job that stands for this request already; or take its key for the new one."""
-    key = f"{job.tenant}\x1f{unique.key}"
+    key = _key(job, unique)
     if key in batch.keys:
         batch.write(board)  # so that the one of this batch is judged like any other
     standing = None
@@ -121,6 +144,10 @@ def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int,
     return None
 
 
+def _key(job: NewJob, unique: Unique) -> str:
+    return f"{job.tenant}\x1f{unique.key}"
+
+
 def _check_ids(board: Board, ids: list[str]) -> None:
     if len(set(ids)) < len(ids):
         raise DuplicateJobError(next(i for n, i in enumerate(ids) if i in ids[:n]))
@@ -130,6 +157,10 @@ def _check_ids(board: Board, ids: list[str]) -> None:
 
 
 def _check_text(field_: str, text: str) -> None:
+    if "\0" in text:
+        raise InvalidJobError(
+            field_, "must not contain the character NUL, which not every database can store"
+        )
     if not text.isascii():
         try:
             text.encode()

@@ -218,7 +218,7 @@ def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
 
 def _queue_reasons(board: Board, queue: str) -> tuple[Reason, ...]:
     reasons = []
-    if queue_rows.paused(board.db, [queue]):
+    if queue_rows.is_paused(board.db, queue):
         reasons.append(Reason(f"queue {queue}", "paused; opens when it is resumed", None))
     found = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
     if found is not None:

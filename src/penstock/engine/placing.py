@@ -136,7 +136,7 @@ def _find_or_make(board: Board, signature: str, queue: str, gates: str) -> Lane:
     board.flush_lanes()
     for _, *row in lane_rows.by_signature(board.db, [signature]):
         return board.adopt([tuple(row)])[0]
-    return new_lane(board, board.db.numbers(1), signature, queue, gates)
+    return new_lane(board, board.db.numbers(1)[0], signature, queue, gates)
 
 
 def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> Lane:

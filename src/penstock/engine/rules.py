@@ -73,7 +73,7 @@ def find_or_add(board: Board, kind: str, name: str, tenant: str) -> int:
     check_key(name)
     found = gate_rows.find(board.db, kind, tenant, [name]).get(name)
     if found is None:
-        found = board.db.numbers(1)
+        (found,) = board.db.numbers(1)
         gate_rows.add(board.db, [(found, kind, tenant, name)])
     board.load_gates([found])
     return found

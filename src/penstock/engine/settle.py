@@ -22,6 +22,7 @@ from penstock.store import jobs as job_rows
 from penstock.store.session import Row
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
+LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
 
@@ -188,7 +189,7 @@ class Settling:
             post = self.board.posts[gate]
             post.gate.release()
             if began is not None and _credible(attempt, began, self.board.now):
-                correct(post, attempt.begin_by, attempt.cost, began)
+                correct(post, attempt.begin_by, attempt.cost, min(began, self.board.now))
         self._rung.update(gates)
 
     def _remembering(self, attempt: Attempt) -> list[Post]:
@@ -224,6 +225,7 @@ class Settling:
 
 def storable(text: str) -> str:
     """Return *text* without what no database can keep."""
+    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -236,6 +238,7 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
         at = moments.get((attempt.seq, attempt.fence))
         if at is None or not attempt.begin_by or not _credible(attempt, at, board.now):
             continue
+        at = min(at, board.now)
         board.load_gates(attempt.gate_ids)
         corrected = [
             g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
@@ -261,7 +264,7 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
 
 def _credible(attempt: Attempt, began: int, now: int) -> bool:
     """Tell whether a handler can have begun then; not if the clock was set since it was told the time."""
-    return attempt.started <= began <= now
+    return attempt.started <= began <= now + LOOSE
 
 
 def _error(outcome: Failed | Again) -> str:

@@ -1,4 +1,7 @@
-"""The engine's time: the store's anchor for this machine, followed in every transaction."""
+"""The engine's time: the store's own clock if it has one, else its anchor for this machine.
+
+Followed in every transaction.  A machine whose clock is wrong is as good as any other.
+"""
 
 from typing import Final
 
@@ -20,6 +23,10 @@ class Time:
     def now(self, db: Session) -> int:
         """Return the present moment, as every process of this machine sees it."""
         if isinstance(self.clock, SteadyClock):
+            moment = db.moment()
+            if moment is not None:
+                self.clock.offset = moment.offset
+                return moment.now
             found = anchor.read(db)
             if found is None or found[0] != self._boot:
                 anchor.drop(db, self._boot, SystemClock().now() - since_boot())
@@ -37,7 +44,7 @@ class Time:
 
     def follow(self, db: Session) -> int:
         """Follow the machine's clock if it was set; return by how much."""
-        if not isinstance(self.clock, SteadyClock):
+        if not isinstance(self.clock, SteadyClock) or db.moment() is not None:
             return 0
         off = SystemClock().now() - self.clock.now()
         if abs(off) < STEP:

@@ -11,17 +11,19 @@ from penstock.store import jobs as job_rows
 
 def remove(board: Board, seq: int, state: State, reason: str) -> bool:
     """End a job that waits or is scheduled; tell whether it did."""
+    board.db.need_gates()
     board.flush_lanes()  # a job that was dropped in this transaction waits no more
-    found = job_rows.place(board.db, seq)
-    if found is None or found[0] == "running":
-        return False
-    table, lane = found
-    if table == "line":
-        attempt = _leave_line(board, seq, board.lane(lane))
-    elif table == "ready":
-        attempt = job_rows.leave(board.db, "ready", seq)
-    else:
-        attempt = job_rows.leave(board.db, "scheduled", seq)
+    attempt = None
+    while attempt is None:
+        found = job_rows.place(board.db, seq)
+        if found is None or found[0] == "running":
+            return False
+        table, lane = found
+        in_line = table == "line"
+        # One without limits may be started at this very moment; then it is found elsewhere.
+        attempt = (
+            _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
+        )
     job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
     board.events.tell(f"job.{state.value}", job=seq, reason=reason)
     return True
@@ -32,7 +34,7 @@ def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> 
     return sum(remove(board, seq, state, reason) for seq in seqs)
 
 
-def _leave_line(board: Board, seq: int, lane: Lane) -> int:
+def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
     if lane.head != seq:
         board.turns.gone(lane, seq)
         lane.upcoming = []

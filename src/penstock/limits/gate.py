@@ -12,6 +12,7 @@ Invariant: a start is remembered at a moment no earlier than the one at which it
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Final
 
 from penstock.limits.rules import Numbers, Window
@@ -21,6 +22,7 @@ ON_RELEASE: Final = 2**63 - 1  # later than any clock: only a release or a chang
 
 EXACT_STARTS: Final = 256  # the newest starts are never merged
 COARSE_STARTS: Final = 256  # older ones are merged to this many, towards the later time
+_NARROW: Final = 2**32  # microseconds between two starts that fit into four bytes
 
 
 @dataclass(slots=True)
@@ -66,16 +68,27 @@ class Starts:
         return list(zip(self.times[first:], self.weights[first:], strict=True))
 
     def pack(self) -> bytes:
-        """Return the pairs as bytes."""
-        return array("q", self.times).tobytes() + array("q", self.weights).tobytes()
+        """Return the pairs as bytes: few, since a database writes them anew with every start."""
+        steps = [later - earlier for earlier, later in pairwise((0, *self.times))]
+        wide = any(step >= _NARROW for step in steps[1:])
+        weighted = any(weight != 1 for weight in self.weights)
+        head = array("Q", [wide << 1 | weighted, *steps[:1]]).tobytes()
+        weights = array("Q", self.weights).tobytes() if weighted else b""
+        return head + weights + array("Q" if wide else "I", steps[1:]).tobytes()
 
     @classmethod
     def unpack(cls, span: int, packed: bytes) -> "Starts":
         """Read back what `pack` wrote."""
-        numbers = array("q")
-        numbers.frombytes(packed)
-        half = len(numbers) // 2
-        return cls(span, numbers[:half].tolist(), numbers[half:].tolist())
+        head = array("Q", packed[:16])
+        if len(head) == 1:
+            return cls(span)
+        wide, weighted = head[0] >> 1, head[0] & 1
+        size = (8 if wide else 4) + (8 if weighted else 0)
+        count = 1 + (len(packed) - (24 if weighted else 16)) // size
+        weights_end = 16 + 8 * count * weighted
+        weights = array("Q", packed[16:weights_end]).tolist() if weighted else [1] * count
+        steps = array("Q" if wide else "I", packed[weights_end:])
+        return cls(span, list(accumulate((head[1], *steps))), weights)
 
     def _merge(self) -> None:
         # Merging towards the later time can only make someone wait; it never admits too much.

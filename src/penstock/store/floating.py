@@ -43,7 +43,7 @@ def of(db: Session, gate: int) -> Row | None:
 
 def take(db: Session, gate: int, worker: str, until: int) -> int:
     """Give one refresh to a worker until then; return its fence."""
-    fence = db.numbers(1)
+    fence = db.fence()
     db.run(
         "UPDATE floating SET fence = ?, worker = ?, next_at = ? WHERE gate = ?", fence, worker, until, gate
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Row, Session, Topic
 
 
 def load(db: Session, ids: list[int]) -> list[Row]:
@@ -25,6 +25,7 @@ def save(db: Session, rows: Iterable[Row]) -> None:
 
 def save_rules(db: Session, gate: int, rules: str | None) -> None:
     """Keep what was decided about a gate."""
+    db.tell(Topic.WORK)
     db.run("UPDATE gate SET rules = ? WHERE id = ?", rules, gate)
 
 

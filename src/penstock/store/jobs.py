@@ -1,13 +1,14 @@
 """Statements about jobs: where each stands, and its moves from table to table."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.lifecycle.states import State
-from penstock.store.session import Row, Session
+from penstock.store.session import Row, Session, Topic
 
 JOB_COLUMNS = """
     seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued
 """
+_JOB_NAMES = [name.strip() for name in JOB_COLUMNS.split(",")]
 
 
 def add(db: Session, rows: Iterable[Row]) -> None:
@@ -63,6 +64,7 @@ def policies(db: Session, seqs: list[int]) -> dict[int, str]:
 
 def get_ready(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, queue, priority, ord, cost, attempt, lost)."""
+    db.tell(Topic.WORK)
     db.many(
         "INSERT INTO ready (seq, queue, priority, ord, cost, attempt, lost) VALUES (?, ?, ?, ?, ?, ?, ?)",
         rows,
@@ -70,11 +72,11 @@ def get_ready(db: Session, rows: Iterable[Row]) -> None:
 
 
 def first_ready(db: Session, queue: str, skip: int, most: int) -> list[Row]:
-    """Return (seq, priority, ord, cost, attempt, lost) of the first jobs of a queue."""
+    """Return (seq, priority, ord, cost, attempt, lost) of the first jobs of a queue that nobody else is taking."""
     return db.all(
         """
         SELECT seq, priority, ord, cost, attempt, lost FROM ready WHERE queue = ?
-        ORDER BY priority DESC, ord LIMIT ? OFFSET ?
+        ORDER BY priority DESC, ord LIMIT ? OFFSET ? FOR UPDATE SKIP LOCKED
         """,
         queue,
         most,
@@ -126,6 +128,48 @@ def forgive(db: Session, seq: int) -> None:
     db.run("UPDATE line SET refused = 0 WHERE seq = ?", seq)
 
 
+# Enqueued while somebody else had the gates.
+
+
+def deliver(db: Session, rows: Sequence[Row], due: Mapping[int, int]) -> None:
+    """Add jobs, in the order of JOB_COLUMNS, without a look at any gate; *due* says which are not due yet.
+
+    Those with limits wait at the door.
+    """
+    add(db, rows)
+    numbered = [dict(zip(_JOB_NAMES, row, strict=True)) for row in rows]
+    present = [job for job in numbered if job["seq"] not in due]
+    free = [job for job in present if not job["limits"]]
+    if free:
+        get_ready(db, [(j["seq"], j["queue"], j["priority"], j["seq"], j["cost"], 0, 0) for j in free])
+    if len(free) < len(present):
+        db.tell(Topic.WORK)
+        db.many(
+            "INSERT INTO door (seq, attempt, lost) VALUES (?, 0, 0)",
+            [(job["seq"],) for job in present if job["limits"]],
+        )
+    if due:
+        schedule(db, [(seq, at, 0, 0) for seq, at in due.items()])
+
+
+def anybody_at_door(db: Session) -> bool:
+    """Tell whether somebody waits to be let in."""
+    return db.one("SELECT 1 FROM door LIMIT 1") is not None
+
+
+def at_door(db: Session, most: int) -> list[Row]:
+    """Let in the (seq, attempt, lost) that came first."""
+    return sorted(
+        db.all(
+            """
+            DELETE FROM door WHERE seq IN (SELECT seq FROM door ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)
+            RETURNING seq, attempt, lost
+            """,
+            most,
+        )
+    )
+
+
 # Running.
 
 
@@ -164,14 +208,21 @@ RUNNING_COLUMNS = (
 
 
 def attempts(db: Session, seqs: list[int]) -> list[Row]:
-    """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS."""
+    """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS, and keep them from others."""
     columns = ", ".join(f"r.{c}" for c in RUNNING_COLUMNS.split(", "))
-    return db.all(f"SELECT {columns} FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value", seqs)
+    return db.all(
+        f"SELECT {columns} FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value FOR UPDATE OF r",
+        sorted(seqs),
+    )
 
 
 def overdue(db: Session, now: int, most: int) -> list[Row]:
     """Return the attempts whose lease ran out, in the order of RUNNING_COLUMNS."""
-    return db.all(f"SELECT {RUNNING_COLUMNS} FROM running WHERE lease <= ? ORDER BY lease LIMIT ?", now, most)
+    return db.all(
+        f"SELECT {RUNNING_COLUMNS} FROM running WHERE lease <= ? ORDER BY lease LIMIT ? FOR UPDATE SKIP LOCKED",
+        now,
+        most,
+    )
 
 
 def stop(db: Session, seqs: list[int]) -> None:
@@ -184,13 +235,18 @@ def stop(db: Session, seqs: list[int]) -> None:
 
 def schedule(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, due, attempt, lost)."""
+    db.tell(Topic.WORK)
     db.many("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", rows)
 
 
 def due(db: Session, now: int, most: int) -> list[Row]:
     """Take the (seq, attempt, lost) whose moment has come, earliest first."""
     rows = db.all(
-        "SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ?", now, most
+        """
+        SELECT seq, attempt, lost FROM scheduled WHERE due <= ? ORDER BY due, seq LIMIT ? FOR UPDATE SKIP LOCKED
+        """,
+        now,
+        most,
     )
     if rows:
         unschedule(db, [row[0] for row in rows])
@@ -204,6 +260,7 @@ def unschedule(db: Session, seqs: list[int]) -> None:
 
 def end(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, state, finished, started, attempt, result, error, reason)."""
+    db.tell(Topic.ENDS)
     db.many(
         """
         INSERT INTO done (seq, state, finished, started, attempt, result, error, reason)
@@ -230,7 +287,7 @@ def expire_at(db: Session, rows: Iterable[Row]) -> None:
 
 
 def expired(db: Session, now: int, most: int) -> list[int]:
-    """Take the jobs whose time to live is over; one that runs may yet come back to its place."""
+    """Return the jobs whose time to live is over; one that runs may yet come back to its place."""
     rows = db.all(
         """
         SELECT e.seq FROM expiry e WHERE e.at <= ? AND NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = e.seq)
@@ -239,9 +296,18 @@ def expired(db: Session, now: int, most: int) -> list[int]:
         now,
         most,
     )
-    if rows:
-        db.many("DELETE FROM expiry WHERE seq = ?", rows)
     return [seq for (seq,) in rows]
+
+
+def forget_expiry(db: Session, seqs: list[int]) -> None:
+    """Forget until when jobs were worth something, unless one of them has begun meanwhile."""
+    db.run(
+        """
+        DELETE FROM expiry WHERE seq IN (SELECT value FROM each(?))
+        AND NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = expiry.seq)
+        """,
+        seqs,
+    )
 
 
 def place(db: Session, seq: int) -> Row | None:
@@ -252,7 +318,9 @@ def place(db: Session, seq: int) -> Row | None:
         UNION ALL SELECT 'line', lane FROM line WHERE seq = ?
         UNION ALL SELECT 'scheduled', NULL FROM scheduled WHERE seq = ?
         UNION ALL SELECT 'running', NULL FROM running WHERE seq = ?
+        UNION ALL SELECT 'door', NULL FROM door WHERE seq = ?
         """,
+        seq,
         seq,
         seq,
         seq,
@@ -260,16 +328,19 @@ def place(db: Session, seq: int) -> Row | None:
     )
 
 
-def next_moment(db: Session, now: int) -> int | None:
-    """Return the next moment at which the clock alone changes something for jobs."""
-    moments = db.one(
+def moments(db: Session, after: int = 0) -> list[int | None]:
+    """Return when by the clock alone a gate opens, a job is due, a lease runs out and a job expires (after then).
+
+    And, last, 0 if somebody waits at the door.
+    """
+    row = db.one(
         """
         SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
-               (SELECT min(at) FROM expiry WHERE at > ?)
+               (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(0) FROM (SELECT 1 FROM door LIMIT 1) AS d)
         """,
-        now,
+        after,
     )
-    return min((at for at in moments or () if at is not None), default=None)
+    return list(row or ())
 
 
 def change_lane(db: Session, seq: int, lane: int) -> None:
@@ -283,9 +354,9 @@ def set_begin_by(db: Session, seq: int, begin_by: int) -> None:
 
 
 def running_of(db: Session, scope: str, name: str) -> list[Row]:
-    """Return (seq, gates) of the running attempts of a queue or a type."""
+    """Return (seq, gates) of the running attempts of a queue or a type, and keep them from ending meanwhile."""
     column = {"queue": "queue", "type": "task"}[scope]
-    return db.all(f"SELECT seq, gates FROM running WHERE {column} = ?", name)
+    return db.all(f"SELECT seq, gates FROM running WHERE {column} = ? ORDER BY seq FOR UPDATE", name)
 
 
 def set_gates(db: Session, rows: Iterable[Row]) -> None:
@@ -293,10 +364,10 @@ def set_gates(db: Session, rows: Iterable[Row]) -> None:
     db.many("UPDATE running SET gates = ? WHERE seq = ?", rows)
 
 
-def leave(db: Session, table: str, seq: int) -> int:
-    """Delete a job from the table it waits in; return how many attempts it has made."""
+def leave(db: Session, table: str, seq: int) -> int | None:
+    """Delete a job from the table it waits in; return how many attempts it has made, or None if it just left."""
     row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING attempt", seq)
-    return int(row[0]) if row else 0
+    return int(row[0]) if row else None
 
 
 def state(db: Session, seq: int) -> State | None:
@@ -314,7 +385,10 @@ def unique_terms(db: Session, seq: int) -> str | None:
     return None if row is None else row[0]
 
 
-def begin_anew(db: Session, seq: int) -> None:
-    """Forget how a job ended, and that it was worth nothing after some moment: somebody wants it now."""
-    for table in ("done", "failure", "progress", "expiry"):
+def begin_anew(db: Session, seq: int) -> bool:
+    """Forget how a job ended, and until when it was worth something; False if it has just been deleted."""
+    if not db.run("DELETE FROM done WHERE seq = ?", seq):
+        return False
+    for table in ("failure", "progress", "expiry"):
         db.run(f"DELETE FROM {table} WHERE seq = ?", seq)
+    return True

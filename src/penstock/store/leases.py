@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.job import Beat
-from penstock.store.session import Session
+from penstock.store.session import Session, Topic
 
 
 def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int) -> list[Beat]:
@@ -11,8 +11,8 @@ def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int
     found = {
         seq: (fence, cancel)
         for seq, fence, cancel in db.all(
-            "SELECT r.seq, r.fence, r.cancel FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value",
-            [seq for seq, _ in attempts],
+            "SELECT r.seq, r.fence, r.cancel FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value FOR UPDATE OF r",
+            sorted(seq for seq, _ in attempts),
         )
     }
     beats = []
@@ -44,4 +44,5 @@ def progress(db: Session, seq: int, fence: int, value: str, now: int) -> bool:
 
 def ask_to_cancel(db: Session, seq: int) -> bool:
     """Ask the worker of a running attempt to stop; False if none runs."""
+    db.tell(Topic.WORK)
     return db.run("UPDATE running SET cancel = 1 WHERE seq = ?", seq) > 0

@@ -10,7 +10,7 @@ def prune(db: Session, before: int, now: int, most: int) -> int:
         SELECT d.seq FROM done d WHERE d.finished < ?
         AND NOT EXISTS (SELECT 1 FROM uniqueness u WHERE u.seq = d.seq AND (u.until > ?
             OR (u.until IS NULL AND ',' || u.states || ',' LIKE '%,' || d.state || ',%')))
-        ORDER BY d.finished LIMIT ?
+        ORDER BY d.finished LIMIT ? FOR UPDATE OF d SKIP LOCKED
         """,
         before,
         now,

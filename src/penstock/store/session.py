@@ -1,10 +1,45 @@
-"""One transaction, as the statements of this package see it."""
+"""One transaction, as the statements of this package see it; and a store, as the engine sees it."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
 
 Row = tuple[Any, ...]
 Work = Any
+
+
+class Hold(Enum):
+    """What a transaction keeps from others while it runs, where a store has more than one writer.
+
+    The gates are one thing: whoever looks at any gate, lane or line holds them all, and nobody else
+    does.  Whoever holds nothing may add jobs, and settle, start and renew jobs without limits.
+    """
+
+    NOTHING = auto()
+    STARTS = auto()  # no rule of a queue or a type changes meanwhile; many may hold this together
+    GATES_IF_FREE = auto()  # the gates, if nobody else has them now
+    GATES = auto()
+    RULES = auto()  # the gates, and nobody starts anything meanwhile
+
+
+class Topic(Enum):
+    """What a transaction may bring about that others wait for."""
+
+    WORK = auto()  # something may start that could not before, or somebody should stop
+    ENDS = auto()  # a job ended
+
+
+class GatesNeededError(Exception):
+    """A transaction that does not hold the gates came upon one; it is run again with them."""
+
+
+class Moment(NamedTuple):
+    """The time by the store's own clock, and how far that is ahead of this machine's time since its start."""
+
+    now: int
+    offset: int
 
 
 class Session(Protocol):
@@ -34,6 +69,64 @@ class Session(Protocol):
         """Have this transaction on disk before its caller hears of it, even if the machine loses its power."""
         ...
 
-    def numbers(self, count: int) -> int:
-        """Reserve *count* consecutive numbers for ids, places and fences; return the first."""
+    def numbers(self, count: int) -> Sequence[int]:
+        """Reserve *count* ascending numbers for ids and places."""
+        ...
+
+    def fence(self) -> int:
+        """Return a number that no other transaction has."""
+        ...
+
+    def moment(self) -> Moment | None:
+        """Return the time by the store's own clock, if it has one."""
+        ...
+
+    @property
+    def gated(self) -> bool:
+        """Whether this transaction holds the gates."""
+        ...
+
+    def need_gates(self) -> None:
+        """Go on only if this transaction holds the gates; else it is run again with them."""
+        ...
+
+    def lock(self, names: Sequence[str]) -> None:
+        """Keep others from deciding about these names until the transaction ends."""
+        ...
+
+    def tell(self, topic: Topic) -> None:
+        """Wake those who wait for *topic* once this is committed."""
+        ...
+
+
+class Store(Protocol):
+    """A database that holds jobs, gates and queues."""
+
+    @property
+    def add_free(self) -> Callable[[Sequence[Row]], None] | None:
+        """What adds jobs without limits and without a number yet, if that is quicker than in a transaction."""
+        ...
+
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:
+        """Run *work* in a transaction, perhaps more than once; return its answer once that is committed."""
+        ...
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Run *work*, which only reads, on one consistent view of the store."""
+        ...
+
+    def token(self, topic: Topic) -> int:
+        """Return a number that changes whenever any process commits something about *topic*."""
+        ...
+
+    def wait(self, topic: Topic, token: int, timeout: float) -> int:
+        """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
+        ...
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; return the names of the steps taken."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database; what was written stays."""
         ...

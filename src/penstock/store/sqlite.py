@@ -21,9 +21,9 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from penstock.clock import SECOND, monotonic, pause
-from penstock.errors import SchemaError, StoreBusyError, StoreDownError, StoreError
+from penstock.errors import StoreBusyError, StoreDownError, StoreError
 from penstock.store import migrations
-from penstock.store.session import Row, Session
+from penstock.store.session import Hold, Moment, Row, Session, Topic
 
 T = TypeVar("T")
 
@@ -41,7 +41,23 @@ BUSY_FOR: Final = 2 * SECOND
 MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
 LEAST_VERSION: Final = (3, 35, 0)
 _EACH: Final = re.compile(r"each\(\?\)")
-_LOCK: Final = re.compile(r"FOR UPDATE( SKIP LOCKED)?")
+_LOCK: Final = re.compile(r"FOR UPDATE( OF \w+)?( SKIP LOCKED)?")
+
+
+def _typed(text: str) -> str:
+    # Only an INTEGER primary key is the row's own number in SQLite; any other costs a second tree.
+    return text.replace("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY").replace("BYTEA", "BLOB")
+
+
+KIND: Final = migrations.Kind(
+    has_version="SELECT 1 FROM sqlite_master WHERE name = 'schema_version'",
+    counter=(
+        "CREATE TABLE IF NOT EXISTS counter (value BIGINT NOT NULL)",
+        "INSERT INTO counter (value) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM counter)",
+    ),
+    translated=_typed,
+    postgres=False,
+)
 
 
 @cache
@@ -75,11 +91,29 @@ class SqliteSession:
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(dialect(sql), rows)
 
-    def numbers(self, count: int) -> int:
+    def numbers(self, count: int) -> range:
         row = self._connection.execute(
             "UPDATE counter SET value = value + ? RETURNING value", (count,)
         ).fetchone()
-        return int(row[0]) - count + 1
+        return range(int(row[0]) - count + 1, int(row[0]) + 1)
+
+    def fence(self) -> int:
+        return self.numbers(1)[0]
+
+    # One writer at a time holds the whole file, and everybody sees every commit.
+
+    @property
+    def gated(self) -> bool:
+        return True
+
+    def need_gates(self) -> None: ...
+
+    def lock(self, names: Sequence[str]) -> None: ...
+
+    def tell(self, topic: Topic) -> None: ...
+
+    def moment(self) -> Moment | None:
+        return None
 
     def _execute(self, sql: str, values: tuple[object, ...]) -> sqlite3.Cursor:
         for value in values:
@@ -105,6 +139,8 @@ class _Piece(Generic[T]):
 
 class SqliteStore:
     """One database file."""
+
+    add_free = None
 
     def __init__(self, path: str, *, migrate: bool = True) -> None:
         self.path = path
@@ -134,7 +170,7 @@ class SqliteStore:
         # One that nobody closes is closed when nobody can use it any more.
         weakref.finalize(self, _close, self._process, self.connection, self._reader)
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True) -> T:
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:  # noqa: ARG002 - one writer holds it all
         """Run *work* in a transaction; return its answer once that is committed.
 
         Committed work outlives this process.  If it is to be kept, by *keep* or because *work* asked
@@ -163,7 +199,7 @@ class SqliteStore:
             except sqlite3.Error as error:
                 raise translated(error, self.path) from error
 
-    def token(self) -> int:
+    def token(self, topic: Topic = Topic.WORK) -> int:  # noqa: ARG002 - a commit does not say what it is about
         """Return a number that changes whenever any process commits."""
         self._check_open()
         with self._read_lock:
@@ -172,14 +208,14 @@ class SqliteStore:
             except sqlite3.Error as error:
                 raise translated(error, self.path) from error
 
-    def wait(self, token: int, timeout: float) -> int:
+    def wait(self, topic: Topic, token: int, timeout: float) -> int:
         """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token.
 
         A commit of this process ends the wait at once; those of others are looked for now and then,
         less often when nothing has happened for a while.
         """
         end = monotonic() + int(timeout * SECOND)
-        while (now := self.token()) == token and (left := end - monotonic()) > 0:
+        while (now := self.token(topic)) == token and (left := end - monotonic()) > 0:
             busy = monotonic() - self._last_change < BUSY_FOR
             with self._changed:
                 self._changed.wait(min(BUSY_POLL if busy else IDLE_POLL, left / SECOND))
@@ -201,7 +237,7 @@ class SqliteStore:
 
         def work(db: Session) -> list[str]:
             db.run(f"PRAGMA application_id = {MARK}")
-            return migrations.apply(db)
+            return migrations.apply(db, KIND)
 
         return self.write(work)
 
@@ -245,16 +281,8 @@ class SqliteStore:
             raise StoreDownError(f"{self.path} is a database of something else; name another file")
 
     def _prepare(self, *, migrate: bool) -> None:
-        state = self.write(migrations.pending)
-        if state.newer:
-            raise SchemaError(
-                f"{self.path} was written by a newer penstock (schema {state.found}, this one knows "
-                f"{state.known}); upgrade penstock"
-            )
-        if state.missing and not migrate:
-            raise SchemaError(
-                f"{self.path} needs `penstock migrate` first (schema {state.found} of {state.known})"
-            )
+        state = self.write(lambda db: migrations.pending(db, KIND))
+        state.check(self.path, migrate=migrate)
         if state.missing:
             self.migrate()
 

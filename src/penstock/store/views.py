@@ -6,16 +6,17 @@ from penstock.store.session import Row, Session
 _JOB = """
     SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.limits, j.retry, j.expires,
            j.meta, j.enqueued,
-           s.due, s.attempt, w.attempt, l.attempt,
+           s.due, s.attempt, coalesce(w.attempt, o.attempt), l.attempt,
            r.attempt, r.started, r.worker, r.lease, r.cancel,
            d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value
     FROM job j
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN line l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
+    LEFT JOIN door o ON o.seq = j.seq
 """
 _WHERE_STATE = {
     State.SCHEDULED: "s.seq IS NOT NULL",
-    State.WAITING: "(w.seq IS NOT NULL OR l.seq IS NOT NULL)",
+    State.WAITING: "(w.seq IS NOT NULL OR l.seq IS NOT NULL OR o.seq IS NOT NULL)",
     State.RUNNING: "r.seq IS NOT NULL",
 }
 
@@ -66,6 +67,7 @@ def count(db: Session, queue: str | None, task: str | None) -> dict[State, int]:
         "scheduled": State.SCHEDULED,
         "ready": State.WAITING,
         "line": State.WAITING,
+        "door": State.WAITING,
         "running": State.RUNNING,
     }
     counts: dict[State, int] = {}

@@ -4,6 +4,7 @@
 --   scheduled  not due yet
 --   ready      waiting, without limits
 --   line       waiting, with limits: stands in a lane
+--   door       waiting, with limits: will stand in a lane once somebody holds the gates
 --   running    claimed under a lease
 --   done       ended: done, failed, discarded, cancelled or expired
 --
@@ -58,6 +59,12 @@ CREATE TABLE line (
     refused BIGINT NOT NULL
 );
 CREATE INDEX line_order ON line (lane, priority DESC, ord);
+
+CREATE TABLE door (
+    seq BIGINT PRIMARY KEY,
+    attempt BIGINT NOT NULL,
+    lost BIGINT NOT NULL
+);
 
 CREATE TABLE running (
     seq BIGINT PRIMARY KEY,
@@ -203,3 +210,22 @@ CREATE TABLE anchor (
     boot TEXT NOT NULL,
     since_epoch BIGINT NOT NULL
 );
+
+-- Rows that come and go leave dead ones behind, which every scan must pass: clean up soon and quickly.  Rows
+-- that are updated again and again stay on their page if there is room.
+-- on PostgreSQL: ALTER TABLE scheduled SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE ready SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE line SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE door SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE running SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE lane SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE gate SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE gate_memory SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE wake SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE turn SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE gate SET (fillfactor = 50);
+-- on PostgreSQL: ALTER TABLE gate_memory SET (fillfactor = 50);
+-- on PostgreSQL: ALTER TABLE lane SET (fillfactor = 50);
+-- on PostgreSQL: ALTER TABLE wake SET (fillfactor = 50);
+-- on PostgreSQL: ALTER TABLE turn SET (fillfactor = 50);
+-- on PostgreSQL: ALTER TABLE running SET (fillfactor = 50);

@@ -1,9 +1,24 @@
 """Bring a database's schema up to date: forward only, one transaction, safe from many processes at once."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
 
+from penstock.errors import SchemaError
 from penstock.store.session import Session
+
+# A comment that only PostgreSQL reads: how a table is to be stored.
+_POSTGRES_ONLY = "-- on PostgreSQL: "
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What differs between databases: how to ask for a table, what gives out numbers, how types are called."""
+
+    has_version: str
+    counter: tuple[str, ...]
+    translated: Callable[[str], str]
+    postgres: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,50 +29,60 @@ class Pending:
     known: int
     missing: tuple[str, ...]
 
-    @property
-    def newer(self) -> bool:
-        return self.found > self.known
+    def check(self, store: str, *, migrate: bool) -> None:
+        """Raise unless this penstock can use the *store*, once it did what is missing if it may *migrate*."""
+        if self.found > self.known:
+            raise SchemaError(
+                f"{store} was written by a newer penstock (schema {self.found}, this one knows "
+                f"{self.known}); upgrade penstock"
+            )
+        if self.missing and not migrate:
+            raise SchemaError(f"{store} needs `penstock migrate` first (schema {self.found} of {self.known})")
 
 
-def pending(db: Session) -> Pending:
+def pending(db: Session, kind: Kind) -> Pending:
     """Tell how far the database is.  Changes nothing."""
-    found = _version(db)
-    names = _names()
-    return Pending(found, _number(names[-1]), tuple(n for n in names if _number(n) > found))
+    found = _version(db, kind)
+    return Pending(found, _number(names()[-1]), tuple(n for n in names() if _number(n) > found))
 
 
-def apply(db: Session) -> list[str]:
+def apply(db: Session, kind: Kind) -> list[str]:
     """Take every missing step; return their names."""
     db.run("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)")
-    db.run("CREATE TABLE IF NOT EXISTS counter (value BIGINT NOT NULL)")
-    if db.one("SELECT value FROM counter") is None:
-        db.run("INSERT INTO counter (value) VALUES (0)")
-    taken = list(pending(db).missing)
+    for statement in kind.counter:
+        db.run(statement)
+    taken = list(pending(db, kind).missing)
     for name in taken:
-        for statement in statements(name):
+        for statement in statements(name, kind):
             db.run(statement)
         db.run("INSERT INTO schema_version (version) VALUES (?)", _number(name))
     return taken
 
 
-def statements(name: str) -> list[str]:
-    """Return the statements of one step, in SQLite's words."""
-    text = (files(__package__) / name).read_text()
-    # Only an INTEGER primary key is the row's own number in SQLite; any other costs a second tree.
-    text = text.replace("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY").replace("BYTEA", "BLOB")
-    lines = [line for line in text.splitlines() if not line.startswith("--")]
+def statements(name: str, kind: Kind) -> list[str]:
+    """Return the statements of one step, in the database's words."""
+    whole = text(name)
+    if kind.postgres:
+        whole = whole.replace(_POSTGRES_ONLY, "")
+    lines = [line for line in kind.translated(whole).splitlines() if not line.startswith("--")]
     return [s.strip() for s in "\n".join(lines).split(";") if s.strip()]
 
 
-def _version(db: Session) -> int:
-    if db.one("SELECT 1 FROM sqlite_master WHERE name = 'schema_version'") is None:
+def names() -> list[str]:
+    """Return the names of all steps, in order."""
+    return sorted(f.name for f in files(__package__).iterdir() if f.name.endswith(".sql"))
+
+
+def text(name: str) -> str:
+    """Return a step as it was written."""
+    return (files(__package__) / name).read_text()
+
+
+def _version(db: Session, kind: Kind) -> int:
+    if db.one(kind.has_version) is None:
         return 0
     row = db.one("SELECT max(version) FROM schema_version")
     return int(row[0] or 0) if row else 0
-
-
-def _names() -> list[str]:
-    return sorted(f.name for f in files(__package__).iterdir() if f.name.endswith(".sql"))
 
 
 def _number(name: str) -> int:

@@ -1,0 +1,55 @@
+"""Add jobs without limits in one statement: no transaction to begin, no second way to the server.
+
+A column that has the same value in all rows, as most have, is passed once.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+from psycopg import sql as quoting
+
+from penstock.store.jobs import JOB_COLUMNS
+from penstock.store.postgres import words
+from penstock.store.session import Row
+
+_COLUMNS: Final = [name.strip() for name in JOB_COLUMNS.split(",")]
+_VARYING: Final = frozenset({"id"})  # never the same twice
+
+
+def statement(schema: str, rows: Sequence[Row]) -> tuple[bytes, list[object]]:
+    """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values."""
+    columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
+    del columns["seq"]
+    same = frozenset(
+        name
+        for name, values in columns.items()
+        if name not in _VARYING and values.count(values[0]) == len(values)
+    )
+    values: list[object] = [columns[name][0] for name in columns if name in same]
+    for name, column in columns.items():
+        if name not in same:
+            values.append(words.array(column, words.type_of_column("job", name)))
+    return _text(schema, same), values
+
+
+@cache
+def _text(schema: str, same: frozenset[str]) -> bytes:
+    names = [name for name in _COLUMNS if name != "seq"]
+    ordered = [name for name in names if name in same] + [name for name in names if name not in same]
+    number = {name: place for place, name in enumerate(ordered, 1)}
+    type_of = {name: words.type_of_column("job", name) for name in names}
+    arrays = [name for name in names if name not in same]
+    given = ", ".join(f"${number[name]}::{type_of[name]}[]" for name in arrays)
+    taken = ", ".join(f"${number[n]}::{type_of[n]}" if n in same else f"given.{n}" for n in names)
+    home = quoting.Identifier(schema).as_string()
+    sequence = quoting.Literal(f"{home}.number").as_string()
+    return f"""
+        WITH added AS (
+            INSERT INTO {home}.job (seq, {", ".join(names)})
+            SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})
+            RETURNING seq, queue, priority, cost
+        )
+        INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
+        SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
+    """.encode()

@@ -1,0 +1,187 @@
+"""A transaction on one connection to PostgreSQL."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+from zlib import crc32
+
+import psycopg
+from psycopg import sql as quoting
+from psycopg.adapt import Buffer
+from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.string import StrDumper
+
+from penstock.clock import since_boot
+from penstock.store.postgres import words
+from penstock.store.session import GatesNeededError, Hold, Moment, Row, Topic
+
+Connection = psycopg.Connection[Row]
+
+# Locks of the whole schema, told apart by the second number.
+_GATES: Final = 1
+_STARTS: Final = 2
+_SCHEMA: Final = 3
+_NAMES: Final = "penstock:"  # goes before names to be locked, so that they meet nobody else's
+
+_IDLE: Final = "10s"  # a transaction whose owner was stopped must not keep the gates for ever
+_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_DEEPEST: Final = {
+    # A plan is made once and kept, also when a table grows a thousandfold: it must not rest on its size.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
+
+
+class Int8(Int8BinaryDumper):
+    """Sends every number as eight bytes, so that a statement has one plan whatever the numbers."""
+
+    def dump(self, obj: int) -> Buffer | None:
+        return super().dump(obj)
+
+
+def adapt(connection: Connection) -> None:
+    """Have a connection send numbers and text the way our statements expect them."""
+    connection.adapters.register_dumper(int, Int8)
+    connection.adapters.register_dumper(str, StrDumper)
+
+
+class Opening:
+    """The words with which transactions in one schema begin."""
+
+    def __init__(self, schema: str) -> None:
+        self._name = quoting.Identifier(schema).as_string()
+        self._path = quoting.Literal(self._name).as_string()
+        self._number = crc32(schema.encode()) - 2**31  # by which its locks are known in the database
+        self._texts: dict[tuple[Hold, bool], str] = {}
+
+    def writing(self, hold: Hold, *, keep: bool) -> str:
+        """Begin a transaction that writes."""
+        if (hold, keep) not in self._texts:
+            self._texts[hold, keep] = self._written(hold, keep=keep)
+        return self._texts[hold, keep]
+
+    def migrating(self) -> str:
+        """Begin a transaction that changes the schema, one at a time."""
+        return (
+            f"BEGIN; SELECT pg_advisory_xact_lock({self._number}, {_SCHEMA});"
+            f" CREATE SCHEMA IF NOT EXISTS {self._name}; SET LOCAL search_path = {self._name}"
+        )
+
+    def reading(self) -> str:
+        """Begin a transaction that only looks."""
+        return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT set_config('search_path', {self._path}, true)"
+
+    def _written(self, hold: Hold, *, keep: bool) -> str:
+        settings = {"idle_in_transaction_session_timeout": _IDLE, **_DEEPEST}
+        if not keep:
+            settings["synchronous_commit"] = "off"
+        local = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+        steps = [f"BEGIN; SELECT {_NOW}, set_config('search_path', {self._path}, true), {local}"]
+        # A lock is awaited in a statement of its own: what is read in the same one is older than the wait.
+        if hold is Hold.STARTS:
+            steps.append(f"SELECT pg_advisory_xact_lock_shared({self._number}, {_STARTS})")
+        if hold is Hold.RULES:
+            steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_STARTS})")
+        if hold in {Hold.RULES, Hold.GATES}:
+            steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_GATES})")
+        held = "false"
+        if hold is Hold.GATES_IF_FREE:
+            held = f"pg_try_advisory_xact_lock({self._number}, {_GATES})"
+        elif hold in {Hold.RULES, Hold.GATES}:
+            held = "true"
+        steps.append(f"SELECT {_NOW}, pg_current_xact_id()::text::bigint, {held}")
+        return "; ".join(steps)
+
+
+class PostgresSession:
+    """A transaction under way."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
+        self._cursor.format = psycopg.pq.Format.BINARY
+        self.topics: set[Topic] = set()
+        self.transaction: int | None = None
+        self.gated = False
+        self._moment: Moment | None = None
+
+    def begin(self, opening: str) -> None:
+        """Begin a transaction that writes."""
+        asked = since_boot()
+        cursor = self._connection.execute(opening)
+        cursor.nextset()
+        row = cursor.fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM
+        # By now the store's clock was at least that far ahead: what is reckoned by it is never too early.
+        offset = row[0] - asked
+        while cursor.nextset():
+            row = cursor.fetchone()
+        assert row is not None  # noqa: S101 - the same
+        now, self.transaction, self.gated = row
+        self._moment = Moment(now, offset)
+
+    def look(self, opening: str) -> None:
+        """Begin a transaction that only reads, or that changes the schema."""
+        self._connection.execute(opening)
+        self.gated = True
+
+    def end(self, word: str) -> None:
+        """Commit or roll back."""
+        self._connection.execute(word)
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        return self._execute(sql, values).fetchone()
+
+    def run(self, sql: str, *values: object) -> int:
+        return self._execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        columns = list(zip(*rows, strict=True))
+        if columns:
+            changed, types = words.several(sql)
+            self._cursor.execute(
+                changed.encode(), [words.array(c, t) for c, t in zip(columns, types, strict=True)]
+            )
+
+    def keep(self) -> None:
+        self._connection.execute("SET LOCAL synchronous_commit = on")
+
+    def numbers(self, count: int) -> Sequence[int]:
+        rows = self.all("SELECT nextval('number') FROM generate_series(1, ?)", count)
+        return sorted(number for (number,) in rows)
+
+    def fence(self) -> int:
+        assert self.transaction is not None  # noqa: S101 - only writers ask
+        return self.transaction
+
+    def moment(self) -> Moment | None:
+        return self._moment
+
+    def need_gates(self) -> None:
+        if not self.gated:
+            raise GatesNeededError
+
+    def lock(self, names: Sequence[str]) -> None:
+        # In one order everywhere, so that no two wait for each other.
+        self.all(
+            "SELECT pg_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e",
+            sorted(f"{_NAMES}{name}" for name in names),
+        )
+
+    def tell(self, topic: Topic) -> None:
+        self.topics.add(topic)
+
+    def _execute(self, sql: str, values: tuple[Any, ...]) -> "psycopg.RawCursor[Row]":
+        lists: tuple[str, ...] = ()
+        for value in values:
+            if type(value) is list:
+                lists = tuple(words.type_of(v) for v in values if type(v) is list)
+                values = tuple(words.array(v, words.type_of(v)) if type(v) is list else v for v in values)
+                break
+        return self._cursor.execute(words.single(sql, lists).encode(), values or None)

@@ -1,0 +1,188 @@
+"""Tell other processes that something happened, and hear it from them.
+
+`NOTIFY` inside a transaction makes all commits of the server queue up, so one thread per process
+notifies, shortly after commits and at most every few milliseconds however many there were.  What is
+lost, as when the server is restarted, is made up for by a look now and then.
+"""
+
+import logging
+import threading
+from contextlib import suppress
+from typing import Final
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql as quoting
+
+from penstock.clock import SECOND, monotonic, pause
+from penstock.store.session import Topic
+
+LEAST_GAP: Final = 0.002  # seconds between two notifications
+LONGEST_GAP: Final = 0.032  # in a storm
+_PROBE: Final = 2.0  # how long our own notification may take before we think none will ever come
+_BLIND: Final = 0.2  # how often to look where notifications do not arrive
+_AGAIN: Final = 0.5  # until the next try to connect
+_SLICE: Final = 0.5
+
+log = logging.getLogger("penstock.store")
+
+
+class Signals:
+    """What happened, by topic: a number for each that grows."""
+
+    def __init__(self, listen: str, connect: str, schema: str) -> None:
+        self._channel = f"penstock_{schema}"
+        self._self = uuid4().hex
+        self._counts = dict.fromkeys(Topic, 0)
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        self._notifier = _Notifier(connect, self._channel, self._self, self._closed)
+        self._listener: threading.Thread | None = None
+        self._listen = listen
+        self._lock = threading.Lock()
+
+    def told(self, topics: set[Topic]) -> None:
+        """Note what a transaction of this process has committed, and have the others hear of it."""
+        self._count(topics)
+        self._notifier.send(topics)
+
+    def token(self, topic: Topic) -> int:
+        """Return a number that changes when something happens."""
+        if self._listener is None:
+            self._start()
+        return self._counts[topic]
+
+    def wait(self, topic: Topic, token: int, timeout: float) -> int:
+        """Wait until something happens, or for *timeout* seconds."""
+        end = monotonic() + int(timeout * SECOND)
+        with self._changed:
+            while (now := self.token(topic)) == token and (left := end - monotonic()) > 0:
+                self._changed.wait(left / SECOND)
+            return now
+
+    def close(self) -> None:
+        """End the threads."""
+        self._closed.set()
+        self._notifier.wake()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _count(self, topics: set[Topic]) -> None:
+        with self._changed:
+            for topic in topics:
+                self._counts[topic] += 1
+            self._changed.notify_all()
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._listener is None:
+                self._listener = threading.Thread(target=self._hear, name="penstock-listener", daemon=True)
+                self._listener.start()
+
+    def _hear(self) -> None:
+        while not self._closed.is_set():
+            try:
+                with psycopg.connect(self._listen, autocommit=True, prepare_threshold=None) as connection:
+                    self._listen_on(connection)
+            except psycopg.Error as error:
+                log.info("cannot listen to PostgreSQL, looking now and then instead: %s", error)
+                self._count(set(Topic))
+                self._closed.wait(_AGAIN)
+
+    def _listen_on(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        channel = quoting.Identifier(self._channel)
+        connection.execute(quoting.SQL("LISTEN {}").format(channel))
+        # What happened before we listened was not heard.
+        self._count(set(Topic))
+        if not self._is_heard(connection):
+            log.warning(
+                "notifications do not arrive, as through a pooler in transaction mode; looking every %d ms "
+                "instead.  Name the server itself with ?listen=host:port to hear them",
+                _BLIND * 1_000,
+            )
+            connection.close()
+            while not self._closed.wait(_BLIND):
+                self._count(set(Topic))
+            return
+        while not self._closed.is_set():
+            for notice in connection.notifies(timeout=_SLICE):
+                self._heard(notice.payload)
+                if self._closed.is_set():
+                    return
+
+    def _is_heard(self, connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+        """Notify ourselves; tell whether that arrives."""
+        probe = f"probe {self._self}"
+        connection.execute("SELECT pg_notify(%s, %s)", (self._channel, probe))
+        end = monotonic() + int(_PROBE * SECOND)
+        while monotonic() < end and not self._closed.is_set():
+            for notice in connection.notifies(timeout=_SLICE, stop_after=1):
+                if notice.payload == probe:
+                    return True
+                self._heard(notice.payload)
+        return self._closed.is_set()
+
+    def _heard(self, payload: str) -> None:
+        sender, _, names = payload.partition(" ")
+        if sender not in {self._self, "probe"}:
+            with suppress(KeyError):  # from another version
+                self._count({Topic[name] for name in names.split()})
+
+
+class _Notifier:
+    """Sends what is to be told, from a thread that begins with the first message."""
+
+    def __init__(self, connect: str, channel: str, sender: str, closed: threading.Event) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._sender = sender
+        self._closed = closed
+        self._topics: set[Topic] = set()
+        self._lock = threading.Lock()
+        self._bell = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def send(self, topics: set[Topic]) -> None:
+        """Have *topics* told soon."""
+        with self._lock:
+            self._topics |= topics
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="penstock-notifier", daemon=True)
+                self._thread.start()
+        self._bell.set()
+
+    def wake(self) -> None:
+        """Let the thread see that it should end."""
+        self._bell.set()
+
+    def _work(self) -> None:
+        connection: psycopg.Connection[tuple[object, ...]] | None = None
+        gap = LEAST_GAP
+        while not self._closed.is_set():
+            # In a storm the gaps grow, so that many workers are not woken for every single job.
+            gap = min(gap * 2, LONGEST_GAP) if self._bell.is_set() else LEAST_GAP
+            self._bell.wait()
+            connection = self._told(connection)
+            pause(gap)
+        if connection is not None:
+            connection.close()
+
+    def _told(
+        self, connection: psycopg.Connection[tuple[object, ...]] | None
+    ) -> "psycopg.Connection[tuple[object, ...]] | None":
+        self._bell.clear()
+        with self._lock:
+            topics, self._topics = self._topics, set()
+        if not topics or self._closed.is_set():
+            return connection
+        payload = " ".join([self._sender, *sorted(topic.name for topic in topics)])
+        try:
+            if connection is None:
+                connection = psycopg.connect(self._connect, autocommit=True, prepare_threshold=None)
+            connection.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
+        except psycopg.Error as error:
+            log.info("cannot notify through PostgreSQL; others will look by themselves: %s", error)
+            if connection is not None:
+                connection.close()
+            return None
+        return connection

@@ -1,0 +1,276 @@
+"""Penstock in one schema of a PostgreSQL database, shared by any number of processes and machines.
+
+Any number of transactions run at once.  What they may not do at once is kept apart by a few locks of
+the whole schema, taken before anything else (see `Hold`), and by locks on the rows of jobs, taken in the
+order of their numbers.  So no transaction that waits for rows has something that another one, which
+holds these rows, could wait for.
+
+Invariant: `write` returns only after its work is committed exactly once.  If the connection breaks
+while it is being committed, the server is asked what became of it.
+"""
+
+import logging
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import psycopg
+from psycopg import sql as quoting
+
+from penstock.errors import StoreDownError
+from penstock.store import migrations
+from penstock.store.postgres.adding import statement
+from penstock.store.postgres.address import Address
+from penstock.store.postgres.session import Connection, Opening, PostgresSession, adapt
+from penstock.store.postgres.signals import Signals
+from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
+from penstock.store.session import GatesNeededError, Hold, Row, Session, Topic
+
+T = TypeVar("T")
+
+LEAST_VERSION: Final = 140_000
+CONNECTIONS: Final = 20  # of one process, at once
+CONNECT_TIMEOUT: Final = 5
+PREPARE_AFTER: Final = 3  # uses of a statement until the server keeps its plan
+
+KIND: Final = migrations.Kind(
+    has_version="SELECT 1 WHERE to_regclass('schema_version') IS NOT NULL",
+    counter=("CREATE SEQUENCE IF NOT EXISTS number",),
+    translated=lambda text: text.replace(" TEXT", ' TEXT COLLATE "C"'),
+    postgres=True,
+)
+
+log = logging.getLogger("penstock.store")
+
+
+class PostgresStore:
+    """One schema."""
+
+    def __init__(self, address: Address, *, migrate: bool = True) -> None:
+        self.address = address
+        self._opening = Opening(address.schema)
+        self._prepare: int | None = PREPARE_AFTER
+        self._idle: deque[Connection] = deque()
+        self._room = threading.BoundedSemaphore(CONNECTIONS)
+        self._process = os.getpid()
+        self._closed = False
+        self._signals = Signals(address.listen, address.connect, address.schema)
+        weakref.finalize(self, _close, self._process, self._idle, self._signals)
+        self._prepare_schema(migrate=migrate)
+
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:
+        """Run *work* in a transaction; return its answer once that is committed.
+
+        It is run again if it turned out to need the gates, or if the server gave up on it for a passing
+        reason.
+        """
+        patience = Patience()
+        while True:
+            try:
+                return self._write_once(work, self._opening.writing(hold, keep=keep))
+            except GatesNeededError:
+                hold = Hold.GATES
+            except psycopg.Error as error:
+                self._bear(error, patience)
+
+    def add_free(self, rows: Sequence[Row]) -> None:
+        """Add jobs without limits, which have no number yet, in one statement."""
+        adding, values = statement(self.address.schema, rows)
+        patience = Patience()
+        unsure = False
+        while True:
+            try:
+                with self._connection() as connection:
+                    if not unsure or not self._has(connection, rows[0][1]):
+                        psycopg.RawCursor(connection).execute(adding, values)
+                    break
+            except psycopg.Error as error:
+                # If the answer was lost the rows may be there, and all are if the first one is.
+                unsure = True
+                self._bear(error, patience)
+        self._signals.told({Topic.WORK})
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Run *work*, which only reads, on one consistent view of the store."""
+        patience = Patience()
+        while True:
+            try:
+                with self._connection() as connection:
+                    session = PostgresSession(connection)
+                    try:
+                        session.look(self._opening.reading())
+                        return work(session)
+                    finally:
+                        _end(session, connection)
+            except psycopg.Error as error:
+                self._bear(error, patience)
+
+    def token(self, topic: Topic) -> int:
+        """Return a number that changes whenever any process commits something about *topic*."""
+        self._check_open()
+        return self._signals.token(topic)
+
+    def wait(self, topic: Topic, token: int, timeout: float) -> int:
+        """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
+        self._check_open()
+        return self._signals.wait(topic, token, timeout)
+
+    def migrate(self) -> list[str]:
+        """Bring the schema up to date; return the names of the steps taken."""
+        try:
+            with self._connection() as connection:
+                session = PostgresSession(connection)
+                try:
+                    session.look(self._opening.migrating())
+                    taken = migrations.apply(session, KIND)
+                    session.end("COMMIT")
+                finally:
+                    _end(session, connection)
+                return taken
+        except psycopg.Error as error:
+            raise translated(error, self.address.shown) from error
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        self._closed = True
+        _close(self._process, self._idle, self._signals)
+
+    def _write_once(self, work: Callable[[Session], T], opening: str) -> T:
+        with self._connection() as connection:
+            session = PostgresSession(connection)
+            try:
+                session.begin(opening)
+                answer = work(session)
+                committed = self._commit(session, connection)
+            finally:
+                _end(session, connection)
+        if not committed:
+            raise psycopg.OperationalError("the server lost the transaction")
+        if session.topics:
+            self._signals.told(session.topics)
+        return answer
+
+    def _has(self, connection: Connection, id_: object) -> bool:
+        return bool(
+            connection.execute(
+                quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
+                    quoting.Identifier(self.address.schema)
+                ),
+                (id_,),
+            ).fetchone()
+        )
+
+    def _commit(self, session: PostgresSession, connection: Connection) -> bool:
+        """Commit; tell whether that is what happened."""
+        try:
+            session.end("COMMIT")
+        except psycopg.OperationalError as error:
+            if not connection.closed:
+                raise
+            # The answer was lost, not necessarily the transaction.
+            return self._became_of(session, error)
+        return True
+
+    def _became_of(self, session: PostgresSession, error: psycopg.Error) -> bool:
+        patience = Patience()
+        while patience.wait():
+            try:
+                with self._connection() as connection:
+                    row = connection.execute(
+                        "SELECT pg_xact_status(%s::text::xid8)", (str(session.transaction),)
+                    ).fetchone()
+            except psycopg.Error:
+                continue
+            if row is not None and row[0] != "in progress":
+                return bool(row[0] == "committed")
+        raise StoreDownError(
+            f"{self.address.shown} was lost while it committed, so that this may or may not have been written; "
+            "ask again, with the same job id if jobs were enqueued"
+        ) from error
+
+    def _bear(self, error: psycopg.Error, patience: Patience) -> None:
+        """Wait a little after an *error* that may pass, or raise it in our words."""
+        if error.sqlstate in UNPREPARED and self._prepare is not None:
+            log.info("statements cannot be prepared, as through a pooler; going on without")
+            self._prepare = None
+            self._drop_idle()
+            return
+        if self._closed:
+            raise StoreDownError(f"{self.address.shown} was closed") from error
+        if not passing(error) or hopeless(error) or not patience.wait():
+            raise translated(error, self.address.shown) from error
+
+    @contextmanager
+    def _connection(self) -> Iterator[Connection]:
+        self._check_open()
+        with self._room:
+            connection = self._idle.pop() if self._idle else self._connect()
+            try:
+                yield connection
+            finally:
+                if connection.closed or self._closed or connection.prepare_threshold != self._prepare:
+                    connection.close()
+                else:
+                    self._idle.append(connection)
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(
+            self.address.connect,
+            autocommit=True,
+            prepare_threshold=self._prepare,
+            connect_timeout=CONNECT_TIMEOUT,
+        )
+        if connection.info.server_version < LEAST_VERSION:
+            connection.close()
+            raise StoreDownError(f"{self.address.shown} is too old; penstock needs PostgreSQL 14 or later")
+        connection.prepared_max = 500
+        adapt(connection)
+        return connection
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _prepare_schema(self, *, migrate: bool) -> None:
+        try:
+            with self._connection() as connection:
+                session = PostgresSession(connection)
+                try:
+                    session.look(self._opening.reading())
+                    state = migrations.pending(session, KIND)
+                finally:
+                    _end(session, connection)
+        except psycopg.Error as error:
+            raise translated(error, self.address.shown) from error
+        state.check(self.address.shown, migrate=migrate)
+        if state.missing:
+            self.migrate()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreDownError(f"{self.address.shown} was closed")
+        if os.getpid() != self._process:
+            raise StoreDownError(f"{self.address.shown} was opened before a fork; open it anew in the child")
+
+
+def _end(session: PostgresSession, connection: Connection) -> None:
+    """Roll back what was not committed."""
+    if connection.closed:
+        return
+    try:
+        if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            session.end("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+def _close(process: int, idle: deque[Connection], signals: Signals) -> None:
+    # What came along with a fork is not the child's to close.
+    if os.getpid() == process:
+        signals.close()
+        while idle:
+            idle.pop().close()

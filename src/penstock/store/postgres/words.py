@@ -1,0 +1,112 @@
+"""Statements in PostgreSQL's words: the same text as for SQLite, with other ways to pass values.
+
+Lists travel as array literals, which are far cheaper to write than one value at a time: `each(?)`
+becomes an `unnest`, and a statement for many rows becomes one statement over `unnest` of its columns.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final
+
+from penstock.store import migrations
+
+_EACH: Final = re.compile(r"each\(\?\)( e\b)?")
+_INSERT: Final = re.compile(r"\s*INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(([^)]*)\)(.*)", re.DOTALL)
+_UPDATE: Final = re.compile(r"\s*UPDATE (\w+) SET (.*?) WHERE (.*)", re.DOTALL)
+_DELETE: Final = re.compile(r"\s*DELETE FROM (\w+) WHERE (.*)", re.DOTALL)
+_EQUAL: Final = re.compile(r"(\w+) = (?:\w+ \+ )?\?")
+_COLUMN: Final = re.compile(r"^    (\w+) (BIGINT|TEXT|BYTEA)\b", re.MULTILINE)
+_TABLE: Final = re.compile(r"CREATE TABLE (\w+) \((.*?)\n\);", re.DOTALL)
+
+
+@cache
+def single(sql: str, lists: tuple[str, ...]) -> str:
+    """Return *sql* with numbered parameters; *lists* are the types of the lists among them, in order."""
+    types = iter(lists)
+
+    def each(match: re.Match[str]) -> str:
+        return f"unnest(?::{next(types)}[]) AS {match[1] or 'each'}(value)"
+
+    return _numbered(_EACH.sub(each, sql))
+
+
+@cache
+def several(sql: str) -> tuple[str, tuple[str, ...]]:
+    """Return a statement that does to all rows what *sql* does to one, and the types of its columns."""
+    if match := _INSERT.fullmatch(sql):
+        table, names, values, rest = match.groups()
+        columns = [name.strip() for name in names.split(",")]
+        given = [c for c, value in zip(columns, values.split(","), strict=True) if value.strip() == "?"]
+        changed = f"INSERT INTO {table} ({names}) SELECT {_taken(values)} FROM {{rows}} {rest}"
+    elif match := _UPDATE.fullmatch(sql):
+        table, changes, which = match.groups()
+        given = _EQUAL.findall(sql)
+        both = _taken(f"{changes}\0{which}").split("\0")
+        changed = f"UPDATE {table} SET {both[0]} FROM {{rows}} WHERE {both[1]}"
+    elif match := _DELETE.fullmatch(sql):
+        table, which = match.groups()
+        given = _EQUAL.findall(sql)
+        changed = f"DELETE FROM {table} USING {{rows}} WHERE {_taken(which)}"
+    else:
+        raise AssertionError(f"not a statement for many rows: {sql}")
+    types = tuple(type_of_column(table, column) for column in given)
+    arrays = ", ".join(f"?::{type_}[]" for type_ in types)
+    names = ", ".join(f"c{n}" for n in range(len(types)))
+    return _numbered(changed.format(rows=f"unnest({arrays}) AS given({names})")), types
+
+
+def array(values: Iterable[object], type_: str) -> str:
+    """Return *values* as an array literal."""
+    if type_ == "bigint":
+        return "{" + ",".join(["NULL" if v is None else str(v) for v in values]) + "}"
+    if type_ == "bytea":
+        return "{" + ",".join([f'"\\\\x{v.hex()}"' for v in values if isinstance(v, bytes)]) + "}"
+    return "{" + ",".join([_quoted(v) for v in values]) + "}"
+
+
+def type_of(values: Sequence[object]) -> str:
+    """Return the type of a list's values."""
+    return "text" if values and isinstance(values[0], str) else "bigint"
+
+
+def type_of_column(table: str, column: str) -> str:
+    """Return the type of a column of ours."""
+    return _types()[table, column]
+
+
+def _quoted(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = str(value)
+    if '"' in text or "\\" in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _taken(text: str) -> str:
+    """Return *text* with its parameters taken from the columns of a row."""
+    number = -1
+
+    def column(_: re.Match[str]) -> str:
+        nonlocal number
+        number += 1
+        return f"given.c{number}"
+
+    return re.sub(r"\?", column, text)
+
+
+def _numbered(sql: str) -> str:
+    parts = sql.split("?")
+    return "".join(f"{part}${n}" for n, part in enumerate(parts[:-1], 1)) + parts[-1]
+
+
+@cache
+def _types() -> dict[tuple[str, str], str]:
+    """Return the type of every column of ours."""
+    found = {}
+    for name in migrations.names():
+        for table, body in _TABLE.findall(migrations.text(name)):
+            for column, type_ in _COLUMN.findall(body):
+                found[table, column] = type_.lower()
+    return found
