@@ -2,7 +2,6 @@
 
 import time
 from itertools import repeat
-from pathlib import Path
 from typing import Final
 
 from penstock.bench.drain import free_jobs
@@ -24,16 +23,16 @@ _BLOCKED: Final = job("counted", limits=(Limit("busy", Numbers(slots=1)),))
 def run(ground: Ground) -> list[Figure]:
     """Measure how long 1,000 free jobs take behind K blocked ones, in rounds over all K."""
     depths = (0, 1_000, 10_000) if ground.quick else (0, 1_000, 100_000, 1_000_000)
-    paths = {depth: _prepare(ground, depth) for depth in depths}
+    urls = {depth: _prepare(ground, depth) for depth in depths}
     worker: dict[int, list[float]] = {depth: [] for depth in depths}
     engine: dict[int, list[float]] = {depth: [] for depth in depths}
     for turn in range(ground.size(7, 3)):
         ground.say(f"W4 {FREE:,} free jobs behind each: turn {turn + 1}")
         # There and back again, so that no depth is always measured first.
         for depth in depths if turn % 2 else reversed(depths):
-            worker[depth].append(_by_worker(paths[depth]))
-            engine[depth].append(_by_engine(paths[depth]))
-    escaped = sum(_escaped(path) for path in paths.values())
+            worker[depth].append(_by_worker(urls[depth]))
+            engine[depth].append(_by_engine(urls[depth]))
+    escaped = sum(_escaped(url) for url in urls.values())
     for depth in depths:
         ground.clear(f"w4-{depth}")
     return [
@@ -58,31 +57,31 @@ def _figures(who: str, times: dict[int, list[float]]) -> list[Figure]:
     ]
 
 
-def _prepare(ground: Ground, depth: int) -> Path:
+def _prepare(ground: Ground, depth: int) -> str:
     ground.say(f"W4 enqueue {depth:,} blocked jobs")
-    path = ground.path(f"w4-{depth}")
-    with opened(path) as engine:
+    url = ground.url(f"w4-{depth}")
+    with opened(url) as engine:
         # One attempt holds the only slot for the whole run; all the rest wait for it.
         engine.enqueue([_BLOCKED])
         engine.claim(["default"], 1, worker="holder", lease=3_600 * SECOND)
         for batch in batches(repeat(_BLOCKED, depth), BATCH):
             engine.enqueue(batch)
-    return path
+    return url
 
 
-def _by_worker(path: Path) -> float:
+def _by_worker(url: str) -> float:
     """Return the milliseconds from a worker's beginning to the end of the last free job."""
-    fill(path, free_jobs(FREE, "counted"))
-    sight = served(path, "counted", FREE)
-    with opened(path) as engine:
+    fill(url, free_jobs(FREE, "counted"))
+    sight = served(url, "counted", FREE)
+    with opened(url) as engine:
         last = max(view.finished or 0 for view in engine.jobs(state=State.DONE, limit=FREE))
     return (last - sight.began) / MILLISECOND
 
 
-def _by_engine(path: Path) -> float:
+def _by_engine(url: str) -> float:
     """Return the milliseconds of processor time that claiming and settling the free jobs take: no disk, no noise."""
-    fill(path, free_jobs(FREE))
-    with opened(path) as engine:
+    fill(url, free_jobs(FREE))
+    with opened(url) as engine:
         began = time.process_time()
         for _ in range(FREE // AT_ONCE):
             jobs = engine.claim(["default"], AT_ONCE, worker="bench").jobs
@@ -90,8 +89,8 @@ def _by_engine(path: Path) -> float:
         return (time.process_time() - began) * 1_000
 
 
-def _escaped(path: Path) -> int:
+def _escaped(url: str) -> int:
     """Count the jobs of the busy key that ended, or run beside the one that may."""
-    with opened(path) as engine:
+    with opened(url) as engine:
         running = engine.count().get(State.RUNNING, 0)
         return running - 1 + len(engine.jobs(state=State.DONE, key="busy", limit=FREE))

@@ -57,7 +57,7 @@ def main() -> None:
     """Work as ordered."""
     order = msgspec.json.decode(sys.argv[1], type=Order)
     witness = Witness(order.enough)
-    app = App(order.path)
+    app = App(order.url)
     app.task(name=f"bench.{order.handler}")(getattr(witness, order.handler))
     threading.Thread(target=_watch, args=(order,), daemon=True).start()
     # Opened beforehand: what is measured is work, not the start of a process.

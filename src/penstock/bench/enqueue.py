@@ -28,7 +28,7 @@ def run(ground: Ground) -> list[Figure]:
 
 def _measured(ground: Ground, name: str, count: int, work: Callable[[Engine, int], None]) -> Figure:
     ground.say(f"W1 {name}: {count:,} jobs")
-    with opened(ground.path("w1")) as engine:
+    with opened(ground.url("w1")) as engine:
         engine.enqueue([_JOB])
         began = time.perf_counter()
         work(engine, count)

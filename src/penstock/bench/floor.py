@@ -9,7 +9,6 @@ import json
 import sqlite3
 import time
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
 BATCH: Final = 100
@@ -33,7 +32,7 @@ _KEEP: Final = (
 )
 
 
-def floor_rate(path: Path, count: int, *, once: bool = False) -> float:
+def floor_rate(path: str, count: int, *, once: bool) -> float:
     """Move *count* ready jobs through running to done; return jobs per second."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for setting in (

@@ -1,4 +1,4 @@
-"""Where a run takes place: a folder for its stores, its size, and what was found so far."""
+"""Where a run takes place: its stores, its size, and what was found so far."""
 
 import shutil
 import sys
@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from penstock.bench.place import Place, place_for
 from penstock.engine import Engine, open_engine
 from penstock.job import NewJob
 from penstock.limits.rules import Limit
@@ -20,47 +21,51 @@ BATCH: Final = 5_000
 
 @dataclass(slots=True)
 class Ground:
-    """A place to run workloads; removed with everything in it at the end."""
+    """A place to run workloads, in *store* or in a folder; all that was made is removed at the end."""
 
     quick: bool
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="penstock-bench-")))
+    store: str = ""
+    folder: Path = field(init=False)
+    place: Place = field(init=False)
     rates: dict[str, float] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
+        self.place = place_for(self.store, self.folder)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        self.place.close()
 
     def size(self, full: int, quick: int) -> int:
         """Choose how much to do."""
         return quick if self.quick else full
 
-    def path(self, name: str) -> Path:
-        """Return a path for a new store; what was there is removed."""
+    def url(self, name: str) -> str:
+        """Return where a new store is to be; what was there is removed."""
         self.clear(name)
-        return self.folder / f"{name}.db"
+        return self.place.url(name)
 
     def clear(self, name: str) -> None:
         """Remove the store *name*, so that the disk holds one big store at a time."""
-        for path in self.folder.glob(f"{name}.db*"):
-            path.unlink()
+        self.place.clear(name)
 
     def say(self, text: str) -> None:
         """Tell whoever waits how far the run is."""
         print(text, file=sys.stderr, flush=True)
 
 
-def opened(path: Path) -> closing[Engine]:
-    """Open the store at *path* for the length of a `with` block."""
-    return closing(open_engine(str(path)))
+def opened(url: str) -> closing[Engine]:
+    """Open the store at *url* for the length of a `with` block."""
+    return closing(open_engine(url))
 
 
-def fill(path: Path, jobs: Iterable[NewJob]) -> int:
+def fill(url: str, jobs: Iterable[NewJob]) -> int:
     """Enqueue *jobs* in batches; return how many."""
-    with opened(path) as engine:
+    with opened(url) as engine:
         return sum(len(engine.enqueue(batch)) for batch in batches(jobs, BATCH))
 
 

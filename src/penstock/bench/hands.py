@@ -4,7 +4,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -17,7 +16,7 @@ Hand = subprocess.Popen[bytes]
 class Order(msgspec.Struct, frozen=True):
     """What a worker process is to do: end when *idle*, after *enough* jobs, or when its input is closed."""
 
-    path: str
+    url: str
     handler: str
     idle: bool = False
     enough: int = 0
@@ -67,15 +66,15 @@ def dismiss(hands: Sequence[Hand]) -> list[Sight]:
     return [_sight(hand) for hand in hands]
 
 
-def drained(path: Path, handler: str) -> Sight:
-    """Let one worker process empty the store at *path*."""
-    with hired(Order(str(path), handler, idle=True)) as (hand,):
+def drained(url: str, handler: str) -> Sight:
+    """Let one worker process empty the store at *url*."""
+    with hired(Order(url, handler, idle=True)) as (hand,):
         return _sight(hand)
 
 
-def served(path: Path, handler: str, enough: int) -> Sight:
-    """Let one worker process do *enough* jobs of the store at *path*."""
-    with hired(Order(str(path), handler, enough=enough)) as (hand,):
+def served(url: str, handler: str, enough: int) -> Sight:
+    """Let one worker process do *enough* jobs of the store at *url*."""
+    with hired(Order(url, handler, enough=enough)) as (hand,):
         return _sight(hand)
 
 

@@ -5,9 +5,9 @@ A shared machine swings by a factor of two and more; these numbers say how it di
 
 import os
 import platform
-import sqlite3
 import time
 from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,7 @@ class Machine:
     """The machine before and after the workloads."""
 
     folder: Path
+    facts: Mapping[str, str]
     load: list[float] = field(default_factory=list)
     syncs: list[float] = field(default_factory=list)
     loops: list[float] = field(default_factory=list)
@@ -33,7 +34,7 @@ class Machine:
     def plain(self) -> dict[str, object]:
         return {
             "python": platform.python_version(),
-            "sqlite": sqlite3.sqlite_version,
+            **self.facts,
             "cores": os.cpu_count(),
             "load": [round(load, 2) for load in self.load],
             "fdatasync_per_second": [round(rate) for rate in self.syncs],
@@ -46,7 +47,7 @@ class Machine:
         syncs = " to ".join(f"{rate:,.0f}" for rate in self.syncs)
         loops = " to ".join(f"{rate:.0f}" for rate in self.loops)
         return (
-            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, {self._store}, {os.cpu_count()} cores, "
             f"load {load}, {syncs} fdatasync/s, {loops} M loops/s"
         )
 

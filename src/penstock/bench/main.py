@@ -25,7 +25,7 @@ WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
 DEFAULT: Final = tuple(name for name in WORKLOADS if name != "MEM")
 
 
-def main(workloads: list[str], as_json: bool, quick: bool) -> int:
+def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> int:
     """Run the named *workloads*; return 1 if a limit was broken, 2 if a name is unknown, else 0."""
     names = [name.upper() for name in workloads] or list(DEFAULT)
     unknown = [name for name in names if name not in WORKLOADS]
@@ -34,8 +34,8 @@ def main(workloads: list[str], as_json: bool, quick: bool) -> int:
         return 2
     began = time.perf_counter()
     figures: list[Figure] = []
-    with Ground(quick) as ground:
-        machine = Machine(ground.folder)
+    with Ground(quick, store) as ground:
+        machine = Machine(ground.folder, ground.place.facts)
         machine.look()
         for name in names:
             figures += WORKLOADS[name](ground)

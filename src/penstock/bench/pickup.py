@@ -21,8 +21,8 @@ def run(ground: Ground) -> list[Figure]:
     """Enqueue here, one job every 20 ms or so; a worker elsewhere notes when it began."""
     count = ground.size(300, 100)
     ground.say(f"W6 {count} pickups")
-    path = ground.path("w6")
-    with opened(path) as engine, hired(Order(str(path), "stamped")) as hands:
+    url = ground.url("w6")
+    with opened(url) as engine, hired(Order(url, "stamped")) as hands:
         _warm_up(engine)
         before, after = _send(engine, count)
         sync = 1_000 / syncs_per_second(ground.folder)

@@ -18,8 +18,8 @@ _LIMIT: Final = Limit("api", Numbers(rate=Window(RATE, SECOND)))
 
 
 def run(ground: Ground) -> list[Figure]:
-    """Measure the worst window and the use of the limit, with one process and with three."""
-    return [*_run(ground, 1), *_run(ground, 3)]
+    """Measure the worst window and the use of the limit, with one process and with four."""
+    return [*_run(ground, 1), *_run(ground, 4)]
 
 
 def worst_window(starts: Sequence[int]) -> int:
@@ -31,10 +31,10 @@ def worst_window(starts: Sequence[int]) -> int:
 
 def _run(ground: Ground, processes: int) -> list[Figure]:
     seconds = ground.size(10, 3)
-    path = ground.path("w5")
-    fill(path, (job("stamped", number, limits=(_LIMIT,)) for number in range(BACKLOG)))
+    url = ground.url("w5")
+    fill(url, (job("stamped", number, limits=(_LIMIT,)) for number in range(BACKLOG)))
     ground.say(f"W5 {RATE}/s for {seconds} s, {processes} worker process{'es' if processes > 1 else ''}")
-    with hired(Order(str(path), "stamped"), processes) as hands:
+    with hired(Order(url, "stamped"), processes) as hands:
         # Long enough for the processes to start and for the first start after the last full window.
         threading.Event().wait(seconds + 2.5)
         sights = dismiss(hands)

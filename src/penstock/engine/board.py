@@ -253,8 +253,9 @@ class Board:
         self.ring_pending()
         while self._changed_lanes or self._gone or self._unread:
             self.flush_lanes()
-        job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
-        self._ended = []
+        if self._ended:
+            job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
+            self._ended = []
         posts = self.posts.values()
         changed = [
             (p.gate.running, p.lanes, p.gate.id) for p in posts if (p.gate.running, p.lanes) != p.saved

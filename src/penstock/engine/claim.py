@@ -139,7 +139,9 @@ class Claiming:
         if free:
             job_rows.run_ready(db, free, fence, worker, lease, now)
         if rows:
-            job_rows.leave_ready(db, [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts])
+            limited = [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts]
+            if limited:
+                job_rows.leave_ready(db, limited)
             job_rows.run(db, rows)
         if any(t.begin_by for t in self.taken):
             # A window must not forget its starts, even if the machine loses its power.
@@ -179,9 +181,10 @@ class Claiming:
     # Jobs without limits.
 
     def _read_free(self, queue: _Queue) -> None:
-        if not queue.free and queue.free_left:
-            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_passed, self._count)
-            queue.free_left = len(rows) == self._count
+        if not queue.free and queue.free_left and len(self.taken) < self._count:
+            wanted = self._count - len(self.taken)
+            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_passed, wanted)
+            queue.free_left = len(rows) == wanted
             queue.free = rows[::-1]
         if queue.free:
             _, priority, ord_, *_ = queue.free[-1]

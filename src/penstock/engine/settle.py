@@ -213,8 +213,10 @@ class Settling:
 
     def _save(self) -> None:
         db = self.board.db
-        job_rows.stop(db, self._stopped)
-        job_rows.end(db, self._ended)
+        if self._stopped:
+            job_rows.stop(db, self._stopped)
+        if self._ended:
+            job_rows.end(db, self._ended)
         if self._failures:
             job_rows.failed(db, self._failures)
         if self._scheduled:
