@@ -9,6 +9,7 @@ runs begin.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,7 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from penstock.clock import MILLISECOND
 from penstock.engine import claim
+from penstock.store.postgres.session import Opening
+from penstock.store.session import Hold
 from tests.support.driver import run
+from tests.support.postgres import drop_schema, empty_schema, fresh_schema, shared_url
 from tests.support.referee import LEASE, Referee
 
 STEPS = int(os.environ.get("PENSTOCK_MODEL_STEPS", "3000"))
@@ -29,6 +33,36 @@ STEPS_OF_A_RUN = 300
 def test_the_engine_answers_as_the_model_does(mode: str) -> None:
     for number in range(-(-STEPS // STEPS_OF_A_RUN)):
         run(mode, SEED + number, STEPS_OF_A_RUN)
+
+
+@pytest.fixture
+def schema() -> Iterator[str]:
+    url = fresh_schema(shared_url())
+    yield url
+    drop_schema(url)
+
+
+@pytest.mark.parametrize("mode", ["A", "B", "C"])
+def test_it_does_on_postgres_too(mode: str, schema: str) -> None:
+    for number in range(-(-STEPS // STEPS_OF_A_RUN // 10)):
+        run(mode, SEED + number, STEPS_OF_A_RUN, store=schema)
+        empty_schema(schema)
+
+
+@pytest.mark.parametrize("mode", ["A", "B", "C"])
+def test_it_does_when_all_jobs_come_by_the_door(
+    mode: str, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    true = Opening.writing
+
+    def taken(self: Opening, hold: Hold, *, keep: bool) -> str:
+        return true(self, Hold.NOTHING if hold is Hold.GATES_IF_FREE else hold, keep=keep)
+
+    monkeypatch.setattr(Opening, "writing", taken)
+
+    for number in range(-(-STEPS // STEPS_OF_A_RUN // 10)):
+        run(mode, SEED + number, STEPS_OF_A_RUN, store=schema, at_door=True)
+        empty_schema(schema)
 
 
 def test_short_transactions_come_to_the_same_answers(monkeypatch: pytest.MonkeyPatch) -> None:

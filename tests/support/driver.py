@@ -230,10 +230,10 @@ class Driver:
         return self._random.choice(names) if names else ""
 
 
-def run(mode: str, seed: int, steps: int) -> None:
+def run(mode: str, seed: int, steps: int, **where: Any) -> None:
     """Make *steps* random operations; raise, with the few that matter, at the first mismatch."""
     done: list[Operation] = []
-    with closing(Referee(mode)) as referee:
+    with closing(Referee(mode, **where)) as referee:
         try:
             for operation in operations(referee, seed, steps):
                 done.append(operation)

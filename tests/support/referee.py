@@ -29,17 +29,19 @@ ASKED_WHY = 5  # of those that wait
 
 
 class Referee:
-    """An engine in memory, the model, and a clock they share.
+    """An engine, the model, and a clock they share.
 
     Mode A asks for equal answers; B follows the engine and asks who was passed over; C also lets
-    turns decide and asks only who was left.
+    turns decide and asks only who was left.  *at_door* means that the engine finds the gates taken
+    whenever it enqueues, so that jobs are let in later.
     """
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, store: str = ":memory:", *, at_door: bool = False) -> None:
         self.mode = mode
+        self.at_door = at_door
         self.clock = FakeClock()
         self.model = Model(self.clock.now)
-        self.engine: Engine = open_engine(":memory:", clock=self.clock, turns=mode == "C")
+        self.engine: Engine = open_engine(store, clock=self.clock, turns=mode == "C")
         self._attempts: dict[str, Claimed] = {}
         self._claimed_at: dict[str, int] = {}
         self._lost: dict[str, Claimed] = {}
@@ -56,7 +58,11 @@ class Referee:
 
     def _enqueue(self, wanted: Sequence[dict[str, Any]]) -> None:
         jobs = [self._job(**ask) for ask in wanted]
+        if self.at_door:
+            self._upkeep()  # so that letting them in does nothing else
         answers = self.engine.enqueue(jobs)
+        if self.at_door:
+            self.engine.upkeep()
         self.model.enqueue(jobs)
         same("enqueued", [job.id for job in jobs], [answer.id for answer in answers])
         for job in jobs:
@@ -245,13 +251,11 @@ class Referee:
     def _turns(self) -> dict[GateName, str]:
         if self.mode != "C":
             return {}
-        rows = self.engine.store.connection.execute(
-            """
+        question = """
             SELECT kind, gate.tenant, name, job.id
             FROM turn JOIN gate ON gate.id = turn.gate JOIN job ON job.seq = turn.seq WHERE until IS NULL OR until > ?
-            """,
-            (self.model.now,),
-        ).fetchall()
+            """
+        rows = self.engine.store.read(lambda db: db.all(question, self.model.now))
         return {(kind, tenant, name): holder for kind, tenant, name, holder in rows}
 
     def _job(self, name: str, **ask: Any) -> NewJob:

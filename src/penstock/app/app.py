@@ -61,7 +61,8 @@ class TaskDecorator(Protocol):
 class App:
     """Tasks, and the store their jobs live in.
 
-    *url* is a path, "sqlite:///path" or ":memory:"; left out, it is read from PENSTOCK_URL.
+    *url* is a path, "sqlite:///path", ":memory:" or "postgresql://host/database"; left out, it is read
+    from PENSTOCK_URL.
     Nothing is opened before it is needed.
     """
 
@@ -157,9 +158,12 @@ class App:
 
         return decorate
 
-    def enqueue_many(self, calls: Iterable[Call[Any]]) -> list[JobHandle[Any]]:
-        """Enqueue calls of any tasks, made by `task.call(...)`, all of them or none."""
-        return send(self.connection, calls)
+    def enqueue_many(self, calls: Iterable[Call[Any]], *, connection: object = None) -> list[JobHandle[Any]]:
+        """Enqueue calls of any tasks, made by `task.call(...)`, all of them or none.
+
+        With a database *connection* of yours they exist if and only if its transaction commits.
+        """
+        return send(self.connection, calls, connection)
 
     def job(self, id: str) -> JobHandle[Any]:  # noqa: A002 - what it is called everywhere else
         """Return the handle of a job.

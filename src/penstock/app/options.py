@@ -41,10 +41,14 @@ class TaskOptions(TypedDict, total=False):
 
 
 class JobOptions(TaskOptions, total=False):
-    """What can be said of one job."""
+    """What can be said of one job.
+
+    *connection* is a database connection of your own: the job exists if and only if its transaction commits.
+    """
 
     id: str | None
     due: datetime | None
+    connection: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +79,7 @@ class Options:
     unique: Sameness | None = None
     meta: str = "{}"
     id: str | None = None
+    connection: object = None
 
 
 def change(options: Options, given: Mapping[str, Any], task: str, names: Collection[str]) -> Options:
@@ -93,6 +98,8 @@ def change(options: Options, given: Mapping[str, Any], task: str, names: Collect
                 changes[name] = read_unique(value, task, names)
             case "delay" | "due":
                 changes["due"] = changes.get("due") if value is None else _when(name, value)
+            case "connection":
+                changes[name] = value
             case _ if name in _CLEARED and value is None:
                 changes[name] = None
             case _ if name in _READERS:

@@ -70,13 +70,17 @@ class Task(Generic[P, R, T]):
         return handles[0]
 
     def enqueue_many(
-        self, calls: "Iterable[tuple[Any, ...] | Mapping[str, Any] | Call[T]]"
+        self,
+        calls: "Iterable[tuple[Any, ...] | Mapping[str, Any] | Call[T]]",
+        *,
+        connection: object = None,
     ) -> list[JobHandle[T]]:
         """Enqueue many calls at once, all of them or none.
 
-        Each is a tuple of arguments, a mapping of named ones, or a `call`.
+        Each is a tuple of arguments, a mapping of named ones, or a `call`.  With a database *connection* of
+        yours they exist if and only if its transaction commits.
         """
-        return send(self._connection, [self._as_call(each) for each in calls])
+        return send(self._connection, [self._as_call(each) for each in calls], connection)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
         """Return a call for `enqueue_many`."""
@@ -92,6 +96,11 @@ class Task(Generic[P, R, T]):
         """Return what a worker needs to run the jobs of this task."""
         convert, is_async = self.parameters.decode, iscoroutinefunction(self.function)
         return Handler(self.function, is_async, convert, encode, self._options.timeout)
+
+    @property
+    def within(self) -> object:
+        """The caller's own database connection, in whose transaction its jobs are to be enqueued."""
+        return self._options.connection
 
     def new_job(self, args: tuple[object, ...], kwargs: Mapping[str, object], now: int) -> NewJob:
         """Return the job that a call at *now* comes to."""
@@ -127,13 +136,17 @@ class Task(Generic[P, R, T]):
                 raise TypeError(f"{self.name}: {given!r} {problem}")
 
 
-def send(connection: Connection, calls: Iterable[Call[T]]) -> list[JobHandle[T]]:
-    """Enqueue *calls*, all of them or none."""
+def send(connection: Connection, calls: Iterable[Call[T]], within: object = None) -> list[JobHandle[T]]:
+    """Enqueue *calls*, all of them or none; *within* the transaction of a connection, if one is given."""
     engine = connection.engine
     now = engine.clock.now()
     sent = list(calls)
     jobs = [call.task.new_job(call.args, call.kwargs, now) for call in sent]
+    asked = [each for each in (within, *(call.task.within for call in sent)) if each is not None]
+    if any(each is not asked[0] for each in asked):
+        raise TypeError("calls that are enqueued together must name the same connection")
+    made = engine.enqueue(jobs, connection=asked[0] if asked else None) if jobs else ()
     return [
-        JobHandle(connection, made.id, call.task.parameters.decode_result, reused=made.reused)
-        for call, made in zip(sent, engine.enqueue(jobs) if jobs else (), strict=True)
+        JobHandle(connection, each.id, call.task.parameters.decode_result, reused=each.reused)
+        for call, each in zip(sent, made, strict=True)
     ]

@@ -13,6 +13,15 @@ def bench(
         typer.Argument(metavar="[WORKLOAD...]", help="W1 to W7, or MEM.", show_default="all but MEM"),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller workloads, rougher figures.")] = False,
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store",
+            metavar="URL",
+            help="A PostgreSQL database, in which schemas are made and dropped.",
+            show_default="SQLite files in a temporary folder",
+        ),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Measure how fast this machine is, and how exact.
@@ -21,4 +30,4 @@ def bench(
     """
     from penstock.bench.main import main
 
-    raise typer.Exit(main(workloads or [], as_json, quick))
+    raise typer.Exit(main(workloads or [], as_json, quick, store))

@@ -71,12 +71,20 @@ class Engine:
 
     # Jobs.
 
-    def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
-        """Add jobs, all or none; they are durable when this returns."""
+    def enqueue(self, jobs: Sequence[NewJob], *, connection: object = None) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns.
+
+        With a *connection* of the caller's own to the same database, they exist if and only if its
+        transaction commits.
+        """
         for job in jobs:
             check(job)
         if not jobs:
             return []
+        if connection is not None:
+            return self.store.within(
+                connection, lambda db: self._run(db, lambda board: enqueue(board, jobs))[0]
+            )
         if self._plain is not None and not self._listeners and all(is_plain(job) for job in jobs):
             now = self._time.seen()
             rows = [job_row(job, None, new_id(), now) for job in jobs]
@@ -353,18 +361,18 @@ class Engine:
         return self._write(watched, hold, keep=keep)
 
     def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
-        def run(db: Session) -> tuple[T, list[Event]]:
-            events = Events(self._time.now(db), wanted=bool(self._listeners))
-            board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
-            answer = work(board)
-            board.flush()
-            return answer, _named(db, events.gathered)
-
-        answer, events = self.store.write(run, keep=keep, hold=hold)
+        answer, events = self.store.write(lambda db: self._run(db, work), keep=keep, hold=hold)
         for event in events:
             for listener in list(self._listeners):
                 self._tell(listener, event)
         return answer
+
+    def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
+        events = Events(self._time.now(db), wanted=bool(self._listeners))
+        board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
+        answer = work(board)
+        board.flush()
+        return answer, _named(db, events.gathered)
 
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()

@@ -111,6 +111,10 @@ class Store(Protocol):
         """Run *work* in a transaction, perhaps more than once; return its answer once that is committed."""
         ...
 
+    def within(self, connection: object, work: Callable[[Session], T]) -> T:
+        """Run *work* in the transaction of a *connection* of the caller's own, which may yet be rolled back."""
+        ...
+
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""
         ...

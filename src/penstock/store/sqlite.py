@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar
 import msgspec
 
 from penstock.clock import SECOND, monotonic, pause
-from penstock.errors import StoreBusyError, StoreDownError, StoreError
+from penstock.errors import InvalidError, StoreBusyError, StoreDownError, StoreError
 from penstock.store import migrations
 from penstock.store.session import Hold, Moment, Row, Session, Topic
 
@@ -185,6 +185,31 @@ class SqliteStore:
         if piece.error is not None:
             raise piece.error
         return piece.answer
+
+    def within(self, connection: object, work: Callable[[Session], T]) -> T:
+        """Run *work* in the transaction of a *connection* of the caller's own, which may yet be rolled back."""
+        self._check_open()
+        if not isinstance(connection, sqlite3.Connection):
+            raise InvalidError("connection", f"{connection!r} must be a connection of sqlite3 to {self.path}")
+        main = next(file for _, name, file in connection.execute("PRAGMA database_list") if name == "main")
+        if self._memory or not main or not Path(main).samefile(self.path):
+            raise InvalidError(
+                "connection", f"is open on {main or 'a database in memory'}, not on {self.path}"
+            )
+        try:
+            if not connection.in_transaction and connection.isolation_level is not None:
+                connection.execute("BEGIN")
+            connection.execute("SAVEPOINT penstock")
+            try:
+                answer = work(SqliteSession(connection))
+            except BaseException:
+                connection.execute("ROLLBACK TO penstock")
+                connection.execute("RELEASE penstock")
+                raise
+            connection.execute("RELEASE penstock")
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+        return answer
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""

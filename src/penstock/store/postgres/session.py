@@ -7,6 +7,7 @@ from zlib import crc32
 import psycopg
 from psycopg import sql as quoting
 from psycopg.adapt import Buffer
+from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrDumper
 
@@ -42,10 +43,10 @@ class Int8(Int8BinaryDumper):
         return super().dump(obj)
 
 
-def adapt(connection: Connection) -> None:
-    """Have a connection send numbers and text the way our statements expect them."""
-    connection.adapters.register_dumper(int, Int8)
-    connection.adapters.register_dumper(str, StrDumper)
+def adapt(context: "Connection | psycopg.RawCursor[Row]") -> None:
+    """Have a connection or a cursor send numbers and text the way our statements expect them."""
+    context.adapters.register_dumper(int, Int8)
+    context.adapters.register_dumper(str, StrDumper)
 
 
 class Opening:
@@ -62,6 +63,10 @@ class Opening:
         if (hold, keep) not in self._texts:
             self._texts[hold, keep] = self._written(hold, keep=keep)
         return self._texts[hold, keep]
+
+    def joining(self) -> str:
+        """Join a transaction of somebody else, whose search path is to be given back."""
+        return f"SELECT {_NOW}, current_setting('search_path'), set_config('search_path', {self._path}, true)"
 
     def migrating(self) -> str:
         """Begin a transaction that changes the schema, one at a time."""
@@ -101,12 +106,13 @@ class PostgresSession:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection)
+        self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
         self.topics: set[Topic] = set()
         self.transaction: int | None = None
         self.gated = False
         self._moment: Moment | None = None
+        self._path = ""
 
     def begin(self, opening: str) -> None:
         """Begin a transaction that writes."""
@@ -122,6 +128,19 @@ class PostgresSession:
         assert row is not None  # noqa: S101 - the same
         now, self.transaction, self.gated = row
         self._moment = Moment(now, offset)
+
+    def step_in(self, opening: str) -> None:
+        """Join a transaction that somebody else has begun; `step_out` leaves it as it was."""
+        adapt(self._cursor)
+        asked = since_boot()
+        row = self._cursor.execute(opening.encode()).fetchone()
+        assert row is not None  # noqa: S101 - a SELECT without FROM
+        self._moment = Moment(row[0], row[0] - asked)
+        self._path = row[1]
+
+    def step_out(self) -> None:
+        """Leave the transaction to its owner."""
+        self._cursor.execute(b"SELECT set_config('search_path', $1, true)", (self._path,))
 
     def look(self, opening: str) -> None:
         """Begin a transaction that only reads, or that changes the schema."""

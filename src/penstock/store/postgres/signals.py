@@ -46,6 +46,10 @@ class Signals:
         self._count(topics)
         self._notifier.send(topics)
 
+    def notices(self, topics: set[Topic]) -> list[tuple[str, str]]:
+        """Return what to send to whom, for a transaction that somebody else commits."""
+        return [(self._channel, _payload("somebody", topics))] if topics else []
+
     def token(self, topic: Topic) -> int:
         """Return a number that changes when something happens."""
         if self._listener is None:
@@ -129,6 +133,10 @@ class Signals:
                 self._count({Topic[name] for name in names.split()})
 
 
+def _payload(sender: str, topics: set[Topic]) -> str:
+    return " ".join([sender, *sorted(topic.name for topic in topics)])
+
+
 class _Notifier:
     """Sends what is to be told, from a thread that begins with the first message."""
 
@@ -175,7 +183,7 @@ class _Notifier:
             topics, self._topics = self._topics, set()
         if not topics or self._closed.is_set():
             return connection
-        payload = " ".join([self._sender, *sorted(topic.name for topic in topics)])
+        payload = _payload(self._sender, topics)
         try:
             if connection is None:
                 connection = psycopg.connect(self._connect, autocommit=True, prepare_threshold=None)

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import psycopg
 from psycopg import sql as quoting
 
-from penstock.errors import StoreDownError
+from penstock.errors import InvalidError, StoreDownError
 from penstock.store import migrations
 from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
@@ -76,6 +76,32 @@ class PostgresStore:
                 hold = Hold.GATES
             except psycopg.Error as error:
                 self._bear(error, patience)
+
+    def within(self, connection: object, work: Callable[[Session], T]) -> T:
+        """Run *work* in the transaction of a *connection* of the caller's own, which may yet be rolled back."""
+        self._check_open()
+        if not isinstance(connection, psycopg.Connection):
+            raise InvalidError(
+                "connection", f"{connection!r} must be a connection of psycopg to {self.address.shown}"
+            )
+        session = PostgresSession(connection)
+        try:
+            # Begins a transaction, unless theirs is to be committed after every statement.
+            connection.execute("SELECT")
+            with connection.transaction():
+                session.step_in(self._opening.joining())
+                answer = work(session)
+                # Heard by everybody once they commit, and by nobody if they do not.
+                for name, payload in self._signals.notices(session.topics):
+                    session.all("SELECT pg_notify(?, ?)", name, payload)
+                session.step_out()
+        except GatesNeededError:
+            raise InvalidError(
+                "connection", "a job that replaces another cannot be enqueued in a transaction of your own"
+            ) from None
+        except psycopg.Error as error:
+            raise translated(error, self.address.shown) from error
+        return answer
 
     def add_free(self, rows: Sequence[Row]) -> None:
         """Add jobs without limits, which have no number yet, in one statement."""
