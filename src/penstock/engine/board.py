@@ -52,6 +52,7 @@ class Board:
         self._shortened: list[Lane] = []
         self._called: list[Lane] = []
         self._ended: list[tuple[int, State, str]] = []
+        self.next_wake = ON_RELEASE  # the earliest of those that were set
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
     # Loading.
@@ -268,6 +269,7 @@ class Board:
         wakes = [(p.gate.id, p.wake) for p in posts if p.wake is not None]
         if wakes:
             gate_rows.lower_wakes(self.db, wakes)
+            self.next_wake = min(self.next_wake, *(at for _, at in wakes))
         self.turns.flush()
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)

@@ -11,7 +11,7 @@ from penstock.clock import SECOND, Clock
 from penstock.engine import doctor, floating, look, rules
 from penstock.engine.again import retry
 from penstock.engine.board import Board
-from penstock.engine.claim import START_GRACE, Claiming
+from penstock.engine.claim import START_GRACE, Claiming, start_at_once
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, Listener
 from penstock.engine.gathering import Gathering
@@ -25,6 +25,7 @@ from penstock.ids import new_id
 from penstock.job import (
     Beat,
     Claim,
+    Claimed,
     Enqueued,
     Event,
     Failure,
@@ -45,6 +46,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views
+from penstock.store.outlook import Outlook, next_moment, outlook
 from penstock.store.session import Hold, Session, Store, Topic
 
 T = TypeVar("T")
@@ -388,13 +390,18 @@ class Engine:
 
 
 def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int, grace: int) -> Claim:
-    for _ in range(CATCH_UP):
-        if BATCH not in bring_up_to_date(board).values():
-            break
-    else:
-        # Whoever is due next may come before all others, so nobody starts yet.
-        return Claim([], more=True, next_at=board.now)
-    claiming = Claiming(board, list(dict.fromkeys(queues)), count, grace)
+    names = list(dict.fromkeys(queues))
+    view = outlook(board.db, names)
+    if view.at_door:
+        board.db.need_gates()
+    if view.is_due(board.now):
+        if not _catch_up(board):
+            # Whoever is due next may come before all others, so nobody starts yet.
+            return Claim([], more=True, next_at=board.now)
+        view = outlook(board.db, names)
+    if not board.db.gated and not view.type_gates and not view.queue_gates and len(names) == 1:
+        return _claim_at_once(board, view, names[0], count, worker, board.now + lease)
+    claiming = Claiming(board, names, count, grace, view)
     claiming.run()
     board.flush()
     jobs = claiming.save(worker, board.now + lease)
@@ -402,9 +409,35 @@ def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: 
     more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
     if more or len(jobs) == count:
         return Claim(jobs, more, board.now)
-    moments = [at for at in job_rows.moments(board.db, board.now)[:-1] if at is not None]
-    next_at = min(claiming.opens_at, *moments) if moments else claiming.opens_at
-    return Claim(jobs, more=False, next_at=None if next_at == ON_RELEASE else next_at)
+    return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
+
+
+def _claim_at_once(board: Board, view: Outlook, queue: str, count: int, worker: str, lease: int) -> Claim:
+    if view.with_lanes:
+        board.db.need_gates()
+    jobs = []
+    if queue not in view.paused and view.with_free:
+        jobs = start_at_once(board, queue, count, worker, lease)
+    if len(jobs) == count:
+        return Claim(jobs, more=False, next_at=board.now)
+    return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
+
+
+def _catch_up(board: Board) -> bool:
+    """Let happen what is due; False if there is so much of it that it is left to the next transaction."""
+    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
+
+
+def _next_at(board: Board, view: Outlook, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
+    """Return when the clock alone changes something for a claim."""
+    if view.is_due(board.now):
+        # Something stays due, as the expiry of a job that runs: look beyond it.
+        moment = next_moment(board.db, board.now)
+        next_at = min(opens_at, ON_RELEASE if moment is None else moment)
+    else:
+        leases = (job.lease for job in jobs[:1])
+        next_at = min(opens_at, board.next_wake, *leases, *view.moments.values())
+    return None if next_at == ON_RELEASE else next_at
 
 
 def _cancel(board: Board, job_id: str, reason: str) -> State:

@@ -60,7 +60,6 @@ class Settling:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self._stopped: list[int] = []
         self._ended: list[tuple[object, ...]] = []
         self._failures: list[tuple[object, ...]] = []
         self._scheduled: list[tuple[object, ...]] = []
@@ -69,7 +68,7 @@ class Settling:
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Settle attempts; answer for each whether its fence was good."""
-        rows = job_rows.attempts(self.board.db, [s.seq for s in settlements])
+        rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
         running = {row[0]: Attempt(*row) for row in rows}
         self.board.load_gates(
             gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
@@ -90,6 +89,7 @@ class Settling:
         """Settle attempts whose lease ran out; their jobs keep their place."""
         attempts = [Attempt(*row) for row in rows]
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
+        job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
             lost = attempt.lost + 1
@@ -181,7 +181,6 @@ class Settling:
 
     def _stop(self, attempt: Attempt, began: int | None = None) -> None:
         """Give back the attempt's slots, and remember when it really began."""
-        self._stopped.append(attempt.seq)
         if not attempt.gates:
             return
         gates = attempt.gate_ids
@@ -213,8 +212,6 @@ class Settling:
 
     def _save(self) -> None:
         db = self.board.db
-        if self._stopped:
-            job_rows.stop(db, self._stopped)
         if self._ended:
             job_rows.end(db, self._ended)
         if self._failures:

@@ -25,10 +25,6 @@ EXPIRED: Final = "not started before its time to live ran out"
 def bring_up_to_date(board: Board) -> dict[str, int]:
     """Let what is due happen; each count that equals BATCH means there is more."""
     done = {"woken": 0, "rescued": 0, "due": 0, "let_in": 0, "expired": 0}
-    if all(at is None or at > board.now for at in job_rows.moments(board.db)):
-        return done
-    if job_rows.anybody_at_door(board.db):
-        board.db.need_gates()
     woken = gate_rows.due_wakes(board.db, board.now, BATCH)
     if woken:
         done["woken"] = len(woken)
@@ -42,7 +38,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     if due:
         done["due"] = len(due)
         again(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
-    let_in = job_rows.at_door(board.db, BATCH)
+    let_in = job_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:
         done["let_in"] = len(let_in)
         again(board, [(seq, seq, attempt, lost) for seq, attempt, lost in let_in])

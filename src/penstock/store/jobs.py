@@ -1,6 +1,6 @@
 """Statements about jobs: where each stands, and its moves from table to table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from penstock.lifecycle.states import State
 from penstock.store.session import Row, Session, Topic
@@ -152,11 +152,6 @@ def deliver(db: Session, rows: Sequence[Row], due: Mapping[int, int]) -> None:
         schedule(db, [(seq, at, 0, 0) for seq, at in due.items()])
 
 
-def anybody_at_door(db: Session) -> bool:
-    """Tell whether somebody waits to be let in."""
-    return db.one("SELECT 1 FROM door LIMIT 1") is not None
-
-
 def at_door(db: Session, most: int) -> list[Row]:
     """Let in the (seq, attempt, lost) that came first."""
     return sorted(
@@ -191,12 +186,45 @@ def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int,
     leave_ready(db, seqs)
 
 
+def start_first(
+    db: Session, queue: str, most: int, fence: int, worker: str, lease: int, now: int
+) -> list[Row]:
+    """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
+
+    Return (seq, id, task, args, timeout, meta, tenant, enqueued, attempt, lost), the best first.
+    """
+    rows = db.all(
+        """
+        WITH taken AS (
+            DELETE FROM ready WHERE seq = ANY(ARRAY(
+                SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
+            RETURNING seq, queue, cost, priority, ord, attempt, lost
+        ), known AS (
+            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued
+            FROM taken t JOIN job j ON j.seq = t.seq
+        ), begun AS (
+            INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
+                priority, ord, attempt, lost, cancel)
+            SELECT seq, ?, queue, task, ?, ?, ?, 0, '', cost, priority, ord, attempt + 1, lost, 0 FROM known
+        )
+        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, attempt, lost FROM known
+        """,
+        queue,
+        most,
+        fence,
+        worker,
+        lease,
+        now,
+    )
+    return [row[2:] for row in sorted(rows)]
+
+
 def run(db: Session, rows: Iterable[Row]) -> None:
     """Add running attempts."""
     db.many(
         """
         INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
-            priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+            priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         rows,
     )
@@ -222,6 +250,46 @@ def overdue(db: Session, now: int, most: int) -> list[Row]:
         f"SELECT {RUNNING_COLUMNS} FROM running WHERE lease <= ? ORDER BY lease LIMIT ? FOR UPDATE SKIP LOCKED",
         now,
         most,
+    )
+
+
+def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
+    """Delete the attempts of these (seq, fence) that are running; return them in the order of RUNNING_COLUMNS."""
+    rows = db.all(
+        f"""
+        DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) AND fence IN (SELECT value FROM each(?))
+        RETURNING {RUNNING_COLUMNS}, worker, lease
+        """,
+        sorted({seq for seq, _ in pairs}),
+        sorted({fence for _, fence in pairs}),
+    )
+    others = [row for row in rows if row[:2] not in pairs]
+    if others:
+        # A job whose lease was lost runs again, under the fence of another job of this batch.
+        run(db, [_running_again(*row) for row in others])
+    return [row[:-2] for row in rows if row[:2] in pairs]
+
+
+def _running_again(
+    seq: int, fence: int, queue: str, task: str, started: int, begin_by: int, gates: str, cost: int,
+    priority: int, ord_: int, attempt: int, lost: int, cancel: int, worker: str, lease: int,
+) -> Row:  # fmt: skip
+    return (
+        seq,
+        fence,
+        queue,
+        task,
+        worker,
+        lease,
+        started,
+        begin_by,
+        gates,
+        cost,
+        priority,
+        ord_,
+        attempt,
+        lost,
+        cancel,
     )
 
 
@@ -326,21 +394,6 @@ def place(db: Session, seq: int) -> Row | None:
         seq,
         seq,
     )
-
-
-def moments(db: Session, after: int = 0) -> list[int | None]:
-    """Return when by the clock alone a gate opens, a job is due, a lease runs out and a job expires (after then).
-
-    And, last, 0 if somebody waits at the door.
-    """
-    row = db.one(
-        """
-        SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
-               (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(0) FROM (SELECT 1 FROM door LIMIT 1) AS d)
-        """,
-        after,
-    )
-    return list(row or ())
 
 
 def change_lane(db: Session, seq: int, lane: int) -> None:

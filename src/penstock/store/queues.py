@@ -3,23 +3,6 @@
 from penstock.store.session import Row, Session, Topic
 
 
-def terms(db: Session, queues: list[str]) -> list[Row]:
-    """Return what must be known to start jobs: ('paused', queue, 0), ('queue', name, gate), ('type', name, gate).
-
-    Of the types, only those about which something was decided.
-    """
-    return db.all(
-        """
-        SELECT 'paused', p.queue, 0 FROM each(?) e CROSS JOIN paused p WHERE p.queue = e.value
-        UNION ALL SELECT g.kind, g.name, g.id FROM each(?) e CROSS JOIN gate g
-            WHERE g.kind = 'queue' AND g.tenant = '' AND g.name = e.value
-        UNION ALL SELECT kind, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
-        """,
-        queues,
-        queues,
-    )
-
-
 def is_paused(db: Session, queue: str) -> bool:
     """Tell whether nothing may start from a queue."""
     return db.one("SELECT 1 FROM paused WHERE queue = ?", queue) is not None

@@ -163,10 +163,13 @@ class PostgresSession:
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         columns = list(zip(*rows, strict=True))
         if columns:
-            changed, types = words.several(sql)
-            self._cursor.execute(
-                changed.encode(), [words.array(c, t) for c, t in zip(columns, types, strict=True)]
-            )
+            constant = words.same(columns)
+            changed, types = words.several(sql, constant)
+            values = [
+                column[0] if once else words.array(column, type_)
+                for column, type_, once in zip(columns, types, constant, strict=True)
+            ]
+            self._cursor.execute(changed.encode(), values)
 
     def keep(self) -> None:
         self._connection.execute("SET LOCAL synchronous_commit = on")

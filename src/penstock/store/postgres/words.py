@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.store import migrations
 
-_EACH: Final = re.compile(r"each\(\?\)( e\b)?")
+_EITHER: Final = re.compile(r"(?P<among>IN \(SELECT value FROM each\(\?\)\))|each\(\?\) e\b")
 _INSERT: Final = re.compile(r"\s*INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(([^)]*)\)(.*)", re.DOTALL)
 _UPDATE: Final = re.compile(r"\s*UPDATE (\w+) SET (.*?) WHERE (.*)", re.DOTALL)
 _DELETE: Final = re.compile(r"\s*DELETE FROM (\w+) WHERE (.*)", re.DOTALL)
@@ -26,14 +26,25 @@ def single(sql: str, lists: tuple[str, ...]) -> str:
     types = iter(lists)
 
     def each(match: re.Match[str]) -> str:
-        return f"unnest(?::{next(types)}[]) AS {match[1] or 'each'}(value)"
+        if match["among"]:
+            return f"= ANY(?::{next(types)}[])"
+        return f"unnest(?::{next(types)}[]) AS e(value)"
 
-    return _numbered(_EACH.sub(each, sql))
+    # An index is then walked in its own order, so that rows are locked in one order everywhere.
+    return _numbered(_EITHER.sub(each, sql))
+
+
+def same(columns: Sequence[Sequence[object]]) -> tuple[bool, ...]:
+    """Tell which columns have one value in all rows, as most have; but not the first, which counts the rows."""
+    return (False, *(column.count(column[0]) == len(column) for column in columns[1:]))
 
 
 @cache
-def several(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return a statement that does to all rows what *sql* does to one, and the types of its columns."""
+def several(sql: str, constant: tuple[bool, ...]) -> tuple[str, tuple[str, ...]]:
+    """Return a statement that does to all rows what *sql* does to one, and the types of its columns.
+
+    A column that is *constant* is passed once.
+    """
     if match := _INSERT.fullmatch(sql):
         table, names, values, rest = match.groups()
         columns = [name.strip() for name in names.split(",")]
@@ -51,9 +62,13 @@ def several(sql: str) -> tuple[str, tuple[str, ...]]:
     else:
         raise AssertionError(f"not a statement for many rows: {sql}")
     types = tuple(type_of_column(table, column) for column in given)
-    arrays = ", ".join(f"?::{type_}[]" for type_ in types)
-    names = ", ".join(f"c{n}" for n in range(len(types)))
-    return _numbered(changed.format(rows=f"unnest({arrays}) AS given({names})")), types
+    arrays = [n for n, once in enumerate(constant) if not once]
+    unnested = ", ".join(f"${n + 1}::{types[n]}[]" for n in arrays)
+    changed = changed.format(rows=f"unnest({unnested}) AS given({', '.join(f'c{n}' for n in arrays)})")
+    for n, once in enumerate(constant):
+        if once:
+            changed = changed.replace(f"given.c{n}#", f"${n + 1}::{types[n]}")
+    return changed.replace("#", ""), types
 
 
 def array(values: Iterable[object], type_: str) -> str:
@@ -91,7 +106,7 @@ def _taken(text: str) -> str:
     def column(_: re.Match[str]) -> str:
         nonlocal number
         number += 1
-        return f"given.c{number}"
+        return f"given.c{number}#"
 
     return re.sub(r"\?", column, text)
 

@@ -1,0 +1,79 @@
+"""What a claim must know before it looks at anybody: one question to the store."""
+
+from typing import NamedTuple
+
+from penstock.store.session import Session
+
+
+class Outlook(NamedTuple):
+    """What is due by the clock, what rules the queues, and where somebody can be found."""
+
+    moments: dict[str, int]  # when the next gate opens, job is due, lease runs out and job expires
+    at_door: bool
+    paused: set[str]
+    queue_gates: dict[str, int]
+    type_gates: dict[str, int]  # only types about which something was decided
+    with_free: set[str]  # queues that have jobs without limits
+    with_lanes: set[str]  # queues that have ready lanes
+
+    def is_due(self, now: int) -> bool:
+        """Tell whether something is to happen before anybody may start."""
+        return self.at_door or any(at <= now for at in self.moments.values())
+
+
+def outlook(db: Session, queues: list[str]) -> Outlook:
+    """Look at the clock, and at these queues."""
+    rows = db.all(
+        """
+        SELECT 'wake', '', min(at) FROM wake
+        UNION ALL SELECT 'due', '', min(due) FROM scheduled
+        UNION ALL SELECT 'lease', '', min(lease) FROM running
+        UNION ALL SELECT 'expiry', '', min(at) FROM expiry
+        UNION ALL SELECT 'door', '', min(seq) FROM door
+        UNION ALL SELECT 'paused', p.queue, 0 FROM each(?) e CROSS JOIN paused p WHERE p.queue = e.value
+        UNION ALL SELECT g.kind, g.name, g.id FROM each(?) e CROSS JOIN gate g
+            WHERE g.kind = 'queue' AND g.tenant = '' AND g.name = e.value
+        UNION ALL SELECT kind, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
+        UNION ALL SELECT 'free', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
+        UNION ALL SELECT 'lanes', e.value, 0 FROM each(?) e
+            WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.ready = 1)
+        """,
+        queues,
+        queues,
+        queues,
+        queues,
+    )
+    found = Outlook(
+        {}, at_door=False, paused=set(), queue_gates={}, type_gates={}, with_free=set(), with_lanes=set()
+    )
+    at_door = False
+    for what, name, number in rows:
+        match what:
+            case "wake" | "due" | "lease" | "expiry":
+                if number is not None:
+                    found.moments[what] = number
+            case "door":
+                at_door = number is not None
+            case "paused":
+                found.paused.add(name)
+            case "queue":
+                found.queue_gates[name] = number
+            case "type":
+                found.type_gates[name] = number
+            case "free":
+                found.with_free.add(name)
+            case _:
+                found.with_lanes.add(name)
+    return found._replace(at_door=at_door)
+
+
+def next_moment(db: Session, now: int) -> int | None:
+    """Return the next moment at which the clock alone changes something."""
+    row = db.one(
+        """
+        SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
+               (SELECT min(at) FROM expiry WHERE at > ?)
+        """,
+        now,
+    )
+    return min((at for at in row or () if at is not None), default=None)
