@@ -10,7 +10,9 @@ from penstock.cli.options import JsonOption
 def bench(
     workloads: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORKLOAD...]", help="W1 to W7, or MEM.", show_default="all but MEM"),
+        typer.Argument(
+            metavar="[WORKLOAD...]", help="W1 to W8, or MEM.", show_default="all but MEM, and W8 on SQLite"
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller workloads, rougher figures.")] = False,
     store: Annotated[

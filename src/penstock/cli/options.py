@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.limits.rules import Numbers, Window
 
 DEFAULT_STORE: Final = "penstock.db"
-STORE_HELP: Final = "The database: a file, or sqlite:///FILE."
+STORE_HELP: Final = "The database: a file, sqlite:///FILE or postgresql://HOST/DATABASE."
 
 
 def _given_here_or_before(ctx: typer.Context, value: str) -> str:
@@ -74,6 +75,15 @@ def file_of(store: str) -> Path | None:
     if not found:
         return Path(store)
     return Path(rest.removeprefix("/")) if scheme == "sqlite" else None
+
+
+def shown(store: str) -> str:
+    """Return *store* without a password, fit to be printed."""
+    parts = urlsplit(store)
+    if parts.password is None:
+        return store
+    user, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}"))
 
 
 def read_numbers(slots: int | None, rate: str, throttle: str) -> "Numbers":

@@ -1,11 +1,12 @@
 """`penstock migrate`, `penstock prune` and `penstock doctor`: keep a database in shape."""
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
 from penstock.cli import NOT_WELL
-from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time
+from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time, shown
 from penstock.cli.output import print_json
 
 
@@ -13,13 +14,14 @@ def migrate(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Create the database, or bring an older one up to date."""
     from penstock.engine import open_engine
 
-    path = file_of(store)
-    created = path is not None and not path.exists()
-    open_engine(store).close()
+    file_of(store)
+    with closing(open_engine(store)) as engine:
+        steps = engine.store.steps
+    created = any(step.startswith("0001") for step in steps)
     if as_json:
-        print_json({"store": store, "created": created})
+        print_json({"store": shown(store), "created": created, "steps": steps})
     else:
-        print(f"{store}: {'created' if created else 'up to date'}")
+        print(f"{shown(store)}: {'created' if created else 'brought up to date' if steps else 'up to date'}")
 
 
 def prune(
@@ -35,24 +37,25 @@ def prune(
     with opened(store) as engine:
         pruned = engine.prune(engine.clock.now() - (age or 0))
     if as_json:
-        print_json({"store": store, "pruned": pruned})
+        print_json({"store": shown(store), "pruned": pruned})
     else:
-        print(f"{store}: {pruned} jobs forgotten")
+        print(f"{shown(store)}: {pruned} jobs forgotten")
 
 
 def doctor(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Check that the database is sound.
 
-    Compares what is counted with what is there; exits with 1 if they differ.
+    Compares what is counted with what is there; exits with 1 if they differ.  On PostgreSQL it also says
+    what slows the server down: dead rows, transactions left open, missing indexes, unsafe settings.
     """
     with opened(store) as engine:
-        differences = engine.doctor()
+        differences, advice = engine.doctor(), engine.advice()
     if as_json:
-        print_json({"store": store, "healthy": not differences, "differences": differences})
-    elif differences:
-        for difference in differences:
-            print(difference)
-        print(f"\n{store}: {len(differences)} differences")
+        print_json(
+            {"store": shown(store), "healthy": not differences, "differences": differences, "advice": advice}
+        )
     else:
-        print(f"{store}: healthy")
+        for sentence in [*differences, *(f"advice: {each}" for each in advice)]:
+            print(sentence)
+        print(f"{shown(store)}: {f'{len(differences)} differences' if differences else 'healthy'}")
     raise typer.Exit(NOT_WELL if differences else 0)

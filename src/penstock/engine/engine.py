@@ -269,6 +269,10 @@ class Engine:
         """Recompute every counter; return what is not as it should be."""
         return self._read(doctor.examine)
 
+    def advice(self) -> list[str]:
+        """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
+        return self.store.advice()
+
     # Upkeep.
 
     def upkeep(self) -> dict[str, int]:

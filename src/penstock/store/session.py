@@ -127,8 +127,13 @@ class Store(Protocol):
         """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
         ...
 
-    def migrate(self) -> list[str]:
-        """Bring the schema up to date; return the names of the steps taken."""
+    @property
+    def steps(self) -> list[str]:
+        """The names of the steps that opening took to bring the schema up to date."""
+        ...
+
+    def advice(self) -> list[str]:
+        """Return what somebody should look after, though nothing is wrong with the jobs."""
         ...
 
     def close(self) -> None:

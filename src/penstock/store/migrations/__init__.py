@@ -1,5 +1,6 @@
 """Bring a database's schema up to date: forward only, one transaction, safe from many processes at once."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -71,6 +72,11 @@ def statements(name: str, kind: Kind) -> list[str]:
 def names() -> list[str]:
     """Return the names of all steps, in order."""
     return sorted(f.name for f in files(__package__).iterdir() if f.name.endswith(".sql"))
+
+
+def indexes(name: str) -> list[str]:
+    """Return the names of the indexes that a step makes, but for those that come with their table."""
+    return re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text(name))
 
 
 def text(name: str) -> str:

@@ -23,6 +23,7 @@ from psycopg import sql as quoting
 
 from penstock.errors import InvalidError, StoreDownError
 from penstock.store import migrations
+from penstock.store.postgres import health
 from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
 from penstock.store.postgres.session import Connection, Opening, PostgresSession, adapt
@@ -160,6 +161,10 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translated(error, self.address.shown) from error
 
+    def advice(self) -> list[str]:
+        """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
+        return self.read(health.advice)
+
     def close(self) -> None:
         """Let go of all connections."""
         self._closed = True
@@ -273,8 +278,7 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translated(error, self.address.shown) from error
         state.check(self.address.shown, migrate=migrate)
-        if state.missing:
-            self.migrate()
+        self.steps = self.migrate() if state.missing else []
 
     def _check_open(self) -> None:
         if self._closed:
