@@ -7,7 +7,8 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import GUARD, START_GRACE, Engine
-from penstock.lifecycle.outcomes import Again, Cancelled, Failed, HandedBack
+from penstock.job import Settlement
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
@@ -245,6 +246,24 @@ def test_k_an_attempt_that_outlives_its_lease_loses_its_slot_and_its_say(desk: D
     desk.attempts = again
     assert desk.settle("a") == [True]
     assert desk.settle("a") == [False]
+
+
+def test_k_an_old_attempt_settled_beside_others_of_its_new_fence_has_no_say(desk: Desk) -> None:
+    desk.enqueue("a b", slots("X", 2))
+    desk.claim(1)
+    late = desk.attempts["a"]
+    desk.wait(LEASE)
+    assert desk.claim() == "a b"
+    assert desk.attempts["a"].fence == desk.attempts["b"].fence
+    before = desk.job("a")
+    other = desk.attempts["b"]
+
+    reports = [Settlement(attempt.seq, attempt.fence, Done()) for attempt in (late, other)]
+    assert desk.engine.settle(reports) == [False, True]
+
+    assert desk.job("a") == before
+    assert desk.engine.doctor() == []
+    assert desk.settle("a") == [True]
 
 
 def test_k_a_heartbeat_keeps_the_lease(desk: Desk) -> None:

@@ -1,0 +1,153 @@
+"""Enqueue in the caller's own transaction: the job exists if and only if that commits."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from penstock import App, Concurrency
+from penstock.engine import Engine
+from penstock.errors import DuplicateJobError, InvalidError
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique
+from tests.support.clock import FakeClock
+from tests.support.desk import slots
+from tests.support.postgres import split_schema
+
+Connection = Any
+ONE = slots("X", 1)
+
+
+@contextmanager
+def connected(store: str, url: str) -> Iterator[Connection]:
+    if store == "sqlite":
+        with closing(sqlite3.connect(url)) as connection:
+            yield connection
+    else:
+        plain, _ = split_schema(url)
+        with psycopg.connect(plain, row_factory=dict_row) as connection:
+            yield connection
+
+
+@pytest.fixture
+def engine(opened: Callable[[], Engine]) -> Engine:
+    return opened()
+
+
+@pytest.fixture
+def connection(engine: Engine, store: str, url: str) -> Iterator[Connection]:
+    with connected(store, url) as found:
+        yield found
+
+
+def test_a_job_is_there_once_the_transaction_commits(engine: Engine, connection: Connection) -> None:
+    made = engine.enqueue([NewJob("task"), NewJob("task", limits=(ONE,))], connection=connection)
+
+    assert engine.count() == {}
+    connection.commit()
+    assert engine.count() == {State.WAITING: 2}
+    assert {job.id for job in engine.claim(["default"], 5, worker="w").jobs} == {job.id for job in made}
+    assert engine.doctor() == []
+
+
+def test_and_never_if_it_is_rolled_back(engine: Engine, connection: Connection, clock: FakeClock) -> None:
+    (running,) = engine.enqueue([NewJob("task", limits=(ONE,))])
+    engine.claim(["default"], 1, worker="w")
+    ask = [
+        NewJob("task"),
+        NewJob("task", limits=(ONE,)),
+        NewJob("task", due=clock.now() + 10**6, expires=clock.now() + 10**7),
+        NewJob("task", unique=Unique("once")),
+    ]
+    engine.enqueue(ask, connection=connection)
+    connection.rollback()
+
+    assert engine.count() == {State.RUNNING: 1}
+    assert engine.gate("X").waiting == 0
+    assert engine.doctor() == []
+    assert not engine.enqueue([NewJob("task", unique=Unique("once"))])[0].reused
+    assert engine.job(running.id).state is State.RUNNING
+
+
+def test_gates_are_right_whatever_happens_meanwhile(
+    engine: Engine, connection: Connection, store: str
+) -> None:
+    if store == "sqlite":
+        pytest.skip("one writer at a time: nothing happens meanwhile")
+    engine.enqueue([NewJob("task", limits=(ONE,))])
+    (first,) = engine.claim(["default"], 5, worker="w").jobs
+    (late,) = engine.enqueue([NewJob("task", limits=(ONE,))], connection=connection)
+    engine.settle([Settlement(first.seq, first.fence, Done())])
+    assert engine.claim(["default"], 5, worker="w").jobs == []
+
+    connection.commit()
+
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [late.id]
+
+
+def test_what_fails_leaves_the_transaction_usable(engine: Engine, connection: Connection) -> None:
+    (known,) = engine.enqueue([NewJob("task")])
+    engine.enqueue([NewJob("before")], connection=connection)
+
+    with pytest.raises(DuplicateJobError):
+        engine.enqueue([NewJob("new"), NewJob("task", id=known.id)], connection=connection)
+
+    engine.enqueue([NewJob("after")], connection=connection)
+    connection.commit()
+    assert {job.task for job in engine.jobs()} == {"task", "before", "after"}
+
+
+def test_a_unique_job_is_found_again(engine: Engine, connection: Connection) -> None:
+    ask = [NewJob("task", unique=Unique("once"))]
+    (first,) = engine.enqueue(ask)
+
+    (again,) = engine.enqueue(ask, connection=connection)
+
+    assert (again.id, again.reused) == (first.id, True)
+
+
+def test_the_callers_settings_are_left_alone(engine: Engine, connection: Connection, store: str) -> None:
+    if store == "sqlite":
+        pytest.skip("there are none")
+    connection.execute("SET search_path = pg_catalog")
+    engine.enqueue([NewJob("task")], connection=connection)
+
+    assert connection.execute("SHOW search_path").fetchone() == {"search_path": "pg_catalog"}
+
+
+def test_one_that_replaces_another_is_refused(engine: Engine, connection: Connection, store: str) -> None:
+    if store == "sqlite":
+        pytest.skip("whoever writes holds the gates as well")
+    replacing = NewJob("task", unique=Unique("once", on_duplicate=OnDuplicate.REPLACE))
+    engine.enqueue([replacing])
+
+    with pytest.raises(InvalidError, match="connection"):
+        engine.enqueue([replacing], connection=connection)
+
+
+def test_a_connection_to_something_else_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidError, match="connection"):
+        engine.enqueue([NewJob("task")], connection=object())
+    with closing(sqlite3.connect(":memory:")) as other, pytest.raises(InvalidError, match="connection"):
+        engine.enqueue([NewJob("task")], connection=other)
+
+
+def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> None:
+    app = App(engine=engine)
+    task = app.task(name="mail", limits=[Concurrency(1, key="X")])(lambda: None)
+
+    task.with_options(connection=connection).enqueue()
+    task.enqueue_many([(), ()], connection=connection)
+    app.enqueue_many([task.call()], connection=connection)
+    assert engine.count() == {}
+    connection.commit()
+
+    assert engine.count() == {State.WAITING: 4}
+    with pytest.raises(TypeError, match="same connection"):
+        app.enqueue_many([task.with_options(connection=object()).call()], connection=connection)
