@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import pages
+from tests.support.postgres import fresh_schema, shared_url
 
 TOP = Path(__file__).parents[2]
 PAGES = [TOP / "README.md", *sorted((TOP / "docs").glob("*.md"))]
@@ -19,10 +20,11 @@ SHIM = '#!/bin/sh\nexec "{python}" {arguments} "$@"\n'
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, tmp_path):
+    url = {"PENSTOCK_URL": fresh_schema(shared_url())} if page.name == "postgresql.md" else {}
     ran = subprocess.run(
         [sys.executable, "-P", pages.__file__, page],
         cwd=tmp_path,
-        env=environment(tmp_path / "bin"),
+        env=environment(tmp_path / "bin") | url,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -104,9 +104,11 @@ class Engine:
         """
         if count < 1:
             raise InvalidError("count", f"{count} must be at least 1")
-        # If the machine loses its power nothing runs, so a claim that is forgotten breaks no limit.
+        # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
         return self._write_freely(
-            lambda board: _claim(board, queues, count, worker, lease, grace), Hold.STARTS, keep=False
+            lambda board: _claim(board, queues, count, worker, lease, grace),
+            Hold.STARTS,
+            keep=self.store.remote,
         )
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
@@ -145,7 +147,9 @@ class Engine:
         if not attempts:
             return []
         return self._write(
-            lambda board: lease_rows.renew(board.db, attempts, board.now, lease), Hold.NOTHING, keep=False
+            lambda board: lease_rows.renew(board.db, attempts, board.now, lease),
+            Hold.NOTHING,
+            keep=self.store.remote,
         )
 
     def progress(self, seq: int, fence: int, value: str) -> bool:

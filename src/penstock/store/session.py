@@ -103,6 +103,11 @@ class Store(Protocol):
     """A database that holds jobs, gates and queues."""
 
     @property
+    def remote(self) -> bool:
+        """Whether workers may go on when the machine of the database loses its power."""
+        ...
+
+    @property
     def add_free(self) -> Callable[[Sequence[Row]], None] | None:
         """What adds jobs without limits and without a number yet, if that is quicker than in a transaction."""
         ...

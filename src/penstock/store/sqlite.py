@@ -140,6 +140,7 @@ class _Piece(Generic[T]):
 class SqliteStore:
     """One database file."""
 
+    remote = False
     add_free = None
 
     def __init__(self, path: str, *, migrate: bool = True) -> None:

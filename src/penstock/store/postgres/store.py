@@ -51,6 +51,8 @@ log = logging.getLogger("penstock.store")
 class PostgresStore:
     """One schema."""
 
+    remote = True
+
     def __init__(self, address: Address, *, migrate: bool = True) -> None:
         self.address = address
         self._opening = Opening(address.schema)
