@@ -54,7 +54,7 @@ class Dramatiq:
             else:
                 self.witness.run_plain(kind, number)
 
-        options = self.order.settings["retry"] if kind in {"keyed", "busy", "limited"} else {}
+        options = self.order.settings.get("retry", {}) if kind in {"keyed", "busy", "limited"} else {}
         return dramatiq.actor(handle, actor_name=kind, broker=self.broker, max_retries=None, **options)
 
 

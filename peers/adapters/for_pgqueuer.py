@@ -7,7 +7,7 @@ import asyncpg
 import common
 import uvloop
 from pgqueuer import PgQueuer
-from pgqueuer.db import AsyncpgPoolDriver, AsyncpgDriver
+from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 from pgqueuer.queries import Queries
 
@@ -20,35 +20,33 @@ class Pgqueuer:
 
     async def install(self) -> None:
         await self.connect(1)
-        await self.queries.install()
+        await self.idle[0].install()
 
     async def connect(self, callers: int) -> None:
-        # A pool of asyncpg's own asks the server to reset a connection after every call.
-        self.idle = [AsyncpgDriver(await asyncpg.connect(self.order.url)) for _ in range(callers)]
-        self.queries = Queries(self.idle[0])
+        # Callers share connections this way because a pool of asyncpg's has the server reset one after every call.
+        self.idle = [Queries(AsyncpgDriver(await asyncpg.connect(self.order.url))) for _ in range(callers)]
 
     async def one(self, kind: str, number: int) -> None:
-        driver = self.idle.pop()
-        await Queries(driver).enqueue(_entrypoint(kind, number), str(number).encode())
-        self.idle.append(driver)
+        queries = self.idle.pop()
+        await queries.enqueue(_entrypoint(kind, number), str(number).encode())
+        self.idle.append(queries)
 
     async def many(self, kind: str, numbers: list[int]) -> None:
         names = [_entrypoint(kind, number) for number in numbers]
-        await self.queries.enqueue(names, [str(number).encode() for number in numbers], [0] * len(numbers))
+        payloads = [str(number).encode() for number in numbers]
+        await self.idle[0].enqueue(names, payloads, [0] * len(numbers))
 
     async def work(self, witness: common.Witness) -> asyncio.Task:
-        if self.order.settings.get("pool"):
-            driver = AsyncpgPoolDriver(await asyncpg.create_pool(self.order.url))
-        else:
-            driver = AsyncpgDriver(await asyncpg.connect(self.order.url))
-        queuer = PgQueuer(driver)
+        # With a pool the next jobs are claimed while the last are written down.
+        queuer = PgQueuer.from_asyncpg_pool(await asyncpg.create_pool(self.order.url))
         for kind in self.order.kinds:
             for key in range(100) if kind == "keyed" else [0]:
                 _register(queuer, witness, kind, key)
         return asyncio.create_task(queuer.run(batch_size=self.order.settings["batch_size"]))
 
     async def left(self) -> bool:
-        return (await self.queries.driver.fetch(LEFT))[0]["exists"]
+        (row,) = await self.idle[0].driver.fetch(LEFT)
+        return row["exists"]
 
 
 def _register(queuer: PgQueuer, witness: common.Witness, kind: str, key: int) -> None:

@@ -22,7 +22,9 @@ class Procrastinate:
 
     async def connect(self, callers: int) -> None:
         size = max(callers, self.order.settings["concurrency"])
-        self.app = App(PsycopgConnector(conninfo=self.order.url, min_size=callers, max_size=size + 2))
+        self.app = App(
+            connector=PsycopgConnector(conninfo=self.order.url, min_size=callers, max_size=size + 2)
+        )
         await self.app.open_async()
 
     async def one(self, kind: str, number: int) -> None:

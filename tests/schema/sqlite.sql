@@ -96,7 +96,6 @@ CREATE TABLE job (
 
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
-    signature TEXT NOT NULL UNIQUE,
     queue TEXT NOT NULL,
     gates TEXT NOT NULL,
     head BIGINT,
@@ -120,6 +119,11 @@ CREATE TABLE lane_gate (
     gate BIGINT NOT NULL,
     lane BIGINT NOT NULL,
     PRIMARY KEY (gate, lane)
+);
+
+CREATE TABLE lane_name (
+    lane INTEGER PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE
 );
 
 CREATE TABLE line (

@@ -1,10 +1,44 @@
 """How the benchmark counts: a measure that cannot fail would prove nothing."""
 
+import os
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import psycopg
 import pytest
 
+from penstock.bench.drain import free_jobs
+from penstock.bench.ground import fill, opened, prepared
+from penstock.bench.hands import HandLostError, Order, dismiss, drained, hired, served
+from penstock.bench.main import main
+from penstock.bench.place import Files, place_for
 from penstock.bench.rate import worst_window
+from penstock.errors import InvalidError
+from penstock.lifecycle.states import State
+from tests.support.postgres import shared_url
 
 SECOND = 1_000_000_000
+STORES = {"sqlite": lambda: "", "postgres": shared_url}
+
+
+@pytest.fixture(params=STORES)
+def store(request):
+    """What `--store` may name."""
+    return STORES[request.param]()
+
+
+@pytest.fixture
+def ground(store):
+    with prepared(store, quick=True) as ground:
+        yield ground
+
+
+def schemas():
+    with psycopg.connect(shared_url()) as connection:
+        rows = connection.execute(
+            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s)", (f"bench_{os.getpid()}_",)
+        ).fetchall()
+    return [name for (name,) in rows]
 
 
 @pytest.mark.parametrize(
@@ -20,3 +54,92 @@ SECOND = 1_000_000_000
 )
 def test_the_worst_window_is_found_wherever_it_begins(starts, worst):
     assert worst_window(starts) == worst
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_the_floor_leaves_jobs_as_the_engine_would(ground, once):
+    url = ground.url("floor")
+    fill(url, free_jobs(250))
+
+    assert ground.place.floor_rate(url, 250, once=once) > 0
+
+    with opened(url) as engine:
+        assert {State.DONE: 250} == engine.count()
+        assert [] == engine.doctor()
+
+
+def test_the_floor_says_so_if_it_did_not_do_all(ground):
+    url = ground.url("floor")
+    fill(url, free_jobs(5))
+
+    with pytest.raises(RuntimeError, match="moved 5 jobs of 6"):
+        ground.place.floor_rate(url, 6, once=False)
+
+
+def test_a_new_store_is_empty_whatever_was_there(ground):
+    fill(ground.url("again"), free_jobs(3))
+
+    with opened(ground.url("again")) as engine:
+        assert {} == engine.count()
+
+
+def test_nothing_is_left_after_an_interrupt():
+    folders = []
+
+    def interrupted(store):
+        with prepared(store, quick=True) as ground:
+            folders.append(ground.folder)
+            fill(ground.url("w4-0"), free_jobs(1))
+            fill(ground.url("w4-1000"), free_jobs(1))
+            assert not store or 2 == len(schemas())
+            raise KeyboardInterrupt
+
+    for named in STORES.values():
+        with pytest.raises(KeyboardInterrupt):
+            interrupted(named())
+
+    assert [] == schemas()
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_schema_of_its_own_takes_the_place_of_the_one_named():
+    place = place_for("postgresql://me@db/jobs?schema=mine&options=-c%20jit%3Doff", Path())
+
+    parts = urlsplit(place.url("w4-0"))
+
+    assert ("me@db", "/jobs") == (parts.netloc, parts.path)
+    assert [("options", "-c jit=off"), ("schema", f"bench_{os.getpid()}_w4_0")] == parse_qsl(parts.query)
+
+
+def test_sqlite_is_measured_in_a_folder_only(tmp_path):
+    assert isinstance(place_for("", tmp_path), Files)
+    with pytest.raises(InvalidError, match="temporary folder"):
+        place_for("sqlite:///jobs.db", tmp_path)
+
+
+def test_a_workload_nobody_knows_is_wrong_usage(capsys):
+    assert 2 == main(["W99"], as_json=True, quick=True)
+    assert "no workload W99" in capsys.readouterr().err
+
+
+def test_workers_do_all_or_enough_or_what_they_can(ground):
+    url = ground.url("hands")
+    fill(url, free_jobs(300, "counted"))
+
+    assert served(url, "counted", 100).seconds > 0
+    with opened(url) as engine:
+        after = engine.count()
+    assert 100 <= after[State.DONE] < 300
+    assert drained(url, "counted").seconds > 0
+    with hired(Order(url, "counted", at_once=5), 2) as hands:
+        assert 2 == len(dismiss(hands))
+
+    with opened(url) as engine:
+        assert {State.DONE: 300} == engine.count()
+
+
+def test_a_worker_that_cannot_begin_is_noticed(tmp_path, capfd):
+    with pytest.raises(HandLostError), hired(Order(str(tmp_path / "no" / "folder.db"), "noop")):
+        pytest.fail("it went to work")
+
+    assert "Traceback" in capfd.readouterr().err

@@ -1,12 +1,11 @@
 """A worker process of the benchmark: `python -m penstock.bench.child ORDER`.
 
-It works as ordered and then prints, as JSON, what its handlers saw.
+It says when it is ready, waits for a word, works as ordered and prints, as JSON, what its handlers saw.
 """
 
 import asyncio
 import os
 import re
-import signal
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ import msgspec
 
 from penstock.app import App
 from penstock.bench.hands import Order, Sight
+from penstock.worker import Worker
 
 
 class Witness:
@@ -26,6 +26,8 @@ class Witness:
         self.begun = 0
         self.overlaps = 0
         self.starts: list[tuple[int, int]] = []
+        self.enough_at: float | None = None
+        self.satisfied = threading.Event()
         self._enough = enough
         self._running: Counter[int] = Counter()
 
@@ -36,10 +38,15 @@ class Witness:
         """Do nothing, in a thread."""
 
     async def counted(self) -> None:
-        """Count, and stop the worker when it is enough."""
+        """Count, and say when it is enough."""
         self.begun += 1
         if self.begun == self._enough:
-            stop()
+            self.enough_at = time.perf_counter()
+            self.satisfied.set()
+
+    async def slow(self) -> None:
+        """Take 20 milliseconds."""
+        await asyncio.sleep(0.02)
 
     async def keyed(self, key: int) -> None:
         """Take a millisecond, and notice company."""
@@ -59,27 +66,31 @@ def main() -> None:
     witness = Witness(order.enough)
     app = App(order.url)
     app.task(name=f"bench.{order.handler}")(getattr(witness, order.handler))
-    threading.Thread(target=_watch, args=(order,), daemon=True).start()
-    # Opened beforehand: what is measured is work, not the start of a process.
+    worker = app.worker(concurrency=order.at_once) if order.at_once else app.worker()
+    _await_word()
+    threading.Thread(target=_watch, args=(order, witness, worker), daemon=True).start()
     began = app.engine.clock.now()
     clock = time.perf_counter()
-    app.work(until_idle=order.idle)
-    seconds = time.perf_counter() - clock
+    worker.run(until_idle=order.idle, signals=True)
+    seconds = (witness.enough_at or time.perf_counter()) - clock
     sight = Sight(began, seconds, witness.overlaps, _peak_megabytes(), witness.starts)
     sys.stdout.buffer.write(msgspec.json.encode(sight))
 
 
-def stop() -> None:
-    """Have this worker finish what runs and return."""
-    os.kill(os.getpid(), signal.SIGTERM)
+def _await_word() -> None:
+    sys.stdout.buffer.write(b"ready\n")
+    sys.stdout.buffer.flush()
+    os.read(sys.stdin.fileno(), 1)
 
 
-def _watch(order: Order) -> None:
+def _watch(order: Order, witness: Witness, worker: Worker) -> None:
     if order.idle or order.enough:
-        threading.Event().wait(order.patience)
+        witness.satisfied.wait(order.patience)
     else:
-        sys.stdin.buffer.read()
-    stop()
+        # Not by way of the file object: a thread that waits in it cannot be left behind at the end.
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+    worker.stop()
 
 
 def _peak_megabytes() -> float:

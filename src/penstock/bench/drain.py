@@ -1,4 +1,4 @@
-"""W2, W3, W7: empty a queue of jobs without limits, of few keys, of very many keys."""
+"""W2, W3: empty a queue of jobs without limits, and of few keys."""
 
 import random
 from collections.abc import Iterator
@@ -28,12 +28,19 @@ def run_free(ground: Ground) -> list[Figure]:
     ground.rates["free"] = middle(drains)
     # Each drain against the floors just before and after it: a shared disk changes within seconds.
     ratio = middle([2 * drain / sum(floors[turn : turn + 2]) for turn, drain in enumerate(drains)])
+    bare = f"floor: the same rows, bare {ground.place.driver}"
     strict = middle([drain / floor for drain, floor in zip(drains, stricter, strict=True)])
     return [
-        Figure("W2", f"floor: the same rows, bare {ground.place.driver}", middle(floors), "jobs/s", note=spread(floors)),
+        Figure("W2", bare, middle(floors), "jobs/s", note=spread(floors)),
         Figure("W2", "the same, one commit per batch", middle(stricter), "jobs/s", note=spread(stricter)),
         Figure("W2", "drain, async handlers", middle(drains), "jobs/s", note=spread(drains)),
-        Figure("W2", "drain / floors around it", ratio, "x", at_least(ratio, 0.5 if ground.place.postgres else 0.4)),
+        Figure(
+            "W2",
+            "drain / floors around it",
+            ratio,
+            "x",
+            at_least(ratio, 0.5 if ground.place.postgres else 0.4),
+        ),
         Figure("W2", "drain / floor of one commit", strict, "x"),
         Figure("W2", "drain, plain functions", plain, "jobs/s", note="in threads"),
     ]
@@ -44,24 +51,12 @@ def run_keyed(ground: Ground) -> list[Figure]:
     if "free" not in ground.rates:
         ground.rates["free"] = rate(ground, "W2, to compare with", free_jobs(ground.size(20_000, 5_000)))
     count = ground.size(5_000, 1_000)
-    sight = empty(ground, f"W3 {KEYS} keys, 1 ms", keyed_jobs(count, KEYS, telling=True), "keyed")
+    sight = empty(ground, f"W3 {KEYS} keys, 1 ms", keyed_jobs(count, KEYS, handler="keyed"), "keyed")
     share = count / sight.seconds / ground.rates["free"]
     return [
         Figure("W3", "overlaps seen by handlers", sight.overlaps, "", promised(sight.overlaps, 0)),
         Figure("W3", f"1 ms jobs, {KEYS} keys of one slot", count / sight.seconds, "jobs/s"),
         Figure("W3", "of the rate without keys (W2)", share, "x", at_least(share, 0.25)),
-    ]
-
-
-def run_many_keys(ground: Ground) -> list[Figure]:
-    """W7: as many keys as jobs, against the same jobs over 100 keys."""
-    count = ground.size(100_000, 10_000)
-    few = rate(ground, f"W7 {KEYS} keys", keyed_jobs(count, KEYS))
-    many = rate(ground, f"W7 {count:,} keys", keyed_jobs(count))
-    return [
-        Figure("W7", f"{count:,} jobs over {KEYS} keys", few, "jobs/s"),
-        Figure("W7", f"{count:,} jobs over {count:,} keys", many, "jobs/s"),
-        Figure("W7", "many keys / few keys", many / few, "x", at_least(many / few, 0.5)),
     ]
 
 
@@ -90,14 +85,14 @@ def free_jobs(count: int, handler: str = "noop") -> Iterator[NewJob]:
     return repeat(job(handler), count)
 
 
-def keyed_jobs(count: int, keys: int | None = None, *, telling: bool = False) -> Iterator[NewJob]:
-    """Make jobs of one slot per key, *keys* of them at random or one for each job; *telling* the handler which."""
+def keyed_jobs(count: int, keys: int | None = None, *, handler: str = "noop") -> Iterator[NewJob]:
+    """Make jobs of one slot per key, *keys* of them at random or one for each job."""
     # The same keys in the same order every time, so that runs can be compared.
     chance = random.Random(7)
     for number in range(count):
         key = number if keys is None else chance.randrange(keys)
         limits = (Limit(f"key:{key}", _ONE),)
-        yield job("keyed", key, limits=limits) if telling else job("noop", limits=limits)
+        yield job(handler, *([key] if handler == "keyed" else []), limits=limits)
 
 
 def _floor(ground: Ground, count: int, *, once: bool = False) -> float:

@@ -1,15 +1,13 @@
 """Where a run takes place: its stores, its size, and what was found so far."""
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from tempfile import TemporaryDirectory
+from typing import Final
 
 from penstock.bench.place import Place, place_for
 from penstock.engine import Engine, open_engine
@@ -21,24 +19,12 @@ BATCH: Final = 5_000
 
 @dataclass(slots=True)
 class Ground:
-    """A place to run workloads, in *store* or in a folder; all that was made is removed at the end."""
+    """A place to run workloads, and a folder on the disk of this machine."""
 
     quick: bool
-    store: str = ""
-    folder: Path = field(init=False)
-    place: Place = field(init=False)
+    folder: Path
+    place: Place
     rates: dict[str, float] = field(default_factory=dict)
-
-    def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix="penstock-bench-"))
-        self.place = place_for(self.store, self.folder)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.place.close()
 
     def size(self, full: int, quick: int) -> int:
         """Choose how much to do."""
@@ -56,6 +42,15 @@ class Ground:
     def say(self, text: str) -> None:
         """Tell whoever waits how far the run is."""
         print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def prepared(store: str, *, quick: bool) -> Iterator[Ground]:
+    """Prepare the ground in *store*, or in a folder; whatever happens, all that was made is removed."""
+    with TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        with closing(place_for(store, folder)) as place:
+            yield Ground(quick, folder, place)
 
 
 def opened(url: str) -> closing[Engine]:

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import msgspec
@@ -14,19 +14,24 @@ Hand = subprocess.Popen[bytes]
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What a worker process is to do: end when *idle*, after *enough* jobs, or when its input is closed."""
+    """What a worker process is to do: end when *idle*, after *enough* jobs, or when its input is closed.
+
+    It does *at_once* jobs, or as many as workers do by default.
+    """
 
     url: str
     handler: str
     idle: bool = False
     enough: int = 0
+    at_once: int = 0
     patience: float = PATIENCE
 
 
 class Sight(msgspec.Struct, frozen=True):
     """What the handlers of one worker process saw.
 
-    *began* is when it went to work, in microseconds; *starts* are (number, nanoseconds) pairs.
+    *began* is when it went to work, in microseconds; it took *seconds* until all, or *enough*, had begun;
+    *starts* are (number, nanoseconds) pairs.
     """
 
     began: int
@@ -45,16 +50,21 @@ class HandLostError(RuntimeError):
 
 @contextmanager
 def hired(order: Order, count: int = 1) -> Iterator[Sequence[Hand]]:
-    """Start *count* worker processes; whatever happens, none outlives the block."""
+    """Have *count* worker processes go to work at once; whatever happens, none outlives the block."""
     command = [sys.executable, "-m", "penstock.bench.child", msgspec.json.encode(order).decode()]
-    hands = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)]
-    try:
-        yield hands
-    finally:
+    with ExitStack() as stack:
+        hands = []
+        for _ in range(count):
+            hand = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            stack.enter_context(hand)
+            stack.callback(hand.kill)
+            hands.append(hand)
+        # What is measured is work, not the start of processes.
         for hand in hands:
-            if hand.poll() is None:
-                hand.kill()
-            hand.wait()
+            _await_ready(hand)
+        for hand in hands:
+            _let_go(hand)
+        yield hands
 
 
 def dismiss(hands: Sequence[Hand]) -> list[Sight]:
@@ -76,6 +86,17 @@ def served(url: str, handler: str, enough: int) -> Sight:
     """Let one worker process do *enough* jobs of the store at *url*."""
     with hired(Order(url, handler, enough=enough)) as (hand,):
         return _sight(hand)
+
+
+def _await_ready(hand: Hand) -> None:
+    if not hand.stdout or not hand.stdout.readline():
+        raise HandLostError(hand.wait())
+
+
+def _let_go(hand: Hand) -> None:
+    if hand.stdin:
+        hand.stdin.write(b"!")
+        hand.stdin.flush()
 
 
 def _sight(hand: Hand) -> Sight:

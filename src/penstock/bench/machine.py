@@ -7,9 +7,10 @@ import os
 import platform
 import time
 from dataclasses import dataclass, field
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+
+from penstock.bench.place import Place
 
 _SYNCS: Final = 200
 
@@ -19,7 +20,7 @@ class Machine:
     """The machine before and after the workloads."""
 
     folder: Path
-    facts: Mapping[str, str]
+    place: Place
     load: list[float] = field(default_factory=list)
     syncs: list[float] = field(default_factory=list)
     loops: list[float] = field(default_factory=list)
@@ -34,7 +35,7 @@ class Machine:
     def plain(self) -> dict[str, object]:
         return {
             "python": platform.python_version(),
-            **self.facts,
+            **self.place.facts,
             "cores": os.cpu_count(),
             "load": [round(load, 2) for load in self.load],
             "fdatasync_per_second": [round(rate) for rate in self.syncs],
@@ -47,7 +48,7 @@ class Machine:
         syncs = " to ".join(f"{rate:,.0f}" for rate in self.syncs)
         loops = " to ".join(f"{rate:.0f}" for rate in self.loops)
         return (
-            f"Python {platform.python_version()}, {self._store}, {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, {self.place.phrase}, {os.cpu_count()} cores, "
             f"load {load}, {syncs} fdatasync/s, {loops} M loops/s"
         )
 

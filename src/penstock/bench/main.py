@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.bench import blocked, drain, enqueue, memory, pickup, rate
+from penstock.bench import blocked, drain, enqueue, keys, memory, pickup, rate, workers
 from penstock.bench.figures import Figure, broken
-from penstock.bench.ground import Ground
+from penstock.bench.ground import Ground, prepared
 from penstock.bench.machine import Machine
 from penstock.bench.report import show_json, show_table
 
@@ -18,24 +18,27 @@ WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
     "W4": blocked.run,
     "W5": rate.run,
     "W6": pickup.run,
-    "W7": drain.run_many_keys,
+    "W7": keys.run,
+    "W8": workers.run,
     "MEM": memory.run,
 }
-# Draining a million jobs takes minutes, so it is run by name only.
-DEFAULT: Final = tuple(name for name in WORKLOADS if name != "MEM")
+# Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
+BY_NAME: Final = {"MEM", "W8"}
+BY_NAME_ON_POSTGRES: Final = {"MEM"}
 
 
 def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> int:
     """Run the named *workloads*; return 1 if a limit was broken, 2 if a name is unknown, else 0."""
-    names = [name.upper() for name in workloads] or list(DEFAULT)
+    left_out = BY_NAME_ON_POSTGRES if store else BY_NAME
+    names = [name.upper() for name in workloads] or [name for name in WORKLOADS if name not in left_out]
     unknown = [name for name in names if name not in WORKLOADS]
     if unknown:
         print(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
         return 2
     began = time.perf_counter()
     figures: list[Figure] = []
-    with Ground(quick, store) as ground:
-        machine = Machine(ground.folder, ground.place.facts)
+    with prepared(store, quick=quick) as ground:
+        machine = Machine(ground.folder, ground.place)
         machine.look()
         for name in names:
             figures += WORKLOADS[name](ground)

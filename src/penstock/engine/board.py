@@ -142,7 +142,8 @@ class Board:
                 self.lower_wake(gate, at)
         if askable:
             self.flush_lanes()
-            self._call_firsts(askable)
+            self._call_firsts(lane_rows.firsts(self.db, askable))
+            self.turns.call_holders({stand_of(line)[0] for line in askable})
 
     def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
         """Call every line behind these gates in which somebody waits uncalled; *woken* by the clock."""
@@ -151,7 +152,7 @@ class Board:
             return
         self.load_gates(wanted)
         self.flush_lanes()
-        self._call_firsts(lane_rows.dormant_lines(self.db, sorted(wanted)), woken=woken)
+        self._call_firsts(lane_rows.dormant_firsts(self.db, sorted(wanted)), woken=woken)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
 
@@ -241,7 +242,8 @@ class Board:
         changed, self._changed_lanes = self._changed_lanes, {}
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
-            lane_rows.add(self.db, [(x.signature, *_row(x)) for x in fresh])
+            lane_rows.add(self.db, [_row(x) for x in fresh])
+            lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
         old = [_saved(lane) for lane in changed.values() if not lane.fresh]
         if old:
@@ -289,11 +291,9 @@ class Board:
     def _ended_row(self, seq: int, state: State, reason: str) -> Row:
         return (seq, state.value, self.now, None, self.left[seq][0], None, None, reason)
 
-    def _call_firsts(self, lines: list[str], *, woken: bool = False) -> None:
-        if not lines:
-            return
+    def _call_firsts(self, rows: list[Row], *, woken: bool = False) -> None:
         heavy = []
-        for lane in self.adopt(lane_rows.firsts(self.db, lines)):
+        for lane in self.adopt(rows):
             if lane.ready or lane.line is None:
                 continue
             gate, _ = stand_of(lane.line)
@@ -309,7 +309,6 @@ class Board:
                 # Lighter ones took what it was gathering: that is a refusal too.
                 self.turns.refused(lane)
             self.lower_wake(gate, at)
-        self.turns.call_holders({stand_of(line)[0] for line in lines})
         for lane in heavy:
             # It would block its line for ever.
             self._set_apart(self, lane)

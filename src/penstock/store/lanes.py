@@ -11,7 +11,11 @@ _L = "l.id, l.queue, l.gates, l.head, l.priority, l.ord, l.cost, l.behind, l.lin
 def by_signature(db: Session, signatures: list[str]) -> list[Row]:
     """Return (signature, lane...) of the lanes that exist."""
     return db.all(
-        f"SELECT l.signature, {_L} FROM each(?) e CROSS JOIN lane l WHERE l.signature = e.value", signatures
+        f"""
+        SELECT n.signature, {_L} FROM each(?) e CROSS JOIN lane_name n CROSS JOIN lane l
+        WHERE n.signature = e.value AND l.id = n.lane
+        """,
+        signatures,
     )
 
 
@@ -40,9 +44,12 @@ def firsts(db: Session, lines: list[str]) -> list[Row]:
     )
 
 
-def dormant_lines(db: Session, gates: list[int]) -> list[str]:
-    """Return the lines behind these gates in which somebody has not been called: one step for each line."""
-    rows = db.all(
+def dormant_firsts(db: Session, gates: list[int]) -> list[Row]:
+    """Return the first lane of each line behind these gates in which somebody has not been called.
+
+    One step for each line, however many lanes stand in it.
+    """
+    return db.all(
         """
         WITH RECURSIVE walk (gate, line) AS (
             SELECT e.value, (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = e.value)
@@ -52,11 +59,11 @@ def dormant_lines(db: Session, gates: list[int]) -> list[str]:
                    (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = w.gate AND l.line > w.line)
             FROM walk w WHERE w.line IS NOT NULL
         )
-        SELECT line FROM walk WHERE line IS NOT NULL
-        """,
+        SELECT {lane} FROM walk w CROSS JOIN lane l WHERE w.line IS NOT NULL AND l.id =
+            (SELECT x.id FROM lane x WHERE x.line = w.line ORDER BY x.priority DESC, x.ord LIMIT 1)
+        """.replace("{lane}", _L),
         gates,
     )
-    return [line for (line,) in rows]
 
 
 def heads(db: Session, lanes: list[int]) -> list[Row]:
@@ -71,8 +78,13 @@ def heads(db: Session, lanes: list[int]) -> list[Row]:
 
 
 def add(db: Session, rows: Iterable[Row]) -> None:
-    """Add (signature, lane...)."""
-    db.many(f"INSERT INTO lane (signature, {COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    """Add lanes, in the order of COLUMNS."""
+    db.many(f"INSERT INTO lane ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def name(db: Session, rows: Iterable[Row]) -> None:
+    """Add (lane, signature): what makes the lane's jobs alike."""
+    db.many("INSERT INTO lane_name (lane, signature) VALUES (?, ?)", rows)
 
 
 def add_gates(db: Session, rows: Iterable[Row]) -> None:
@@ -98,11 +110,12 @@ def empty(db: Session, most: int) -> list[Row]:
 def delete(db: Session, lanes: list[int], gates: Iterable[Row]) -> None:
     """Delete lanes and their (gate, lane) pairs."""
     db.many("DELETE FROM lane_gate WHERE gate = ? AND lane = ?", gates)
+    db.many("DELETE FROM lane_name WHERE lane = ?", [(lane,) for lane in lanes])
     db.many("DELETE FROM lane WHERE id = ?", [(lane,) for lane in lanes])
 
 
 def signature(db: Session, lane: int) -> str:
     """Return what makes a lane's jobs alike."""
-    row = db.one("SELECT signature FROM lane WHERE id = ?", lane)
+    row = db.one("SELECT signature FROM lane_name WHERE lane = ?", lane)
     assert row is not None, f"lane {lane} is gone"  # noqa: S101 - a broken store, not a mistake of a caller
     return str(row[0])

@@ -128,7 +128,6 @@ CREATE INDEX uniqueness_seq ON uniqueness (seq);
 
 CREATE TABLE lane (
     id BIGINT PRIMARY KEY,
-    signature TEXT NOT NULL UNIQUE,
     queue TEXT NOT NULL,
     gates TEXT NOT NULL,
     head BIGINT,
@@ -143,6 +142,11 @@ CREATE INDEX lane_ready ON lane (queue, priority DESC, ord) WHERE ready = 1;
 CREATE INDEX lane_line ON lane (line, priority DESC, ord) WHERE line IS NOT NULL;
 CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 CREATE INDEX lane_empty ON lane (id) WHERE head IS NULL;
+
+CREATE TABLE lane_name (
+    lane BIGINT PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE
+);
 
 CREATE TABLE lane_gate (
     gate BIGINT NOT NULL,
