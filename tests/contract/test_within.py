@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -151,3 +152,22 @@ def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> N
     assert engine.count() == {State.WAITING: 4}
     with pytest.raises(TypeError, match="same connection"):
         app.enqueue_many([task.with_options(connection=object()).call()], connection=connection)
+
+
+def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
+    engine: Engine, connection: Connection, store: str
+) -> None:
+    if store == "sqlite":
+        pytest.skip("one writer at a time")
+    once = NewJob("task", unique=Unique("once"), limits=(ONE,))
+    engine.enqueue([NewJob("other", limits=(slots("Y", 1),))])
+    (first,) = engine.enqueue([once], connection=connection)
+    with ThreadPoolExecutor(1) as pool:
+        rival = pool.submit(engine.enqueue, [once])
+        with pytest.raises(TimeoutError):
+            rival.result(timeout=0.3)
+        assert [job.task for job in engine.claim(["default"], 5, worker="w").jobs] == ["other"]
+        connection.commit()
+
+        (answer,) = rival.result(timeout=10)
+    assert (answer.id, answer.reused) == (first.id, True)

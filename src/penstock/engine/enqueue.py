@@ -90,11 +90,11 @@ def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
 def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
     """Add jobs that passed `check`."""
     given = [job.id for job in jobs if job.id is not None]
+    keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
+    if given or keys:
+        board.db.lock([*given, *keys])
     if given:
         _check_ids(board, given)
-    keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
-    if keys:
-        unique_rows.decide(board.db, keys)
     batch = _Batch()
     seqs = board.db.numbers(len(jobs))
     answers = [_one(board, batch, job, seq) for job, seq in zip(jobs, seqs, strict=True)]

@@ -36,7 +36,7 @@ def stand_again(board: Board, seq: int) -> None:
         return
     tenant, name, states, window = json.loads(text)
     key = f"{tenant}\x1f{name}"
-    unique_rows.decide(board.db, [key])
+    board.db.lock([key])
     found = holder(board, key)
     if found is not None and found[0] != seq:
         raise DuplicateJobError(found[1])

@@ -35,6 +35,14 @@ class GatesNeededError(Exception):
     """A transaction that does not hold the gates came upon one; it is run again with them."""
 
 
+class NamesTakenError(Exception):
+    """Somebody else decides about a name; whoever holds the gates lets go of them before waiting for that."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(names)
+        self.names = names
+
+
 class Moment(NamedTuple):
     """The time by the store's own clock, and how far that is ahead of this machine's time since its start."""
 
@@ -91,7 +99,10 @@ class Session(Protocol):
         ...
 
     def lock(self, names: Sequence[str]) -> None:
-        """Keep others from deciding about these names until the transaction ends."""
+        """Keep others from deciding about these names until the transaction ends.
+
+        To be called before anything is read that depends on them.
+        """
         ...
 
     def tell(self, topic: Topic) -> None:

@@ -6,11 +6,6 @@ from penstock.lifecycle.states import State
 from penstock.store.session import Row, Session
 
 
-def decide(db: Session, keys: Collection[str]) -> None:
-    """Keep others from taking these keys until this transaction ends."""
-    db.lock(sorted(keys))
-
-
 def holders(db: Session, key: str) -> list[Row]:
     """Return (seq, id, states, until) of the jobs that took the key, the latest first."""
     return db.all(

@@ -13,7 +13,7 @@ from psycopg.types.string import StrDumper
 
 from penstock.clock import since_boot
 from penstock.store.postgres import words
-from penstock.store.session import GatesNeededError, Hold, Moment, Row, Topic
+from penstock.store.session import GatesNeededError, Hold, Moment, NamesTakenError, Row, Topic
 
 Connection = psycopg.Connection[Row]
 
@@ -191,10 +191,14 @@ class PostgresSession:
 
     def lock(self, names: Sequence[str]) -> None:
         # In one order everywhere, so that no two wait for each other.
-        self.all(
-            "SELECT pg_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e",
-            sorted(f"{_NAMES}{name}" for name in names),
-        )
+        ordered = sorted(f"{_NAMES}{name}" for name in names)
+        if not self.gated:
+            self.all("SELECT pg_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered)
+            return
+        # A name may be taken for as long as somebody's own transaction lasts; the gates may not.
+        rows = self.all("SELECT pg_try_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered)
+        if not all(taken for (taken,) in rows):
+            raise NamesTakenError(names)
 
     def tell(self, topic: Topic) -> None:
         self.topics.add(topic)

@@ -29,7 +29,7 @@ from penstock.store.postgres.address import Address
 from penstock.store.postgres.session import Connection, Opening, PostgresSession, adapt
 from penstock.store.postgres.signals import Signals
 from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
-from penstock.store.session import GatesNeededError, Hold, Row, Session, Topic
+from penstock.store.session import GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
 
 T = TypeVar("T")
 
@@ -77,6 +77,8 @@ class PostgresStore:
                 return self._write_once(work, self._opening.writing(hold, keep=keep))
             except GatesNeededError:
                 hold = Hold.GATES
+            except NamesTakenError as error:
+                self._await_names(error.names)
             except psycopg.Error as error:
                 self._bear(error, patience)
 
@@ -196,6 +198,10 @@ class PostgresStore:
                 (id_,),
             ).fetchone()
         )
+
+    def _await_names(self, names: Sequence[str]) -> None:
+        """Wait until nobody else decides about these names."""
+        self.write(lambda db: db.lock(names), keep=False, hold=Hold.NOTHING)
 
     def _commit(self, session: PostgresSession, connection: Connection) -> bool:
         """Commit; tell whether that is what happened."""
