@@ -14,7 +14,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql as quoting
 
-from penstock.clock import SECOND, monotonic, pause
+from penstock.clock import SECOND, monotonic
 from penstock.store.session import Topic
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
@@ -23,6 +23,9 @@ _PROBE: Final = 2.0  # how long our own notification may take before we think no
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
 _SLICE: Final = 0.5
+_LAST: Final = 2.0  # how long closing may take to tell what is left
+
+_NOTIFY: Final = quoting.SQL("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {}, {}; COMMIT")
 
 log = logging.getLogger("penstock.store")
 
@@ -67,7 +70,7 @@ class Signals:
     def close(self) -> None:
         """End the threads."""
         self._closed.set()
-        self._notifier.wake()
+        self._notifier.finish()
         with self._changed:
             self._changed.notify_all()
 
@@ -159,9 +162,11 @@ class _Notifier:
                 self._thread.start()
         self._bell.set()
 
-    def wake(self) -> None:
-        """Let the thread see that it should end."""
+    def finish(self) -> None:
+        """Have what is left told, and the thread end."""
         self._bell.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_LAST)
 
     def _work(self) -> None:
         connection: psycopg.Connection[tuple[object, ...]] | None = None
@@ -171,7 +176,7 @@ class _Notifier:
             gap = min(gap * 2, LONGEST_GAP) if self._bell.is_set() else LEAST_GAP
             self._bell.wait()
             connection = self._told(connection)
-            pause(gap)
+            self._closed.wait(gap)
         if connection is not None:
             connection.close()
 
@@ -181,13 +186,14 @@ class _Notifier:
         self._bell.clear()
         with self._lock:
             topics, self._topics = self._topics, set()
-        if not topics or self._closed.is_set():
+        if not topics:
             return connection
         payload = _payload(self._sender, topics)
         try:
             if connection is None:
                 connection = psycopg.connect(self._connect, autocommit=True, prepare_threshold=None)
-            connection.execute("SELECT pg_notify(%s, %s)", (self._channel, payload))
+            # No need to wait for the disk: what is told has been committed before.
+            connection.execute(_NOTIFY.format(quoting.Identifier(self._channel), quoting.Literal(payload)))
         except psycopg.Error as error:
             log.info("cannot notify through PostgreSQL; others will look by themselves: %s", error)
             if connection is not None:
