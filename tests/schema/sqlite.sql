@@ -162,6 +162,12 @@ CREATE TABLE ready (
 
 CREATE INDEX ready_order ON ready (queue, priority DESC, ord);
 
+CREATE TABLE receipt (
+    connection TEXT PRIMARY KEY,
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL
+);
+
 CREATE TABLE running (
     seq INTEGER PRIMARY KEY,
     fence BIGINT NOT NULL,

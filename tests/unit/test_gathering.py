@@ -32,7 +32,7 @@ def start(gathering, rows, outcomes):
         try:
             gathering.add(rows)
             outcomes[rows[0]] = None
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - what the caller hears
             outcomes[rows[0]] = error
 
     thread = threading.Thread(target=call, daemon=True)

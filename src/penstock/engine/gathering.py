@@ -12,7 +12,9 @@ from typing import Final
 from penstock.errors import StoreError
 from penstock.store.session import Row
 
-_INTERRUPTED: Final = "whoever enqueued at the same time was interrupted: this may or may not have been written"
+_INTERRUPTED: Final = (
+    "whoever enqueued at the same time was interrupted: this may or may not have been written"
+)
 MOST: Final = 10_000  # rows in one statement, but for those of a single caller
 
 

@@ -56,6 +56,8 @@ def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     pairs = [(stand.gate, lane) for lane, gates in rows for stand in stands_from_text(gates)]
     lane_rows.delete(board.db, [lane for lane, _ in rows], pairs)
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
+    if not last:
+        prune_rows.receipts(board.db, board.now)
     return last, {"lanes": len(rows), "gates": gates}
 
 

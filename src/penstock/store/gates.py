@@ -11,8 +11,8 @@ def load(db: Session, ids: list[int]) -> list[Row]:
         """
         SELECT g.id, g.running, g.lanes, g.rules, m.span, m.heavy, m.starts,
                t.seq, t.lane, t.priority, t.ord, t.cost, t.until
-        FROM each(?) e CROSS JOIN gate g
-        LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id WHERE g.id = e.value
+        FROM gate g LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id
+        WHERE g.id IN (SELECT value FROM each(?))
         """,
         ids,
     )
@@ -44,10 +44,10 @@ def save_memory(db: Session, rows: Iterable[Row]) -> None:
 def find(db: Session, kind: str, tenant: str, names: list[str]) -> dict[str, int]:
     """Return the ids of the named gates that exist."""
     rows = db.all(
-        "SELECT g.name, g.id FROM each(?) e CROSS JOIN gate g WHERE g.kind = ? AND g.tenant = ? AND g.name = e.value",
-        names,
+        "SELECT name, id FROM gate WHERE kind = ? AND tenant = ? AND name IN (SELECT value FROM each(?))",
         kind,
         tenant,
+        names,
     )
     return dict(rows)
 

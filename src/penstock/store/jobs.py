@@ -18,7 +18,7 @@ def add(db: Session, rows: Iterable[Row]) -> None:
 
 def known_ids(db: Session, ids: list[str]) -> list[str]:
     """Return which of these ids are taken."""
-    return [id_ for (id_,) in db.all("SELECT j.id FROM each(?) e CROSS JOIN job j WHERE j.id = e.value", ids)]
+    return [id_ for (id_,) in db.all("SELECT id FROM job WHERE id IN (SELECT value FROM each(?))", ids)]
 
 
 def seq_of(db: Session, id_: str) -> int | None:
@@ -31,8 +31,7 @@ def arriving(db: Session, seqs: list[int]) -> list[Row]:
     """Return (seq, tenant, queue, task, limits, priority, cost) of jobs about to stand in line again."""
     return db.all(
         """
-        SELECT j.seq, j.tenant, j.queue, j.task, j.limits, j.priority, j.cost
-        FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value
+        SELECT seq, tenant, queue, task, limits, priority, cost FROM job WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
     )
@@ -42,8 +41,7 @@ def payloads(db: Session, seqs: list[int]) -> list[Row]:
     """Return (seq, id, task, args, timeout, meta, tenant, enqueued)."""
     return db.all(
         """
-        SELECT j.seq, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued
-        FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value
+        SELECT seq, id, task, args, timeout, meta, tenant, enqueued FROM job WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
     )
@@ -51,12 +49,12 @@ def payloads(db: Session, seqs: list[int]) -> list[Row]:
 
 def tasks(db: Session, seqs: list[int]) -> dict[int, str]:
     """Return the task names of jobs."""
-    return dict(db.all("SELECT j.seq, j.task FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value", seqs))
+    return dict(db.all("SELECT seq, task FROM job WHERE seq IN (SELECT value FROM each(?))", seqs))
 
 
 def policies(db: Session, seqs: list[int]) -> dict[int, str]:
     """Return the retry policies of jobs."""
-    return dict(db.all("SELECT j.seq, j.retry FROM each(?) e CROSS JOIN job j WHERE j.seq = e.value", seqs))
+    return dict(db.all("SELECT seq, retry FROM job WHERE seq IN (SELECT value FROM each(?))", seqs))
 
 
 # Waiting without limits.
@@ -175,7 +173,7 @@ def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int,
         INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
             priority, ord, attempt, lost, cancel)
         SELECT r.seq, ?, r.queue, j.task, ?, ?, ?, 0, '', r.cost, r.priority, r.ord, r.attempt + 1, r.lost, 0
-        FROM each(?) e CROSS JOIN ready r CROSS JOIN job j WHERE r.seq = e.value AND j.seq = e.value
+        FROM ready r JOIN job j ON j.seq = r.seq WHERE r.seq IN (SELECT value FROM each(?))
         """,
         fence,
         worker,
@@ -237,10 +235,9 @@ RUNNING_COLUMNS = (
 
 def attempts(db: Session, seqs: list[int]) -> list[Row]:
     """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS, and keep them from others."""
-    columns = ", ".join(f"r.{c}" for c in RUNNING_COLUMNS.split(", "))
     return db.all(
-        f"SELECT {columns} FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value FOR UPDATE OF r",
-        sorted(seqs),
+        f"SELECT {RUNNING_COLUMNS} FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE",
+        seqs,
     )
 
 

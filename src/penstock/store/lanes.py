@@ -12,8 +12,8 @@ def by_signature(db: Session, signatures: list[str]) -> list[Row]:
     """Return (signature, lane...) of the lanes that exist."""
     return db.all(
         f"""
-        SELECT n.signature, {_L} FROM each(?) e CROSS JOIN lane_name n CROSS JOIN lane l
-        WHERE n.signature = e.value AND l.id = n.lane
+        SELECT n.signature, {_L} FROM lane_name n JOIN lane l ON l.id = n.lane
+        WHERE n.signature IN (SELECT value FROM each(?))
         """,
         signatures,
     )
@@ -21,7 +21,7 @@ def by_signature(db: Session, signatures: list[str]) -> list[Row]:
 
 def load(db: Session, ids: list[int]) -> list[Row]:
     """Return the lanes."""
-    return db.all(f"SELECT {_L} FROM each(?) e CROSS JOIN lane l WHERE l.id = e.value", ids)
+    return db.all(f"SELECT {COLUMNS} FROM lane WHERE id IN (SELECT value FROM each(?))", ids)
 
 
 def ready(db: Session, queue: str, most: int) -> list[Row]:
@@ -37,8 +37,9 @@ def firsts(db: Session, lines: list[str]) -> list[Row]:
     """Return the first lane of each line."""
     return db.all(
         f"""
-        SELECT {_L} FROM each(?) e CROSS JOIN lane l WHERE l.id =
-            (SELECT x.id FROM lane x WHERE x.line = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+        SELECT {COLUMNS} FROM lane WHERE id IN EVERY (
+            SELECT (SELECT x.id FROM lane x WHERE x.line = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+            FROM each(?) e)
         """,
         lines,
     )
@@ -50,7 +51,7 @@ def dormant_firsts(db: Session, gates: list[int]) -> list[Row]:
     One step for each line, however many lanes stand in it.
     """
     return db.all(
-        """
+        f"""
         WITH RECURSIVE walk (gate, line) AS (
             SELECT e.value, (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = e.value)
             FROM each(?) e
@@ -59,9 +60,10 @@ def dormant_firsts(db: Session, gates: list[int]) -> list[Row]:
                    (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = w.gate AND l.line > w.line)
             FROM walk w WHERE w.line IS NOT NULL
         )
-        SELECT {lane} FROM walk w CROSS JOIN lane l WHERE w.line IS NOT NULL AND l.id =
-            (SELECT x.id FROM lane x WHERE x.line = w.line ORDER BY x.priority DESC, x.ord LIMIT 1)
-        """.replace("{lane}", _L),
+        SELECT {COLUMNS} FROM lane WHERE id IN EVERY (
+            SELECT (SELECT x.id FROM lane x WHERE x.line = w.line ORDER BY x.priority DESC, x.ord LIMIT 1)
+            FROM walk w WHERE w.line IS NOT NULL)
+        """,
         gates,
     )
 
@@ -70,8 +72,9 @@ def heads(db: Session, lanes: list[int]) -> list[Row]:
     """Return (lane, seq, priority, ord, cost) of the first job of each lane that has one."""
     return db.all(
         """
-        SELECT j.lane, j.seq, j.priority, j.ord, j.cost FROM each(?) e CROSS JOIN line j WHERE j.seq =
-            (SELECT x.seq FROM line x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+        SELECT lane, seq, priority, ord, cost FROM line WHERE seq IN EVERY (
+            SELECT (SELECT x.seq FROM line x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+            FROM each(?) e)
         """,
         lanes,
     )

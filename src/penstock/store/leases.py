@@ -11,8 +11,10 @@ def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int
     found = {
         seq: (fence, cancel)
         for seq, fence, cancel in db.all(
-            "SELECT r.seq, r.fence, r.cancel FROM each(?) e CROSS JOIN running r WHERE r.seq = e.value FOR UPDATE OF r",
-            sorted(seq for seq, _ in attempts),
+            """
+            SELECT seq, fence, cancel FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE
+            """,
+            [seq for seq, _ in attempts],
         )
     }
     beats = []

@@ -30,9 +30,9 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         UNION ALL SELECT 'lease', '', min(lease) FROM running
         UNION ALL SELECT 'expiry', '', min(at) FROM expiry
         UNION ALL SELECT 'door', '', min(seq) FROM door
-        UNION ALL SELECT 'paused', p.queue, 0 FROM each(?) e CROSS JOIN paused p WHERE p.queue = e.value
-        UNION ALL SELECT g.kind, g.name, g.id FROM each(?) e CROSS JOIN gate g
-            WHERE g.kind = 'queue' AND g.tenant = '' AND g.name = e.value
+        UNION ALL SELECT 'paused', queue, 0 FROM paused WHERE queue IN (SELECT value FROM each(?))
+        UNION ALL SELECT kind, name, id FROM gate
+            WHERE kind = 'queue' AND tenant = '' AND name IN (SELECT value FROM each(?))
         UNION ALL SELECT kind, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
         UNION ALL SELECT 'free', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
         UNION ALL SELECT 'lanes', e.value, 0 FROM each(?) e

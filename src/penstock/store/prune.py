@@ -1,6 +1,16 @@
 """Statements that delete what nobody asks for any more."""
 
+from typing import Final
+
+from penstock.clock import SECOND
 from penstock.store.session import Session
+
+_FORGOTTEN: Final = 24 * 3_600 * SECOND  # nobody asks any more what became of a transaction so old
+
+
+def receipts(db: Session, now: int) -> None:
+    """Delete the receipts of connections that were closed long ago."""
+    db.run("DELETE FROM receipt WHERE at < ?", now - _FORGOTTEN)
 
 
 def prune(db: Session, before: int, now: int, most: int) -> int:

@@ -14,10 +14,10 @@ _JOB = """
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
     LEFT JOIN door o ON o.seq = j.seq
 """
-_WHERE_STATE = {
-    State.SCHEDULED: "s.seq IS NOT NULL",
-    State.WAITING: "(w.seq IS NOT NULL OR l.seq IS NOT NULL OR o.seq IS NOT NULL)",
-    State.RUNNING: "r.seq IS NOT NULL",
+_AMONG = {  # where to look for the few that are not ended, among all that ever were
+    State.SCHEDULED: "SELECT seq FROM scheduled",
+    State.WAITING: "SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door",
+    State.RUNNING: "SELECT seq FROM running",
 }
 
 
@@ -39,8 +39,8 @@ def jobs(
     """Return jobs, newest first."""
     where, values = ["1 = 1"], []
     if state is not None:
-        where.append(_WHERE_STATE.get(state, "d.state = ?"))
-        if state not in _WHERE_STATE:
+        where.append(f"j.seq IN ({_AMONG[state]})" if state in _AMONG else "d.state = ?")
+        if state not in _AMONG:
             values.append(state.value)
     for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
         if value is not None:

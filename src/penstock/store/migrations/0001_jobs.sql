@@ -210,6 +210,12 @@ CREATE TABLE paused (
     at BIGINT NOT NULL
 );
 
+CREATE TABLE receipt (
+    connection TEXT PRIMARY KEY,
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL
+);
+
 CREATE TABLE anchor (
     boot TEXT NOT NULL,
     since_epoch BIGINT NOT NULL
@@ -227,6 +233,7 @@ CREATE TABLE anchor (
 -- on PostgreSQL: ALTER TABLE gate_memory SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- on PostgreSQL: ALTER TABLE wake SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 -- on PostgreSQL: ALTER TABLE turn SET (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- on PostgreSQL: ALTER TABLE receipt SET (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 -- on PostgreSQL: ALTER TABLE gate SET (fillfactor = 50);
 -- on PostgreSQL: ALTER TABLE gate_memory SET (fillfactor = 50);
 -- on PostgreSQL: ALTER TABLE lane SET (fillfactor = 50);

@@ -3,7 +3,10 @@
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from penstock.errors import InvalidError
 
@@ -42,16 +45,25 @@ def address(url: str) -> Address:
         raise InvalidError(
             "store", f"schema={ours['schema']!r} must be letters, digits and underscores, at most 63 of them"
         )
-    query = urlencode([*theirs, ("application_name", "penstock")] if _unnamed(theirs) else theirs)
+    theirs += (
+        [] if any(name == "application_name" for name, _ in theirs) else [("application_name", "penstock")]
+    )
+    query = urlencode(theirs, quote_via=quote)  # libpq takes a plus sign for what it is
     connect = urlunsplit(("postgresql", parts.netloc, parts.path, query, ""))
     direct = parts.netloc
     if ours["listen"]:
         user, at, _ = parts.netloc.rpartition("@")
         direct = f"{user}{at}{ours['listen']}"
     listen = urlunsplit(("postgresql", direct, parts.path, query, ""))
-    place = f"{parts.hostname or 'localhost'}{f':{parts.port}' if parts.port else ''}{parts.path}"
+    _check(connect, parts.password)
+    place = f"{parts.netloc.rpartition('@')[2] or 'localhost'}{parts.path}"
     return Address(connect, listen, ours["schema"], f"PostgreSQL at {place} (schema {ours['schema']})")
 
 
-def _unnamed(parameters: list[tuple[str, str]]) -> bool:
-    return all(name != "application_name" for name, _ in parameters)
+def _check(url: str, password: str | None) -> None:
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        # It may quote the password.
+        text = str(error).strip().replace(password or "\0", "...")
+        raise InvalidError("store", f"the address is not understood: {text}") from None

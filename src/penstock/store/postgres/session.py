@@ -1,7 +1,9 @@
 """A transaction on one connection to PostgreSQL."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
+from uuid import uuid4
 from zlib import crc32
 
 import psycopg
@@ -13,7 +15,7 @@ from psycopg.types.string import StrDumper
 
 from penstock.clock import since_boot
 from penstock.store.postgres import words
-from penstock.store.session import GatesNeededError, Hold, Moment, NamesTakenError, Row, Topic
+from penstock.store.session import GatesNeededError, Hold, Moment, NamesTakenError, Row, Session, Topic
 
 Connection = psycopg.Connection[Row]
 
@@ -23,6 +25,7 @@ _STARTS: Final = 2
 _SCHEMA: Final = 3
 _NAMES: Final = "penstock:"  # goes before names to be locked, so that they meet nobody else's
 
+FENCES: Final = 100  # numbers taken at once
 _IDLE: Final = "10s"  # a transaction whose owner was stopped must not keep the gates for ever
 _NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _DEEPEST: Final = {
@@ -97,19 +100,49 @@ class Opening:
             held = f"pg_try_advisory_xact_lock({self._number}, {_GATES})"
         elif hold in {Hold.RULES, Hold.GATES}:
             held = "true"
-        steps.append(f"SELECT {_NOW}, pg_current_xact_id()::text::bigint, {held}")
+        steps.append(f"SELECT {_NOW}, {held}")
         return "; ".join(steps)
+
+
+class Ledger:
+    """What one connection keeps: the number of its last transaction, and fences to give out.
+
+    That number is in the store too, in a row of the connection's own.  The server's number of a transaction
+    will not do: after a crash it is given to somebody else.  So are fences that were not used yet, which is
+    why they end with the connection.
+    """
+
+    def __init__(self) -> None:
+        self.fences: deque[int] = deque()
+        self._name = uuid4().hex
+        self._number = 0
+
+    def next(self, now: int) -> str:
+        """Return what commits under the next number."""
+        self._number += 1
+        return (
+            f"INSERT INTO receipt (connection, number, at) VALUES ('{self._name}', {self._number}, {now}) "
+            "ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at; COMMIT"
+        )
+
+    def has_last(self, session: Session) -> bool:
+        """Tell whether what was committed last is there."""
+        row = session.one(
+            "SELECT 1 FROM receipt WHERE connection = ? AND number = ?", self._name, self._number
+        )
+        return row is not None
 
 
 class PostgresSession:
     """A transaction under way."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, ledger: Ledger | None = None) -> None:
         self._connection = connection
+        self._ledger = ledger
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
         self.topics: set[Topic] = set()
-        self.transaction: int | None = None
+        self.wrote = False
         self.gated = False
         self._moment: Moment | None = None
         self._path = ""
@@ -126,7 +159,7 @@ class PostgresSession:
         while cursor.nextset():
             row = cursor.fetchone()
         assert row is not None  # noqa: S101 - the same
-        now, self.transaction, self.gated = row
+        now, self.gated = row
         self._moment = Moment(now, offset)
 
     def step_in(self, opening: str) -> None:
@@ -147,22 +180,33 @@ class PostgresSession:
         self._connection.execute(opening)
         self.gated = True
 
-    def end(self, word: str) -> None:
-        """Commit or roll back."""
-        self._connection.execute(word)
+    def commit(self) -> None:
+        """Commit, and leave a receipt by which it can be known that we did."""
+        if self._ledger is None or not self.wrote:
+            self._connection.execute("COMMIT")
+        else:
+            self._connection.execute(self._ledger.next(self._moment.now if self._moment else 0))
+
+    def roll_back(self) -> None:
+        """Undo everything."""
+        self._connection.execute("ROLLBACK")
 
     def all(self, sql: str, *values: object) -> list[Row]:
+        self.wrote = self.wrote or not sql.lstrip().startswith("SELECT")
         return self._execute(sql, values).fetchall()
 
     def one(self, sql: str, *values: object) -> Row | None:
+        self.wrote = self.wrote or not sql.lstrip().startswith("SELECT")
         return self._execute(sql, values).fetchone()
 
     def run(self, sql: str, *values: object) -> int:
+        self.wrote = True
         return self._execute(sql, values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         columns = list(zip(*rows, strict=True))
         if columns:
+            self.wrote = True
             constant = words.same(columns)
             changed, types = words.several(sql, constant)
             values = [
@@ -179,8 +223,10 @@ class PostgresSession:
         return sorted(number for (number,) in rows)
 
     def fence(self) -> int:
-        assert self.transaction is not None  # noqa: S101 - only writers ask
-        return self.transaction
+        assert self._ledger is not None  # noqa: S101 - only writers ask
+        if not self._ledger.fences:
+            self._ledger.fences.extend(self.numbers(FENCES))
+        return self._ledger.fences.popleft()
 
     def moment(self) -> Moment | None:
         return self._moment
@@ -196,7 +242,9 @@ class PostgresSession:
             self.all("SELECT pg_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered)
             return
         # A name may be taken for as long as somebody's own transaction lasts; the gates may not.
-        rows = self.all("SELECT pg_try_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered)
+        rows = self.all(
+            "SELECT pg_try_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered
+        )
         if not all(taken for (taken,) in rows):
             raise NamesTakenError(names)
 

@@ -10,6 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 from uuid import uuid4
+from zlib import crc32
 
 import psycopg
 from psycopg import sql as quoting
@@ -34,7 +35,7 @@ class Signals:
     """What happened, by topic: a number for each that grows."""
 
     def __init__(self, listen: str, connect: str, schema: str) -> None:
-        self._channel = f"penstock_{schema}"
+        self._channel = f"penstock_{schema[:40]}_{crc32(schema.encode()):08x}"
         self._self = uuid4().hex
         self._counts = dict.fromkeys(Topic, 0)
         self._changed = threading.Condition()
@@ -63,7 +64,10 @@ class Signals:
         """Wait until something happens, or for *timeout* seconds."""
         end = monotonic() + int(timeout * SECOND)
         with self._changed:
-            while (now := self.token(topic)) == token and (left := end - monotonic()) > 0:
+            while (now := self.token(topic)) == token and not self._closed.is_set():
+                left = end - monotonic()
+                if left <= 0:
+                    break
                 self._changed.wait(left / SECOND)
             return now
 
@@ -175,8 +179,10 @@ class _Notifier:
             # In a storm the gaps grow, so that many workers are not woken for every single job.
             gap = min(gap * 2, LONGEST_GAP) if self._bell.is_set() else LEAST_GAP
             self._bell.wait()
+            had = connection
             connection = self._told(connection)
-            self._closed.wait(gap)
+            # A connection may just have been old; a server that cannot be reached need not be asked at once.
+            self._closed.wait(gap if connection is not None or had is not None else _AGAIN)
         if connection is not None:
             connection.close()
 
@@ -198,5 +204,8 @@ class _Notifier:
             log.info("cannot notify through PostgreSQL; others will look by themselves: %s", error)
             if connection is not None:
                 connection.close()
+            with self._lock:
+                self._topics |= topics  # to be told through another connection
+            self._bell.set()
             return None
         return connection

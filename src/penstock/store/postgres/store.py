@@ -17,16 +17,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg import sql as quoting
 
-from penstock.errors import InvalidError, StoreDownError
+from penstock.errors import InvalidError, StoreDownError, StoreError
 from penstock.store import migrations
 from penstock.store.postgres import health
 from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
-from penstock.store.postgres.session import Connection, Opening, PostgresSession, adapt
+from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt
 from penstock.store.postgres.signals import Signals
 from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
 from penstock.store.session import GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
@@ -58,6 +59,7 @@ class PostgresStore:
         self._opening = Opening(address.schema)
         self._prepare: int | None = PREPARE_AFTER
         self._idle: deque[Connection] = deque()
+        self._ledgers: WeakKeyDictionary[Connection, Ledger] = WeakKeyDictionary()
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         self._process = os.getpid()
         self._closed = False
@@ -148,7 +150,9 @@ class PostgresStore:
     def wait(self, topic: Topic, token: int, timeout: float) -> int:
         """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
         self._check_open()
-        return self._signals.wait(topic, token, timeout)
+        now = self._signals.wait(topic, token, timeout)
+        self._check_open()
+        return now
 
     def migrate(self) -> list[str]:
         """Bring the schema up to date; return the names of the steps taken."""
@@ -158,7 +162,7 @@ class PostgresStore:
                 try:
                     session.look(self._opening.migrating())
                     taken = migrations.apply(session, KIND)
-                    session.end("COMMIT")
+                    session.commit()
                 finally:
                     _end(session, connection)
                 return taken
@@ -175,61 +179,47 @@ class PostgresStore:
         _close(self._process, self._idle, self._signals)
 
     def _write_once(self, work: Callable[[Session], T], opening: str) -> T:
+        lost: psycopg.Error | None = None
         with self._connection() as connection:
-            session = PostgresSession(connection)
+            ledger = self._ledgers.setdefault(connection, Ledger())
+            session = PostgresSession(connection, ledger)
             try:
                 session.begin(opening)
                 answer = work(session)
-                committed = self._commit(session, connection)
+                try:
+                    session.commit()
+                except psycopg.OperationalError as error:
+                    if not connection.closed:
+                        raise
+                    lost = error  # the answer, not necessarily the transaction
             finally:
                 _end(session, connection)
-        if not committed:
-            raise psycopg.OperationalError("the server lost the transaction")
+        # Asked without a connection of our own: if everybody lost theirs, nobody could ask.
+        if lost is not None and session.wrote and not self._is_there(ledger, lost):
+            raise lost
         if session.topics:
             self._signals.told(session.topics)
         return answer
 
     def _has(self, connection: Connection, id_: object) -> bool:
-        return bool(
-            connection.execute(
-                quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
-                    quoting.Identifier(self.address.schema)
-                ),
-                (id_,),
-            ).fetchone()
+        question = quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
+            quoting.Identifier(self.address.schema)
         )
+        return connection.execute(question, (id_,)).fetchone() is not None
 
     def _await_names(self, names: Sequence[str]) -> None:
         """Wait until nobody else decides about these names."""
         self.write(lambda db: db.lock(names), keep=False, hold=Hold.NOTHING)
 
-    def _commit(self, session: PostgresSession, connection: Connection) -> bool:
-        """Commit; tell whether that is what happened."""
+    def _is_there(self, ledger: Ledger, lost: psycopg.Error) -> bool:
+        """Ask whether a transaction was committed whose answer was lost."""
         try:
-            session.end("COMMIT")
-        except psycopg.OperationalError as error:
-            if not connection.closed:
-                raise
-            # The answer was lost, not necessarily the transaction.
-            return self._became_of(session, error)
-        return True
-
-    def _became_of(self, session: PostgresSession, error: psycopg.Error) -> bool:
-        patience = Patience()
-        while patience.wait():
-            try:
-                with self._connection() as connection:
-                    row = connection.execute(
-                        "SELECT pg_xact_status(%s::text::xid8)", (str(session.transaction),)
-                    ).fetchone()
-            except psycopg.Error:
-                continue
-            if row is not None and row[0] != "in progress":
-                return bool(row[0] == "committed")
-        raise StoreDownError(
-            f"{self.address.shown} was lost while it committed, so that this may or may not have been written; "
-            "ask again, with the same job id if jobs were enqueued"
-        ) from error
+            return self.read(ledger.has_last)
+        except StoreError:
+            raise StoreDownError(
+                f"{self.address.shown} was lost while it committed, so that this may or may not have been written; "
+                "ask again, with the same job id if jobs were enqueued"
+            ) from lost
 
     def _bear(self, error: psycopg.Error, patience: Patience) -> None:
         """Wait a little after an *error* that may pass, or raise it in our words."""
@@ -301,7 +291,7 @@ def _end(session: PostgresSession, connection: Connection) -> None:
         return
     try:
         if connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
-            session.end("ROLLBACK")
+            session.roll_back()
     except psycopg.Error:
         connection.close()
 

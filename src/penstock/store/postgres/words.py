@@ -31,7 +31,7 @@ def single(sql: str, lists: tuple[str, ...]) -> str:
         return f"unnest(?::{next(types)}[]) AS e(value)"
 
     # An index is then walked in its own order, so that rows are locked in one order everywhere.
-    return _numbered(_EITHER.sub(each, sql))
+    return _numbered(_every(_EITHER.sub(each, sql)))
 
 
 def same(columns: Sequence[Sequence[object]]) -> tuple[bool, ...]:
@@ -109,6 +109,18 @@ def _taken(text: str) -> str:
         return f"given.c{number}#"
 
     return re.sub(r"\?", column, text)
+
+
+def _every(sql: str) -> str:
+    """Return *sql* with `IN EVERY (...)` as a list that is made once, whatever the planner thinks of the tables."""
+    before, found, rest = sql.partition("IN EVERY (")
+    if not found:
+        return sql
+    depth, end = 1, 0
+    while depth:
+        depth += {"(": 1, ")": -1}.get(rest[end], 0)
+        end += 1
+    return f"{before}= ANY(ARRAY({rest[:end]}){rest[end:]}"
 
 
 def _numbered(sql: str) -> str:
