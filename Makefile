@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-memory coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-memory soak coverage format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spa
 
 bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs (3 minutes)
 	$(BIN)/penstock bench MEM
+
+soak: $(READY) ## storms for minutes, wounded engines, half a million jobs (about 12 minutes)
+	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
 
 coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
 	$(BIN)/coverage run -m pytest $(TESTARGS)

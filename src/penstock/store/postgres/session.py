@@ -52,6 +52,12 @@ def adapt(context: "Connection | psycopg.RawCursor[Row]") -> None:
     context.adapters.register_dumper(str, StrDumper)
 
 
+def is_direct(connection: Connection) -> bool:
+    """Tell whether the server itself is at the other end; a pooler tells a process number of its own."""
+    row = connection.execute("SELECT pg_backend_pid()").fetchone()
+    return row is not None and row[0] == connection.info.backend_pid
+
+
 class Opening:
     """The words with which transactions in one schema begin."""
 
@@ -239,11 +245,15 @@ class PostgresSession:
         # In one order everywhere, so that no two wait for each other.
         ordered = sorted(f"{_NAMES}{name}" for name in names)
         if not self.gated:
-            self.all("SELECT pg_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered)
+            self.all(
+                "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || e.value, 0)) FROM each(?) e",
+                ordered,
+            )
             return
         # A name may be taken for as long as somebody's own transaction lasts; the gates may not.
         rows = self.all(
-            "SELECT pg_try_advisory_xact_lock(hashtextextended(e.value, 0)) FROM each(?) e", ordered
+            "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || e.value, 0)) FROM each(?) e",
+            ordered,
         )
         if not all(taken for (taken,) in rows):
             raise NamesTakenError(names)

@@ -16,11 +16,11 @@ import psycopg
 from psycopg import sql as quoting
 
 from penstock.clock import SECOND, monotonic
+from penstock.store.postgres.session import is_direct
 from penstock.store.session import Topic
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
 LONGEST_GAP: Final = 0.032  # in a storm
-_PROBE: Final = 2.0  # how long our own notification may take before we think none will ever come
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
 _SLICE: Final = 0.5
@@ -101,13 +101,9 @@ class Signals:
                 self._closed.wait(_AGAIN)
 
     def _listen_on(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        channel = quoting.Identifier(self._channel)
-        connection.execute(quoting.SQL("LISTEN {}").format(channel))
-        # What happened before we listened was not heard.
-        self._count(set(Topic))
-        if not self._is_heard(connection):
+        if not is_direct(connection):
             log.warning(
-                "notifications do not arrive, as through a pooler in transaction mode; looking every %d ms "
+                "there is a pooler before the server, which may pass no notifications on; looking every %d ms "
                 "instead.  Name the server itself with ?listen=host:port to hear them",
                 _BLIND * 1_000,
             )
@@ -115,27 +111,18 @@ class Signals:
             while not self._closed.wait(_BLIND):
                 self._count(set(Topic))
             return
+        connection.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(self._channel)))
+        # What happened before we listened was not heard.
+        self._count(set(Topic))
         while not self._closed.is_set():
             for notice in connection.notifies(timeout=_SLICE):
                 self._heard(notice.payload)
                 if self._closed.is_set():
                     return
 
-    def _is_heard(self, connection: psycopg.Connection[tuple[object, ...]]) -> bool:
-        """Notify ourselves; tell whether that arrives."""
-        probe = f"probe {self._self}"
-        connection.execute("SELECT pg_notify(%s, %s)", (self._channel, probe))
-        end = monotonic() + int(_PROBE * SECOND)
-        while monotonic() < end and not self._closed.is_set():
-            for notice in connection.notifies(timeout=_SLICE, stop_after=1):
-                if notice.payload == probe:
-                    return True
-                self._heard(notice.payload)
-        return self._closed.is_set()
-
     def _heard(self, payload: str) -> None:
         sender, _, names = payload.partition(" ")
-        if sender not in {self._self, "probe"}:
+        if sender != self._self:
             with suppress(KeyError):  # from another version
                 self._count({Topic[name] for name in names.split()})
 

@@ -27,7 +27,7 @@ from penstock.store import migrations
 from penstock.store.postgres import health
 from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
-from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt
+from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt, is_direct
 from penstock.store.postgres.signals import Signals
 from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
 from penstock.store.session import GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
@@ -256,6 +256,10 @@ class PostgresStore:
         if connection.info.server_version < LEAST_VERSION:
             connection.close()
             raise StoreDownError(f"{self.address.shown} is too old; penstock needs PostgreSQL 14 or later")
+        if self._prepare is not None and not is_direct(connection):
+            # Others prepare statements under the same names, and theirs would be run in place of ours.
+            log.info("statements are not prepared: there is a pooler before the server")
+            self._prepare = connection.prepare_threshold = None
         connection.prepared_max = 500
         adapt(connection)
         return connection

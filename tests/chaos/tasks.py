@@ -1,0 +1,111 @@
+"""The tasks of the storm; their handlers tell the provider when they begin and end.
+
+The store and the provider come from the environment.
+"""
+
+import asyncio
+import os
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock import App, Concurrency, Rate, Throttle, current_job
+from tests.chaos import rules
+from tests.chaos.provider import PROVIDER, Caller, now
+
+# Most handlers are short; a few last long enough for a blow to find them at work.
+SHORT, LONG, SHARE_OF_LONG = 0.06, (0.5, 1.5), 0.03  # seconds
+# Where many must meet before a limit matters.
+LONGER = 4 * SHORT
+
+app = App()
+caller = Caller(os.environ[PROVIDER])
+claims: dict[tuple[str, int], tuple[int, int]] = {}  # when (job, fence) was asked for and given
+
+
+@contextmanager
+def noted(short: float) -> Iterator[float]:
+    """Tell of the beginning and the end of a handler; give how long it is to work."""
+    began = now()  # first of all: what counts is when the handler begins
+    job = current_job()
+    attempt = job._attempt
+    fence = attempt.claimed.fence
+    asked, answered = claims.pop((job.id, fence))
+    looked = attempt.began * 1_000
+    named = {"job": job.id, "attempt": job.attempt, "fence": fence}
+    caller.tell("began", at=began, asked=asked, answered=answered, looked=looked, **named)
+    chance = random.Random(f"{job.id} {job.attempt}")
+    completed = False
+    try:
+        yield chance.uniform(*LONG) if chance.random() < SHARE_OF_LONG else chance.random() * short
+        completed = True
+    finally:
+        caller.tell("ended", completed=completed, **named)
+
+
+def work(short: float = SHORT) -> None:
+    with noted(short) as seconds:
+        threading.Event().wait(seconds)
+
+
+async def awork(short: float = SHORT) -> None:
+    with noted(short) as seconds:
+        await asyncio.sleep(seconds)
+
+
+@app.task(limits=[Concurrency(1, key="one:{account}")])
+def one(account: int) -> None:
+    work()
+
+
+@app.task(limits=[Concurrency(2, key="two:{account}")])
+async def two(account: int) -> None:
+    await awork()
+
+
+@app.task(limits=[Concurrency(5, key="five")])
+def five(account: int) -> None:
+    work(LONGER)
+
+
+@app.task(limits=[Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}")])
+async def rated(account: int) -> None:
+    await awork()
+
+
+@app.task(
+    limits=[
+        Concurrency(2, key="two:{account}"),
+        Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}"),
+    ]
+)
+def both(account: int) -> None:
+    work()
+
+
+@app.task(limits=[Throttle(rules.THROTTLE, per="1s", key="spaced")])
+def spaced(account: int) -> None:
+    work()
+
+
+@app.task(
+    limits=[
+        Concurrency.floating(rules.FIRST_VALUE, key=rules.FLOATING, handler="weather", every="500ms"),
+    ]
+)
+async def floats(account: int) -> None:
+    await awork(LONGER)
+
+
+@app.floating("weather")
+def weather(key: str, current: int, metadata: dict[str, str]) -> int:
+    return random.choice([value for value in rules.VALUES if value != current])
+
+
+@app.task(queue=rules.QUEUE)
+async def boxed(account: int) -> None:
+    await awork()
+
+
+TASKS = {task.name.rpartition(".")[2]: task for task in (one, two, five, rated, both, spaced, floats, boxed)}
