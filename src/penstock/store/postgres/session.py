@@ -124,19 +124,31 @@ class Ledger:
         self._number = 0
 
     def next(self, now: int) -> str:
-        """Return what commits under the next number."""
+        """Return what commits under the next number, unless somebody has taken it meanwhile."""
         self._number += 1
         return (
             f"INSERT INTO receipt (connection, number, at) VALUES ('{self._name}', {self._number}, {now}) "
-            "ON CONFLICT (connection) DO UPDATE SET number = excluded.number, at = excluded.at; COMMIT"
+            "ON CONFLICT (connection) DO UPDATE SET at = excluded.at, "
+            "number = CASE WHEN receipt.number < excluded.number THEN excluded.number END; COMMIT"
         )
 
-    def has_last(self, session: Session) -> bool:
-        """Tell whether what was committed last is there."""
-        row = session.one(
-            "SELECT 1 FROM receipt WHERE connection = ? AND number = ?", self._name, self._number
+    def had_last(self, session: Session) -> bool:
+        """Tell whether what was committed last is there; if not, it never will be.
+
+        Whoever asks takes the number himself.  One that the server hears of late then fails, and all it did
+        is undone.
+        """
+        moment = session.moment()
+        taken = session.run(
+            """
+            INSERT INTO receipt (connection, number, at) VALUES (?, ?, ?)
+            ON CONFLICT (connection) DO UPDATE SET number = excluded.number WHERE receipt.number < excluded.number
+            """,
+            self._name,
+            self._number,
+            moment.now if moment else 0,
         )
-        return row is not None
+        return not taken
 
 
 class PostgresSession:

@@ -214,7 +214,7 @@ class PostgresStore:
     def _is_there(self, ledger: Ledger, lost: psycopg.Error) -> bool:
         """Ask whether a transaction was committed whose answer was lost."""
         try:
-            return self.read(ledger.has_last)
+            return self.write(ledger.had_last, hold=Hold.NOTHING)
         except StoreError:
             raise StoreDownError(
                 f"{self.address.shown} was lost while it committed, so that this may or may not have been written; "

@@ -1,0 +1,177 @@
+"""Transactions at once, step by step: one is held before its commit while another tries."""
+
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+
+from penstock.engine import open_engine
+from penstock.limits.rules import Numbers
+from penstock.store.session import Hold
+from tests.support.desk import Desk
+from tests.support.postgres import split_schema
+
+PATIENCE = 8.0  # less than the server's own with a transaction that does nothing
+# How many may be under way in one race.
+PLAYERS = 4
+
+WAITS = """
+    SELECT l.locktype, l.objid, l.objsubid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE NOT l.granted AND a.application_name = %s
+"""
+
+
+class Undone(Exception):
+    """A transaction was to be rolled back."""
+
+
+class Try:
+    """What somebody tries, in a thread of its own."""
+
+    def __init__(self, race, desk, name, action):
+        self._race = race
+        self._desk = desk
+        self._name = name
+        self._ended = threading.Event()
+        self._answer = None
+        self._error = None
+        self.thread = threading.Thread(target=self._run, args=(action,), name=name)
+
+    def _run(self, action):
+        try:
+            self._answer = action(self._desk)
+        except BaseException as error:  # noqa: BLE001 - told to whoever asks for the answer
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def answer(self):
+        """Return what came of it, once it has ended."""
+        assert self._ended.wait(PATIENCE), f"{self._name} does not end; it waits for {self._waits()}"
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+    def waits_for(self, what):
+        """Wait until it waits for that: the gates, the starts, a name or a row."""
+        end = time.monotonic() + PATIENCE
+        while not self._ended.is_set() and time.monotonic() < end:
+            waits = self._waits()
+            if waits:
+                assert waits == [what], f"{self._name} waits for {waits}"
+                return
+            time.sleep(0.002)
+        raise AssertionError(f"{self._name} did not wait: {self._answer!r} {self._error!r}")
+
+    def _waits(self):
+        rows = self._race.connection.execute(WAITS, (self._race.known_as(self._name),)).fetchall()
+        return [_lock(*row) for row in rows]
+
+
+class Held(Try):
+    """A transaction that has done all its work and waits before its commit."""
+
+    def __init__(self, race, desk, name, action):
+        super().__init__(race, desk, name, action)
+        self._reached = threading.Event()
+        self._go = threading.Event()
+        self._undo = False
+
+    def begin(self):
+        store = self._desk.engine.store
+        store.write = self._write
+        self.thread.start()
+        while not self._reached.wait(0.005):
+            assert not self._ended.is_set(), f"{self._name} ended: {self._answer!r} {self._error!r}"
+        del store.write
+
+    def commit(self):
+        """Let it go on; return what came of it."""
+        self._go.set()
+        return self.answer()
+
+    def roll_back(self):
+        """Let it come to nothing."""
+        self._undo = True
+        with suppress(Undone):
+            self.commit()
+
+    def _write(self, work, *, keep=True, hold=Hold.GATES):
+        def held(db):
+            answer = work(db)
+            self._reached.set()
+            assert self._go.wait(PATIENCE)
+            if self._undo:
+                raise Undone
+            return answer
+
+        return type(self._desk.engine.store).write(self._desk.engine.store, held, keep=keep, hold=hold)
+
+
+class Race:
+    """A store and several who use it, each with connections of its own that are known by name."""
+
+    def __init__(self, url, clock):
+        self.url = url
+        self.clock = clock
+        self.connection = psycopg.connect(split_schema(url)[0], autocommit=True)
+        self.desk = self._open("desk")
+        # Open all of them now: whoever opens the store waits for the gates.
+        self._players = [(name, self._open(name)) for name in (f"player{n}" for n in range(PLAYERS))]
+        self._desks = [self.desk, *(desk for _, desk in self._players)]
+        self._tries = []
+
+    def hold(self, action):
+        """Have somebody do this, and hold the transaction before its commit."""
+        held = self._next(Held, action)
+        held.begin()
+        return held
+
+    def take_gates(self):
+        """Have somebody take the gates, and keep them for now."""
+        return self.hold(lambda desk: desk.engine.override("nobody's", Numbers(slots=1)))
+
+    def start(self, action):
+        """Have somebody try this."""
+        tried = self._next(Try, action)
+        tried.thread.start()
+        return tried
+
+    def finish(self):
+        """Let everybody go on, and wait for them."""
+        for tried in self._tries:
+            if isinstance(tried, Held):
+                tried._go.set()
+        for tried in self._tries:
+            tried.thread.join(PATIENCE)
+            assert not tried.thread.is_alive()
+
+    def close(self):
+        self.finish()
+        for desk in self._desks:
+            desk.engine.close()
+        self.connection.close()
+
+    def _next(self, kind, action):
+        name, desk = self._players.pop(0)
+        tried = kind(self, desk, name, action)
+        self._tries.append(tried)
+        return tried
+
+    def known_as(self, name):
+        """Return by what name the server knows somebody."""
+        return f"{split_schema(self.url)[1]}.{name}"
+
+    def _open(self, name):
+        url = f"{self.url}&application_name={self.known_as(name)}"
+        desk = Desk(open_engine(url, clock=self.clock), self.clock)
+        if name != "desk":
+            desk.attempts = self.desk.attempts
+        return desk
+
+
+def _lock(kind, number, parts):
+    if kind != "advisory":
+        return "a row"
+    return {(1, 2): "the gates", (2, 2): "the starts"}.get((number, parts), "a name")

@@ -1,0 +1,690 @@
+"""Two transactions that want the same: one waits for the other, or passes by it, and nothing is lost.
+
+Each is scripted in steps.  Under load later traffic hides what was lost.
+"""
+
+import random
+
+import psycopg
+import pytest
+
+from penstock.clock import SECOND
+from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique
+from penstock.limits.rules import Numbers
+from penstock.store.postgres import PostgresStore
+from tests.support.desk import LEASE, slots
+from tests.support.postgres import split_schema
+
+ONE = Numbers(slots=1)
+NONE = Numbers(slots=0)
+AGAIN = RetryPolicy(attempts=5)
+FAILED = Failed("ValueError", "no")
+
+
+def running(race, key):
+    return race.desk.engine.gate(key).running
+
+
+class TestClaimAndClaim:
+    def test_one_slot_is_given_once(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        one = race.hold(lambda desk: desk.claim())
+        two = race.start(lambda desk: desk.claim())
+        two.waits_for("the gates")
+
+        assert one.commit() == "a"
+        assert two.answer() == ""
+        assert running(race, "X") == 1
+
+    def test_one_slot_that_was_not_taken_after_all_is_given_to_the_other(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        one = race.hold(lambda desk: desk.claim())
+        two = race.start(lambda desk: desk.claim())
+        two.waits_for("the gates")
+
+        one.roll_back()
+        assert two.answer() == "a"
+
+    def test_jobs_without_limits_are_shared_out_and_nobody_waits(self, race):
+        race.desk.enqueue("a b c d")
+        one = race.hold(lambda desk: desk.claim(2))
+        two = race.start(lambda desk: desk.claim(2))
+
+        assert two.answer() == "c d"
+        assert one.commit() == "a b"
+
+    def test_a_job_without_limits_that_was_not_taken_after_all_is_still_there(self, race):
+        race.desk.enqueue("a")
+        one = race.hold(lambda desk: desk.claim())
+
+        assert race.start(lambda desk: desk.claim()).answer() == ""
+        one.roll_back()
+        assert race.start(lambda desk: desk.claim()).answer() == "a"
+
+    def test_jobs_without_limits_do_not_wait_for_the_gates(self, race):
+        race.desk.enqueue("limited", slots("X", 1), queue="other")
+        race.desk.enqueue("free")
+        race.hold(lambda desk: desk.claim(queues=["other"]))
+
+        assert race.start(lambda desk: desk.claim()).answer() == "free"
+        assert race.start(lambda desk: desk.settle("free")).answer() == [True]
+
+
+class TestClaimAndSettle:
+    def test_a_slot_given_back_is_seen_by_the_claim_that_waited(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.claim()
+        race.desk.enqueue("c", slots("Y", 1))
+        settle = race.hold(lambda desk: desk.settle("a"))
+        claim = race.start(lambda desk: desk.claim())
+        claim.waits_for("the gates")
+
+        assert settle.commit() == [True]
+        assert claim.answer() == "b c"
+
+    def test_a_claim_that_finds_nothing_hears_of_a_slot_that_is_given_back_then(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.claim()
+        token = race.desk.engine.token()
+        settle = race.hold(lambda desk: desk.settle("a"))
+        assert race.start(lambda desk: desk.claim()).answer() == ""
+
+        settle.commit()
+        assert race.desk.engine.wait(token, 5) != token
+        assert race.desk.claim() == "b"
+
+    def test_a_slot_given_back_while_a_claim_finds_nothing_is_not_forgotten(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.claim()
+        race.desk.enqueue("c", slots("Y", 1))
+        claim = race.hold(lambda desk: desk.claim())
+        settle = race.start(lambda desk: desk.settle("a"))
+        settle.waits_for("the gates")
+
+        assert claim.commit() == "c"
+        assert settle.answer() == [True]
+        assert race.desk.claim() == "b"
+
+
+class TestSettleAndCancel:
+    def test_a_job_that_has_just_ended_cannot_be_cancelled(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.claim()
+        race.hold(lambda desk: desk.settle("a"))
+        cancel = race.start(lambda desk: desk.engine.cancel("a"))
+        cancel.waits_for("the gates")
+
+        race.finish()
+        with pytest.raises(WrongStateError):
+            cancel.answer()
+        assert race.desk.state("a") is State.DONE
+        assert race.desk.claim() == "b"
+
+    def test_a_job_whose_cancelling_was_just_asked_for_is_not_tried_again(self, race):
+        race.desk.enqueue("a b", slots("X", 1), retry=AGAIN)
+        race.desk.claim()
+        cancel = race.hold(lambda desk: desk.engine.cancel("a"))
+        settle = race.start(lambda desk: desk.settle("a", FAILED))
+        settle.waits_for("a row")
+
+        assert cancel.commit() is State.RUNNING
+        assert settle.answer() == [True]
+        assert race.desk.state("a") is State.CANCELLED
+        assert race.desk.claim() == "b"
+
+    def test_without_limits_a_job_that_has_just_ended_cannot_be_cancelled(self, race):
+        race.desk.enqueue("a")
+        race.desk.claim()
+        race.hold(lambda desk: desk.settle("a"))
+        cancel = race.start(lambda desk: desk.engine.cancel("a"))
+        cancel.waits_for("a row")
+
+        race.finish()
+        with pytest.raises(WrongStateError):
+            cancel.answer()
+        assert race.desk.state("a") is State.DONE
+
+    def test_without_limits_a_job_whose_cancelling_was_just_asked_for_is_not_tried_again(self, race):
+        race.desk.enqueue("a", retry=AGAIN)
+        race.desk.claim()
+        cancel = race.hold(lambda desk: desk.engine.cancel("a"))
+        settle = race.start(lambda desk: desk.settle("a", FAILED))
+        settle.waits_for("a row")
+
+        assert cancel.commit() is State.RUNNING
+        assert settle.answer() == [True]
+        assert race.desk.state("a") is State.CANCELLED
+
+
+class TestEnqueueAndClaim:
+    def test_a_producer_who_has_the_gates_is_waited_for(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        race.desk.claim()
+        producer = race.hold(lambda desk: desk.enqueue("b", slots("X", 1)))
+        settle = race.start(lambda desk: desk.settle("a"))
+        settle.waits_for("the gates")
+
+        producer.commit()
+        assert settle.answer() == [True]
+        assert race.desk.claim() == "b"
+
+    def test_a_job_left_at_the_door_is_let_in_by_the_next_claim(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        race.desk.claim()
+        has_gates = race.take_gates()
+        producer = race.hold(lambda desk: desk.enqueue("b", slots("X", 1)))
+        has_gates.commit()
+        # What it enqueues is not to be seen yet; the last who could have called it goes.
+        assert race.desk.settle("a") == [True]
+        assert race.desk.claim() == ""
+
+        producer.commit()
+        assert race.desk.state("b") is State.WAITING
+        assert race.desk.claim() == "b"
+        assert running(race, "X") == 1
+
+    def test_a_claim_that_knows_of_no_limits_lets_in_who_is_at_the_door(self, race):
+        has_gates = race.take_gates()
+        race.desk.enqueue("a", slots("X", 1))
+        has_gates.commit()
+
+        assert race.start(lambda desk: desk.claim()).answer() == "a"
+
+    def test_upkeep_lets_in_who_is_at_the_door(self, race):
+        has_gates = race.take_gates()
+        race.desk.enqueue("a", slots("X", 1))
+        has_gates.commit()
+
+        assert race.desk.engine.upkeep()["let_in"] == 1
+        assert race.desk.engine.gate("X").waiting == 1
+
+    def test_jobs_at_the_door_keep_their_order(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        has_gates = race.take_gates()
+        race.desk.enqueue("b c", slots("X", 1))
+        race.desk.enqueue("urgent", slots("X", 1), priority=5)
+        has_gates.commit()
+
+        started = []
+        for _ in range(4):
+            started.append(race.desk.claim())
+            race.desk.settle(started[-1])
+        assert started == ["urgent", "a", "b", "c"]
+
+    def test_a_job_at_the_door_can_be_cancelled(self, race):
+        has_gates = race.take_gates()
+        race.desk.enqueue("a b", slots("X", 1))
+        has_gates.commit()
+
+        assert race.desk.engine.cancel("a") is State.CANCELLED
+        assert race.desk.claim() == "b"
+
+    def test_without_limits_a_job_is_found_once_its_producer_has_committed(self, race):
+        producer = race.hold(lambda desk: desk.enqueue("a"))
+        assert race.start(lambda desk: desk.claim()).answer() == ""
+
+        producer.commit()
+        assert race.desk.claim() == "a"
+
+    def test_a_job_whose_producer_gave_up_was_never_there(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        producer = race.hold(lambda desk: desk.enqueue("c", slots("X", 1), priority=9))
+        claim = race.start(lambda desk: desk.claim())
+        claim.waits_for("the gates")
+
+        producer.roll_back()
+        assert claim.answer() == "a"
+        with pytest.raises(NotFoundError):
+            race.desk.job("c")
+
+    @pytest.mark.parametrize("end", ["commit", "rollback"])
+    def test_a_producers_own_transaction_keeps_nobody_waiting(self, race, end):
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.claim()
+        with psycopg.connect(split_schema(race.url)[0]) as producer:
+            job = NewJob("task", id="c", queue="q", limits=(slots("X", 1),), priority=9)
+            race.desk.engine.enqueue([job], connection=producer)
+            assert race.start(lambda desk: desk.settle("a")).answer() == [True]
+            assert race.start(lambda desk: desk.claim()).answer() == "b"
+            race.desk.settle("b")
+            assert race.desk.claim() == ""
+            getattr(producer, end)()
+
+        assert race.desk.claim() == ("c" if end == "commit" else "")
+
+    def test_producers_on_a_hot_key_never_wait_for_the_gates(self, race):
+        race.desk.enqueue("first", slots("X", 1))
+        has_gates = race.hold(lambda desk: desk.claim())
+
+        def produce(desk):
+            for number in range(50):
+                desk.enqueue(f"job{number}", slots("X", 1))
+
+        race.start(produce).answer()
+        assert race.desk.engine.count() == {State.WAITING: 51}
+        assert has_gates.commit() == "first"
+        race.desk.settle("first")
+        assert race.desk.claim() == "job0"
+
+
+class TestOverrideAndClaim:
+    def test_a_claim_that_waited_obeys_the_override(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        override = race.hold(lambda desk: desk.engine.override("X", NONE))
+        claim = race.start(lambda desk: desk.claim())
+        claim.waits_for("the gates")
+
+        override.commit()
+        assert claim.answer() == ""
+
+    def test_an_override_waits_for_a_claim_and_rules_whoever_comes_next(self, race):
+        race.desk.enqueue("a b", slots("X", 2))
+        claim = race.hold(lambda desk: desk.claim(1))
+        override = race.start(lambda desk: desk.engine.override("X", ONE))
+        override.waits_for("the gates")
+
+        assert claim.commit() == "a"
+        override.answer()
+        assert race.desk.claim() == ""
+        race.desk.settle("a")
+        assert race.desk.claim() == "b"
+
+    def test_what_an_override_lets_in_is_called_though_a_claim_looked_just_before(self, race):
+        race.desk.enqueue("a b", slots("X", 1))
+        claim = race.hold(lambda desk: desk.claim())
+        override = race.start(lambda desk: desk.engine.override("X", Numbers(slots=2)))
+        override.waits_for("the gates")
+
+        assert claim.commit() == "a"
+        override.answer()
+        assert race.desk.claim() == "b"
+
+
+class TestPromoteAndCancel:
+    @pytest.fixture
+    def lined_up(self, race):
+        """One runs; two who carry different limits wait behind the same gate."""
+        race.desk.enqueue("a b", slots("X", 1))
+        race.desk.enqueue("c", slots("X", 1), slots("Y", 9))
+        race.desk.claim()
+        return race
+
+    def test_who_is_cancelled_is_not_called(self, lined_up):
+        cancel = lined_up.hold(lambda desk: desk.engine.cancel("b"))
+        settle = lined_up.start(lambda desk: desk.settle("a"))
+        settle.waits_for("the gates")
+
+        assert cancel.commit() is State.CANCELLED
+        settle.answer()
+        assert lined_up.desk.claim() == "c"
+
+    def test_who_is_cancelled_after_the_call_passes_it_on(self, lined_up):
+        settle = lined_up.hold(lambda desk: desk.settle("a"))
+        cancel = lined_up.start(lambda desk: desk.engine.cancel("b"))
+        cancel.waits_for("the gates")
+
+        settle.commit()
+        assert cancel.answer() is State.CANCELLED
+        assert lined_up.desk.claim() == "c"
+
+    def test_who_is_not_cancelled_after_all_is_called(self, lined_up):
+        cancel = lined_up.hold(lambda desk: desk.engine.cancel("b"))
+        settle = lined_up.start(lambda desk: desk.settle("a"))
+        settle.waits_for("the gates")
+
+        cancel.roll_back()
+        settle.answer()
+        assert lined_up.desk.claim() == "b"
+
+
+class TestRulesAndStarts:
+    """Whoever starts jobs without limits must not overlook a limit or a pause that comes at that moment."""
+
+    def test_a_queue_limit_counts_who_was_starting(self, race):
+        race.desk.enqueue("a b")
+        claim = race.hold(lambda desk: desk.claim(1))
+        configure = race.start(lambda desk: desk.engine.configure("queue", "q", ONE))
+        configure.waits_for("the starts")
+
+        assert claim.commit() == "a"
+        configure.answer()
+        assert race.desk.claim() == ""
+        race.desk.settle("a")
+        assert race.desk.claim() == "b"
+
+    def test_a_claim_waits_for_a_queue_limit_and_obeys_it(self, race):
+        race.desk.enqueue("a b")
+        configure = race.hold(lambda desk: desk.engine.configure("queue", "q", ONE))
+        claim = race.start(lambda desk: desk.claim(2))
+        claim.waits_for("the starts")
+
+        configure.commit()
+        assert claim.answer() == "a"
+
+    def test_a_limit_of_a_type_counts_who_was_starting(self, race):
+        race.desk.enqueue("a b")
+        claim = race.hold(lambda desk: desk.claim(1))
+        configure = race.start(lambda desk: desk.engine.configure("type", "task", ONE))
+        configure.waits_for("the starts")
+
+        assert claim.commit() == "a"
+        configure.answer()
+        assert race.desk.claim() == ""
+
+    def test_nothing_starts_once_a_pause_has_returned(self, race):
+        race.desk.enqueue("a b")
+        claim = race.hold(lambda desk: desk.claim(1))
+        pause = race.start(lambda desk: desk.engine.pause("q"))
+        pause.waits_for("the starts")
+
+        assert claim.commit() == "a"
+        pause.answer()
+        assert race.desk.claim() == ""
+
+    def test_a_claim_waits_for_a_pause_and_obeys_it(self, race):
+        race.desk.enqueue("a")
+        pause = race.hold(lambda desk: desk.engine.pause("q"))
+        claim = race.start(lambda desk: desk.claim())
+        claim.waits_for("the starts")
+
+        pause.commit()
+        assert claim.answer() == ""
+
+    def test_claims_of_jobs_without_limits_hold_the_starts_together(self, race):
+        race.desk.enqueue("a b")
+        race.hold(lambda desk: desk.claim(1))
+        race.hold(lambda desk: desk.claim(1))
+
+    def test_a_queue_limit_does_not_count_who_was_ending(self, race):
+        race.desk.enqueue("a b")
+        race.desk.claim(1)
+        settle = race.hold(lambda desk: desk.settle("a"))
+        configure = race.start(lambda desk: desk.engine.configure("queue", "q", ONE))
+        configure.waits_for("a row")
+
+        assert settle.commit() == [True]
+        configure.answer()
+        assert race.desk.claim() == "b"
+
+    def test_an_attempt_that_got_a_slot_while_it_was_ending_gives_it_back(self, race):
+        race.desk.enqueue("a b")
+        race.desk.claim(1)
+        configure = race.hold(lambda desk: desk.engine.configure("queue", "q", ONE))
+        settle = race.start(lambda desk: desk.settle("a"))
+        settle.waits_for("a row")
+
+        configure.commit()
+        assert settle.answer() == [True]
+        assert race.desk.claim() == "b"
+
+
+@pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "limited"])
+class TestRescue:
+    @pytest.fixture
+    def late(self, race, limits):
+        """An attempt runs whose lease has run out."""
+        race.desk.enqueue("a", *limits)
+        race.desk.claim()
+        race.desk.wait(LEASE + SECOND)
+        return race
+
+    def test_an_attempt_that_is_being_settled_is_not_rescued(self, late, limits):
+        settle = late.hold(lambda desk: desk.settle("a"))
+        upkeep = late.start(lambda desk: desk.engine.upkeep())
+        if limits:
+            upkeep.waits_for("the gates")
+            settle.commit()
+        assert upkeep.answer()["rescued"] == 0
+
+        assert settle.commit() == [True]
+        assert late.desk.state("a") is State.DONE
+
+    def test_an_attempt_that_was_just_rescued_is_refused(self, late, limits):
+        rescue = late.hold(lambda desk: desk.claim())
+        settle = late.start(lambda desk: desk.settle("a"))
+        settle.waits_for("a row")
+
+        stale = late.desk.attempts["a"]
+        assert rescue.commit() == "a"
+        assert settle.answer() == [False]
+        assert late.desk.attempts["a"].fence != stale.fence
+        assert late.desk.settle("a") == [True]
+
+    def test_a_lease_that_is_being_renewed_does_not_run_out(self, late, limits):
+        stale = late.desk.attempts["a"]
+        beat = late.hold(lambda desk: desk.engine.heartbeat([(stale.seq, stale.fence)]))
+        assert late.start(lambda desk: desk.engine.upkeep()).answer()["rescued"] == 0
+
+        assert [b.alive for b in beat.commit()] == [True]
+        assert late.desk.engine.upkeep()["rescued"] == 0
+        assert late.desk.settle("a") == [True]
+
+    def test_a_lease_that_has_just_run_out_is_not_renewed(self, late, limits):
+        stale = late.desk.attempts["a"]
+        rescue = late.hold(lambda desk: desk.engine.upkeep())
+        beat = late.start(lambda desk: desk.engine.heartbeat([(stale.seq, stale.fence)]))
+        beat.waits_for("a row")
+
+        assert rescue.commit()["rescued"] == 1
+        assert [b.alive for b in beat.answer()] == [False]
+        assert late.desk.claim() == "a"
+
+
+class TestOrder:
+    """Whoever takes many rows takes them in the order of their numbers, so that no two wait for each other."""
+
+    @pytest.fixture
+    def many(self, race):
+        """A hundred attempts run, and somebody has the second one for now."""
+        race.desk.enqueue(" ".join(f"job{n}" for n in range(100)))
+        race.desk.claim(100)
+        second = race.desk.attempts["job1"]
+        second = race.hold(lambda desk: desk.engine.heartbeat([(second.seq, second.fence)]))
+        return race, second
+
+    @staticmethod
+    def all(desk):
+        """Return all the running attempts, in no order."""
+        attempts = list(desk.attempts.values())
+        random.Random(7).shuffle(attempts)
+        return attempts
+
+    def renew(self, desk):
+        return [beat.alive for beat in desk.engine.heartbeat([(a.seq, a.fence) for a in self.all(desk)])]
+
+    def settle(self, desk):
+        return desk.engine.settle([Settlement(a.seq, a.fence, Done()) for a in self.all(desk)])
+
+    def limit(self, desk):
+        desk.engine.configure("queue", "q", Numbers(slots=200))
+
+    def begin(self, desk):
+        desk.engine.begun([(a.seq, a.fence, 0) for a in self.all(desk)])
+
+    @pytest.mark.parametrize(
+        ("first", "then"),
+        [
+            ("renew", "settle"),
+            ("settle", "renew"),
+            ("limit", "settle"),
+            ("settle", "limit"),
+            ("renew", "limit"),
+            ("begin", "settle"),
+            ("begin", "renew"),
+        ],
+    )
+    def test_many_are_renewed_settled_and_counted_in_one_order(self, many, monkeypatch, first, then):
+        race, second = many
+        trouble = []
+        bear = PostgresStore._bear
+        monkeypatch.setattr(
+            PostgresStore,
+            "_bear",
+            lambda self, error, *rest: (trouble.append(error), bear(self, error, *rest)),
+        )
+        one = race.start(getattr(self, first))
+        one.waits_for("a row")  # and has what comes before it, if there is an order
+        two = race.start(getattr(self, then))
+        two.waits_for("a row")
+        second.commit()
+        one.answer()
+        two.answer()
+
+        assert trouble == []
+
+
+class TestRetryAndPrune:
+    @pytest.fixture
+    def ended(self, race):
+        race.desk.enqueue("a")
+        race.desk.engine.cancel("a")
+        race.desk.wait(SECOND)
+        return race
+
+    def test_a_job_that_is_being_tried_again_is_not_deleted(self, ended):
+        retry = ended.hold(lambda desk: desk.engine.retry("a"))
+
+        assert ended.start(lambda desk: desk.engine.prune(ended.clock.now())).answer() == 0
+        retry.commit()
+        assert ended.desk.claim() == "a"
+
+    def test_a_job_that_was_just_deleted_is_not_tried_again(self, ended):
+        prune = ended.hold(lambda desk: desk.engine.prune(ended.clock.now()))
+        retry = ended.start(lambda desk: desk.engine.retry("a"))
+        retry.waits_for("a row")
+
+        assert prune.commit() == 1
+        with pytest.raises(NotFoundError):
+            retry.answer()
+        assert ended.desk.claim() == ""
+        assert ended.desk.engine.jobs() == []
+
+    def test_two_who_delete_take_different_jobs(self, ended):
+        one = ended.hold(lambda desk: desk.engine.prune(ended.clock.now()))
+
+        assert ended.start(lambda desk: desk.engine.prune(ended.clock.now())).answer() == 0
+        assert one.commit() == 1
+
+
+class TestTwoOfTheSame:
+    @staticmethod
+    def unique(on_duplicate):
+        return NewJob("task", queue="q", unique=Unique("key", on_duplicate=on_duplicate))
+
+    def test_the_second_of_a_unique_key_is_the_first(self, race):
+        job = self.unique(OnDuplicate.REUSE)
+        one = race.hold(lambda desk: desk.engine.enqueue([job]))
+        two = race.start(lambda desk: desk.engine.enqueue([job]))
+        two.waits_for("a name")
+
+        (first,), (second,) = one.commit(), two.answer()
+        assert (second.id, second.reused) == (first.id, True)
+        assert race.desk.engine.count() == {State.WAITING: 1}
+
+    def test_the_second_of_a_unique_key_takes_the_place_of_the_first(self, race):
+        job = self.unique(OnDuplicate.REPLACE)
+        one = race.hold(lambda desk: desk.engine.enqueue([job]))
+        two = race.start(lambda desk: desk.engine.enqueue([job]))
+        two.waits_for("a name")
+
+        (first,), (second,) = one.commit(), two.answer()
+        assert race.desk.state(first.id) is State.CANCELLED
+        assert race.desk.claim() == second.id
+
+    def test_a_unique_key_that_was_not_taken_after_all_is_free(self, race):
+        job = self.unique(OnDuplicate.REJECT)
+        one = race.hold(lambda desk: desk.engine.enqueue([job]))
+        two = race.start(lambda desk: desk.engine.enqueue([job]))
+        two.waits_for("a name")
+
+        one.roll_back()
+        (only,) = two.answer()
+        assert race.desk.claim() == only.id
+
+    def test_one_who_waits_for_a_name_does_not_keep_the_gates(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        job = NewJob("task", queue="q", limits=(slots("X", 1),), unique=Unique("key"))
+        has_gates = race.take_gates()
+        one = race.hold(lambda desk: desk.engine.enqueue([job]))
+        has_gates.commit()
+        two = race.start(lambda desk: desk.engine.enqueue([job]))
+        two.waits_for("a name")
+
+        assert race.start(lambda desk: desk.claim()).answer() == "a"
+        (first,), (second,) = one.commit(), two.answer()
+        assert (second.id, second.reused) == (first.id, True)
+
+    @pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "limited"])
+    def test_the_second_of_an_id_is_refused(self, race, limits):
+        has_gates = race.take_gates()
+        one = race.hold(lambda desk: desk.enqueue("a", *limits))
+        has_gates.commit()
+        two = race.start(lambda desk: desk.enqueue("a", *limits))
+        two.waits_for("a name")
+
+        one.commit()
+        with pytest.raises(DuplicateJobError):
+            two.answer()
+        assert race.desk.claim() == "a"
+
+    def test_an_id_that_was_not_taken_after_all_is_free(self, race):
+        one = race.hold(lambda desk: desk.enqueue("a", priority=1))
+        two = race.start(lambda desk: desk.enqueue("a", priority=2))
+        two.waits_for("a name")
+
+        one.roll_back()
+        two.answer()
+        assert race.desk.job("a").priority == 2
+
+
+class TestCancelAndStart:
+    def test_a_job_that_has_just_started_is_asked_to_stop(self, race):
+        race.desk.enqueue("a")
+        claim = race.hold(lambda desk: desk.claim())
+        cancel = race.start(lambda desk: desk.engine.cancel("a"))
+        cancel.waits_for("a row")
+
+        assert claim.commit() == "a"
+        assert cancel.answer() is State.RUNNING
+        started = race.desk.attempts["a"]
+        assert race.desk.engine.heartbeat([(started.seq, started.fence)])[0].cancel_asked
+
+    def test_a_job_that_did_not_start_after_all_is_cancelled(self, race):
+        race.desk.enqueue("a")
+        claim = race.hold(lambda desk: desk.claim())
+        cancel = race.start(lambda desk: desk.engine.cancel("a"))
+        cancel.waits_for("a row")
+
+        claim.roll_back()
+        assert cancel.answer() is State.CANCELLED
+        assert race.desk.claim() == ""
+
+    def test_a_job_that_is_being_cancelled_is_passed_over(self, race):
+        race.desk.enqueue("a b")
+        cancel = race.hold(lambda desk: desk.engine.cancel("a"))
+
+        assert race.start(lambda desk: desk.claim()).answer() == "b"
+        assert cancel.commit() is State.CANCELLED
+
+    def test_a_job_that_is_not_cancelled_after_all_is_still_there(self, race):
+        race.desk.enqueue("a")
+        cancel = race.hold(lambda desk: desk.engine.cancel("a"))
+
+        assert race.start(lambda desk: desk.claim()).answer() == ""
+        cancel.roll_back()
+        assert race.desk.claim() == "a"
+
+    def test_a_job_that_has_just_become_due_is_asked_to_stop(self, race):
+        race.desk.enqueue("a", due=race.clock.now() + SECOND)
+        race.desk.wait(2 * SECOND)
+        claim = race.hold(lambda desk: desk.claim())
+        cancel = race.start(lambda desk: desk.engine.cancel("a"))
+        cancel.waits_for("a row")
+
+        assert claim.commit() == "a"
+        assert cancel.answer() is State.RUNNING

@@ -1,0 +1,333 @@
+"""Who waits hears of what others commit: soon, of nothing else, and not of every single thing."""
+
+import logging
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from penstock.engine import open_engine
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done
+from penstock.limits.rules import Numbers
+from penstock.store.session import Topic
+from tests.support.desk import slots
+from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
+
+ROOT = Path(__file__).parents[2]
+QUIET = 0.3  # longer than the pauses of one who looks because he cannot hear
+SOON = 5.0
+
+PRODUCER = """
+import sys, threading, time
+from penstock.engine import open_engine
+from penstock.job import NewJob
+
+engine = open_engine(sys.argv[1])
+print("ready", flush=True)
+for line in sys.stdin:
+    threads, each = map(int, line.split())
+
+    def enqueue():
+        for _ in range(each):
+            engine.enqueue([NewJob("task")])
+
+    crew = [threading.Thread(target=enqueue) for _ in range(threads)]
+    for thread in crew:
+        thread.start()
+    for thread in crew:
+        thread.join()
+    print(time.monotonic(), flush=True)
+engine.close()
+"""
+
+
+class Producer:
+    """Another process that enqueues when told to."""
+
+    def __init__(self, url):
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PRODUCER, url],
+            cwd=ROOT / "src",
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ready(self):
+        assert self._process.stdout.readline() == "ready\n"
+
+    def begin(self, threads=1, each=1):
+        self._process.stdin.write(f"{threads} {each}\n")
+        self._process.stdin.flush()
+
+    def ended(self):
+        """Return when it had done it all."""
+        return float(self._process.stdout.readline())
+
+    def close(self):
+        self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def producers(url):
+    hired = []
+
+    def hire(count=1):
+        hired.extend(Producer(url) for _ in range(count))
+        for producer in hired:
+            producer.ready()
+        return hired
+
+    yield hire
+    for producer in hired:
+        producer.close()
+
+
+@pytest.fixture
+def waiter(url, opened):
+    """An engine that hears well."""
+    engine = opened(f"{url}&application_name={split_schema(url)[1]}.waiter")
+    settled(engine)
+    return engine
+
+
+@pytest.fixture
+def teller(url, opened):
+    return opened(f"{url}&application_name={split_schema(url)[1]}.teller")
+
+
+def settled(engine):
+    """Wait until the engine listens and nothing more arrives."""
+    token = engine.token()
+    while (after := engine.wait(token, QUIET)) != token:
+        token = after
+
+
+def hears(engine, action, topic=Topic.WORK, timeout=QUIET):
+    """Tell whether *action* ends a wait."""
+    token = engine.token(topic)
+    action()
+    return engine.wait(token, timeout, topic) != token
+
+
+def cut(url, name):
+    """End all connections of that name; return how many there were."""
+    plain, schema = split_schema(url)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        rows = connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = %s",
+            (f"{schema}.{name}",),
+        ).fetchall()
+    return len(rows)
+
+
+def connections(url, name):
+    plain, schema = split_schema(url)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        return connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (f"{schema}.{name}",)
+        ).fetchone()[0]
+
+
+class TestWhat:
+    def test_each_commit_of_another_process_ends_a_wait_at_once(self, waiter, producers):
+        (producer,) = producers()
+        spans = []
+        for _ in range(20):
+            token = waiter.token()
+            producer.begin()
+            assert waiter.wait(token, SOON) != token
+            woken = time.monotonic()
+            spans.append(woken - producer.ended())
+            time.sleep(0.05)
+
+        assert statistics.median(spans) < 0.05
+        assert max(spans) < 1
+
+    def test_nothing_ends_a_wait_when_nothing_happens(self, waiter, teller):
+        assert not hears(waiter, teller.count)
+
+    def test_what_was_committed_before_the_wait_ends_it_too(self, waiter, teller):
+        token = waiter.token()
+        teller.enqueue([NewJob("task")])
+        time.sleep(0.2)
+
+        assert waiter.wait(token, 0) != token
+
+    @pytest.mark.parametrize(
+        "job",
+        [
+            NewJob("task"),
+            NewJob("task", id="mine"),
+            NewJob("task", limits=(slots("X", 1),)),
+            NewJob("task", due=2**60),
+        ],
+        ids=["free", "named", "limited", "due"],
+    )
+    def test_a_job_that_is_enqueued_is_heard_of(self, waiter, teller, job):
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
+
+    @pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "limited"])
+    def test_the_end_of_a_job_wakes_who_wants_its_result_but_nobody_who_wants_work(
+        self, waiter, teller, limits
+    ):
+        teller.enqueue([NewJob("task", limits=limits)])
+        (job,) = teller.claim(["default"], 1, worker="worker").jobs
+        settled(waiter)
+        before = waiter.token()
+
+        assert hears(
+            waiter, lambda: teller.settle([Settlement(job.seq, job.fence, Done())]), Topic.ENDS, SOON
+        )
+        assert waiter.wait(before, QUIET) == before
+
+    def test_the_end_of_a_job_wakes_who_wants_work_if_it_lets_another_start(self, waiter, teller):
+        teller.enqueue([NewJob("task", limits=(slots("X", 1),))] * 2)
+        (job,) = teller.claim(["default"], 2, worker="worker").jobs
+        settled(waiter)
+
+        assert hears(waiter, lambda: teller.settle([Settlement(job.seq, job.fence, Done())]), timeout=SOON)
+
+    def test_claims_heartbeats_and_upkeep_wake_nobody(self, waiter, teller):
+        teller.enqueue([NewJob("task")])
+        settled(waiter)
+
+        def work():
+            (job,) = teller.claim(["default"], 1, worker="worker").jobs
+            teller.heartbeat([(job.seq, job.fence)])
+            teller.progress(job.seq, job.fence, "1")
+            teller.upkeep()
+
+        assert not hears(waiter, work)
+
+    def test_a_request_to_stop_wakes_the_workers(self, waiter, teller):
+        (made,) = teller.enqueue([NewJob("task")])
+        teller.claim(["default"], 1, worker="worker")
+        settled(waiter)
+
+        assert hears(waiter, lambda: teller.cancel(made.id), timeout=SOON)
+
+    def test_a_limit_that_is_raised_wakes_the_workers(self, waiter, teller):
+        teller.enqueue([NewJob("task", limits=(slots("X", 0),))])
+        settled(waiter)
+
+        assert hears(waiter, lambda: teller.override("X", Numbers(slots=1)), timeout=SOON)
+
+
+class TestConnections:
+    def test_threads_that_wait_share_one_connection(self, url, opened):
+        engine = opened(f"{url}&application_name={split_schema(url)[1]}.crowd")
+        together = threading.Barrier(30)
+
+        def wait():
+            together.wait(10)
+            engine.wait(engine.token(), 0.7)
+
+        threads = [threading.Thread(target=wait) for _ in range(30)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.4)
+        # One to listen, and the one with which the store was opened.
+        assert connections(url, "crowd") == 2
+        for thread in threads:
+            thread.join()
+
+    def test_one_who_never_waits_does_not_listen(self, url, teller):
+        assert connections(url, "teller") == 1
+
+    def test_one_who_lost_its_connection_listens_again_and_misses_nothing(self, url, waiter, teller):
+        token = waiter.token()
+        assert cut(url, "waiter") >= 1
+        teller.enqueue([NewJob("task")])
+
+        assert waiter.wait(token, SOON) != token
+        time.sleep(0.6)
+        settled(waiter)
+        assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
+        settled(waiter)
+
+    def test_one_who_lost_its_connection_still_tells(self, url, waiter, teller):
+        teller.enqueue([NewJob("task")])
+        settled(waiter)
+        assert cut(url, "teller") >= 1
+
+        assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=1)
+
+    def test_what_is_told_at_the_very_end_is_heard(self, url, waiter):
+        last = open_engine(url)
+
+        def act():
+            last.enqueue([NewJob("task")])
+            last.close()
+
+        assert hears(waiter, act, timeout=1)
+
+    def test_a_script_that_ends_after_an_enqueue_is_heard(self, url, waiter):
+        script = "import sys; from penstock.engine import open_engine; from penstock.job import NewJob\n"
+        script += "open_engine(sys.argv[1]).enqueue([NewJob('task')])"
+
+        def act():
+            subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=30, check=True)
+
+        assert hears(waiter, act, timeout=1)
+
+    def test_a_schema_with_the_longest_name_is_heard(self, opened, caplog):
+        caplog.set_level(logging.INFO, "penstock.store")
+        url = fresh_schema(shared_url())
+        url = f"{url}{'x' * (63 - len(split_schema(url)[1]))}"
+        try:
+            waiter, teller = opened(url), opened(url)
+            settled(waiter)
+
+            assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
+            assert caplog.messages == []
+        finally:
+            drop_schema(url)
+
+
+def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
+    hired = producers(2)
+    engines = [opened(url) for _ in range(50)]
+    over = threading.Event()
+    wakes = [0] * len(engines)
+
+    def wait(number):
+        engine = engines[number]
+        token = engine.token()
+        while not over.is_set():
+            after = engine.wait(token, 0.1)
+            wakes[number] += after != token
+            token = after
+
+    threads = [threading.Thread(target=wait, args=(number,)) for number in range(len(engines))]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    began = time.monotonic()
+    for producer in hired:
+        producer.begin(threads=4, each=1_250)
+    for producer in hired:
+        producer.ended()
+    span = time.monotonic() - began
+    time.sleep(0.2)
+    over.set()
+    for thread in threads:
+        thread.join()
+
+    assert engines[0].count() == {"waiting": 10_000}
+    assert min(wakes) > 5  # while it lasted
+    # Two processes tell of it, each at most thirty times a second.
+    assert max(wakes) < 100 + 70 * span
+    assert max(wakes) < 3_000

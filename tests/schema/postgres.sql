@@ -1,0 +1,235 @@
+CREATE SEQUENCE number;
+
+CREATE TABLE anchor (
+    boot text COLLATE "C" NOT NULL,
+    since_epoch bigint NOT NULL
+);
+
+CREATE TABLE done (
+    seq bigint NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    finished bigint NOT NULL,
+    started bigint,
+    attempt bigint NOT NULL,
+    result text COLLATE "C",
+    error text COLLATE "C",
+    reason text COLLATE "C" NOT NULL,
+    CONSTRAINT done_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX done_finished ON done USING btree (finished);
+
+CREATE TABLE door (
+    seq bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    CONSTRAINT door_pkey PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+
+CREATE TABLE expiry (
+    seq bigint NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT expiry_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX expiry_at ON expiry USING btree (at);
+
+CREATE TABLE failure (
+    seq bigint NOT NULL,
+    attempt bigint NOT NULL,
+    at bigint NOT NULL,
+    error text COLLATE "C" NOT NULL,
+    CONSTRAINT failure_pkey PRIMARY KEY (seq, attempt)
+);
+
+CREATE TABLE floating (
+    gate bigint NOT NULL,
+    handler text COLLATE "C" NOT NULL,
+    initial bigint NOT NULL,
+    every bigint NOT NULL,
+    metadata text COLLATE "C" NOT NULL,
+    refreshed bigint,
+    next_at bigint NOT NULL,
+    failures bigint NOT NULL,
+    error text COLLATE "C" NOT NULL,
+    fence bigint NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    CONSTRAINT floating_pkey PRIMARY KEY (gate)
+);
+CREATE INDEX floating_next ON floating USING btree (next_at);
+
+CREATE TABLE gate (
+    id bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    running bigint NOT NULL,
+    lanes bigint NOT NULL,
+    rules text COLLATE "C",
+    CONSTRAINT gate_pkey PRIMARY KEY (id),
+    CONSTRAINT gate_kind_tenant_name_key UNIQUE (kind, tenant, name)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+CREATE INDEX gate_ruled ON gate USING btree (kind, name) WHERE rules IS NOT NULL;
+
+CREATE TABLE gate_memory (
+    gate bigint NOT NULL,
+    span bigint NOT NULL,
+    heavy bigint NOT NULL,
+    kept_until bigint NOT NULL,
+    starts bytea NOT NULL,
+    CONSTRAINT gate_memory_pkey PRIMARY KEY (gate)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+
+CREATE TABLE job (
+    seq bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    task text COLLATE "C" NOT NULL,
+    args text COLLATE "C" NOT NULL,
+    priority bigint NOT NULL,
+    cost bigint NOT NULL,
+    limits text COLLATE "C" NOT NULL,
+    retry text COLLATE "C" NOT NULL,
+    timeout bigint,
+    expires bigint,
+    meta text COLLATE "C" NOT NULL,
+    uniqueness text COLLATE "C",
+    enqueued bigint NOT NULL,
+    CONSTRAINT job_pkey PRIMARY KEY (seq),
+    CONSTRAINT job_id_key UNIQUE (id)
+);
+
+CREATE TABLE lane (
+    id bigint NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    gates text COLLATE "C" NOT NULL,
+    head bigint,
+    priority bigint NOT NULL,
+    ord bigint NOT NULL,
+    cost bigint NOT NULL,
+    behind bigint,
+    line text COLLATE "C",
+    ready bigint NOT NULL,
+    CONSTRAINT lane_pkey PRIMARY KEY (id)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+CREATE INDEX lane_dormant ON lane USING btree (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
+CREATE INDEX lane_empty ON lane USING btree (id) WHERE head IS NULL;
+CREATE INDEX lane_line ON lane USING btree (line, priority DESC, ord) WHERE line IS NOT NULL;
+CREATE INDEX lane_ready ON lane USING btree (queue, priority DESC, ord) WHERE ready = 1;
+
+CREATE TABLE lane_gate (
+    gate bigint NOT NULL,
+    lane bigint NOT NULL,
+    CONSTRAINT lane_gate_pkey PRIMARY KEY (gate, lane)
+);
+
+CREATE TABLE lane_name (
+    lane bigint NOT NULL,
+    signature text COLLATE "C" NOT NULL,
+    CONSTRAINT lane_name_pkey PRIMARY KEY (lane),
+    CONSTRAINT lane_name_signature_key UNIQUE (signature)
+);
+
+CREATE TABLE line (
+    seq bigint NOT NULL,
+    lane bigint NOT NULL,
+    priority bigint NOT NULL,
+    ord bigint NOT NULL,
+    cost bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    refused bigint NOT NULL,
+    CONSTRAINT line_pkey PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+CREATE INDEX line_order ON line USING btree (lane, priority DESC, ord);
+
+CREATE TABLE paused (
+    queue text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT paused_pkey PRIMARY KEY (queue)
+);
+
+CREATE TABLE progress (
+    seq bigint NOT NULL,
+    value text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT progress_pkey PRIMARY KEY (seq)
+);
+
+CREATE TABLE ready (
+    seq bigint NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    priority bigint NOT NULL,
+    ord bigint NOT NULL,
+    cost bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    CONSTRAINT ready_pkey PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+CREATE INDEX ready_order ON ready USING btree (queue, priority DESC, ord);
+
+CREATE TABLE receipt (
+    connection text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT receipt_pkey PRIMARY KEY (connection)
+) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000);
+
+CREATE TABLE running (
+    seq bigint NOT NULL,
+    fence bigint NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    task text COLLATE "C" NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    lease bigint NOT NULL,
+    started bigint NOT NULL,
+    begin_by bigint NOT NULL,
+    gates text COLLATE "C" NOT NULL,
+    cost bigint NOT NULL,
+    priority bigint NOT NULL,
+    ord bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    cancel bigint NOT NULL,
+    CONSTRAINT running_pkey PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+CREATE INDEX running_lease ON running USING btree (lease);
+
+CREATE TABLE scheduled (
+    seq bigint NOT NULL,
+    due bigint NOT NULL,
+    attempt bigint NOT NULL,
+    lost bigint NOT NULL,
+    CONSTRAINT scheduled_pkey PRIMARY KEY (seq)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
+CREATE INDEX scheduled_due ON scheduled USING btree (due, seq);
+
+CREATE TABLE schema_version (
+    version bigint NOT NULL
+);
+
+CREATE TABLE turn (
+    gate bigint NOT NULL,
+    seq bigint NOT NULL,
+    lane bigint NOT NULL,
+    priority bigint NOT NULL,
+    ord bigint NOT NULL,
+    cost bigint NOT NULL,
+    until bigint,
+    CONSTRAINT turn_pkey PRIMARY KEY (gate)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+
+CREATE TABLE uniqueness (
+    key text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
+    states text COLLATE "C" NOT NULL,
+    until bigint,
+    CONSTRAINT uniqueness_pkey PRIMARY KEY (key, seq)
+);
+CREATE INDEX uniqueness_seq ON uniqueness USING btree (seq);
+
+CREATE TABLE wake (
+    gate bigint NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT wake_pkey PRIMARY KEY (gate)
+) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+CREATE INDEX wake_at ON wake USING btree (at);
