@@ -9,7 +9,7 @@ lease is kept, until its settling was answered.
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypedDict, TypeVar
 
 from penstock.clock import MILLISECOND, SECOND, since_boot
 from penstock.errors import StoreError
@@ -36,6 +36,16 @@ LEAST_PAUSE: Final = 1 * MILLISECOND
 UNKNOWN_PAUSE: Final = 10 * SECOND
 
 log = logging.getLogger("penstock.worker")
+
+T = TypeVar("T")
+
+
+class Terms(TypedDict):
+    """On what terms jobs are claimed."""
+
+    worker: str
+    lease: int
+    grace: int
 
 
 class Pump:
@@ -96,26 +106,28 @@ class Pump:
         return (min(pause, BEGINNING) if self._beginning else pause) / SECOND
 
     def _settle(self) -> None:
+        self._settle_together(lambda reports: (self._engine.settle(reports), None))
+
+    def _settle_together(self, settle: Callable[[list[Settlement]], tuple[list[bool], T]]) -> T | None:
+        """Settle what has ended at once; None if that failed, so that each was settled by itself."""
         try:
-            answers = self._engine.settle(self._settlements())
+            answers, rest = settle(self._settlements())
         except StoreError:
             raise
         except Exception:
             log.exception("could not settle %d attempts together", len(self._unsettled))
             self._settle_each()
-        else:
-            self._all_settled(answers)
+            return None
+        for attempt, accepted in zip(self._unsettled, answers, strict=True):
+            self._settled(attempt, accepted=accepted)
+        self._unsettled = []
+        return rest
 
     def _settlements(self) -> list[Settlement]:
         for attempt in self._unsettled:
             if attempt.progress is not None:
                 self._leases.write_progress(attempt)
         return [attempt.settlement() for attempt in self._unsettled]
-
-    def _all_settled(self, answers: Sequence[bool]) -> None:
-        for attempt, accepted in zip(self._unsettled, answers, strict=True):
-            self._settled(attempt, accepted=accepted)
-        self._unsettled = []
 
     def _settle_each(self) -> None:
         """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
@@ -199,27 +211,14 @@ class Pump:
 
     def _exchange(self, queues: Sequence[str], count: int) -> Claim:
         """Claim, and settle in the same transaction what has ended."""
+        terms: Terms = {"worker": self._worker, "lease": self._lease, "grace": self._grace.span}
         if self._unsettled:
-            try:
-                answers, claim = self._engine.exchange(
-                    self._settlements(),
-                    queues,
-                    count,
-                    worker=self._worker,
-                    lease=self._lease,
-                    grace=self._grace.span,
-                )
-            except StoreError:
-                raise
-            except Exception:
-                log.exception("could not settle %d attempts together", len(self._unsettled))
-                self._settle_each()
-            else:
-                self._all_settled(answers)
+            claim = self._settle_together(
+                lambda reports: self._engine.exchange(reports, queues, count, **terms)
+            )
+            if claim is not None:
                 return claim
-        return self._engine.claim(
-            queues, count, worker=self._worker, lease=self._lease, grace=self._grace.span
-        )
+        return self._engine.claim(queues, count, **terms)
 
     def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
         handlers = self._crew.handlers
