@@ -138,6 +138,14 @@ class Race:
         tried.thread.start()
         return tried
 
+    def listen(self):
+        """Have the desk listen; return its token once nothing more arrives."""
+        engine = self.desk.engine
+        token = engine.token()
+        while (after := engine.wait(token, 0.2)) != token:
+            token = after
+        return token
+
     def finish(self):
         """Let everybody go on, and wait for them."""
         for tried in self._tries:

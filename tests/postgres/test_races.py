@@ -90,7 +90,7 @@ class TestClaimAndSettle:
     def test_a_claim_that_finds_nothing_hears_of_a_slot_that_is_given_back_then(self, race):
         race.desk.enqueue("a b", slots("X", 1))
         race.desk.claim()
-        token = race.desk.engine.token()
+        token = race.listen()
         settle = race.hold(lambda desk: desk.settle("a"))
         assert race.start(lambda desk: desk.claim()).answer() == ""
 
@@ -678,6 +678,15 @@ class TestCancelAndStart:
         assert race.start(lambda desk: desk.claim()).answer() == ""
         cancel.roll_back()
         assert race.desk.claim() == "a"
+
+    def test_a_job_that_is_just_becoming_due_is_passed_over(self, race):
+        race.desk.enqueue("a b", due=race.clock.now() + SECOND)
+        race.desk.wait(2 * SECOND)
+        one = race.hold(lambda desk: desk.claim(1))
+
+        assert race.start(lambda desk: desk.claim()).answer() == ""
+        assert one.commit() == "a"
+        assert race.desk.claim() == "b"
 
     def test_a_job_that_has_just_become_due_is_asked_to_stop(self, race):
         race.desk.enqueue("a", due=race.clock.now() + SECOND)

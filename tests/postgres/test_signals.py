@@ -15,6 +15,7 @@ from penstock.engine import open_engine
 from penstock.job import NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Numbers
+from penstock.store.postgres import signals
 from penstock.store.session import Topic
 from tests.support.desk import slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
@@ -267,6 +268,17 @@ class TestConnections:
 
     def test_what_is_told_at_the_very_end_is_heard(self, url, waiter):
         last = open_engine(url)
+
+        def act():
+            last.enqueue([NewJob("task")])
+            last.close()
+
+        assert hears(waiter, act, timeout=1)
+
+    def test_what_is_told_between_two_messages_at_the_very_end_is_heard(self, url, waiter, monkeypatch):
+        monkeypatch.setattr(signals, "LEAST_GAP", 0.5)
+        last = open_engine(url)
+        assert hears(waiter, lambda: last.enqueue([NewJob("task")]), timeout=SOON)
 
         def act():
             last.enqueue([NewJob("task")])

@@ -181,7 +181,7 @@ class PostgresStore:
     def _write_once(self, work: Callable[[Session], T], opening: str) -> T:
         lost: psycopg.Error | None = None
         with self._connection() as connection:
-            ledger = self._ledgers.setdefault(connection, Ledger())
+            ledger = self._ledgers[connection]
             session = PostgresSession(connection, ledger)
             try:
                 session.begin(opening)
@@ -262,6 +262,7 @@ class PostgresStore:
             self._prepare = connection.prepare_threshold = None
         connection.prepared_max = 500
         adapt(connection)
+        self._ledgers[connection] = Ledger()
         return connection
 
     def _drop_idle(self) -> None:
