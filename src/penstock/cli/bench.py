@@ -1,5 +1,6 @@
 """`penstock bench`: how fast, and how exact, on this machine?"""
 
+import signal
 from typing import Annotated
 
 import typer
@@ -32,4 +33,6 @@ def bench(
     """
     from penstock.bench.main import main
 
+    # Somebody who ends it in order wants nothing left behind, just as somebody who interrupts it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise typer.Exit(main(workloads or [], as_json, quick, store))

@@ -1,0 +1,92 @@
+"""W8: do more worker processes do more work?"""
+
+import threading
+from itertools import pairwise
+from typing import Final
+
+from penstock.bench.drain import free_jobs
+from penstock.bench.figures import Figure, at_least, middle, spread
+from penstock.bench.ground import Ground, fill, opened
+from penstock.bench.hands import Order, dismiss, hired
+from penstock.clock import SECOND
+from penstock.engine import Engine
+from penstock.lifecycle.states import State
+
+AT_ONCE: Final = 50
+NOISE: Final = 0.9  # of "no less"
+_LOOKS: Final = 240
+_PAUSE: Final = 0.5
+
+
+def run(ground: Ground) -> list[Figure]:
+    """Measure the whole of what 1, 2, 4 and 8 processes do, and whether 4 do four times the work of one."""
+    return [*_no_ops(ground), *_slow(ground)]
+
+
+def _no_ops(ground: Ground) -> list[Figure]:
+    count = ground.size(60_000, 5_000)
+    rates = _rates(ground, "noop", dict.fromkeys((1, 2, 4, 8), count))
+    figures = [_rate(f"no-op jobs, {_name(processes)}", found) for processes, found in rates.items()]
+    for fewer, more in pairwise(rates):
+        ratio = _ratio(rates[more], rates[fewer])
+        figures.append(Figure("W8", f"no-op jobs, {more} / {fewer}", ratio, "x", at_least(ratio, NOISE)))
+    return figures
+
+
+def _slow(ground: Ground) -> list[Figure]:
+    each = ground.size(5_000, 1_000)
+    rates = _rates(ground, "slow", {1: each, 4: 4 * each}, AT_ONCE)
+    what = f"20 ms jobs, {AT_ONCE} at once"
+    ratio = _ratio(rates[4], rates[1])
+    return [
+        *(_rate(f"{what}, {_name(processes)}", found) for processes, found in rates.items()),
+        Figure("W8", f"{what}, 4 / 1", ratio, "x", at_least(ratio, 3.5)),
+    ]
+
+
+def _rates(
+    ground: Ground, handler: str, backlogs: dict[int, int], at_once: int = 0
+) -> dict[int, list[float]]:
+    """Return the jobs per second of so many processes on their backlog, in turns."""
+    rates: dict[int, list[float]] = {processes: [] for processes in backlogs}
+    for turn in range(ground.size(3, 1)):
+        for processes in backlogs if turn % 2 else reversed(backlogs):
+            count = backlogs[processes]
+            ground.say(f"W8 {count:,} {handler} jobs, {_name(processes)}: turn {turn + 1}")
+            rates[processes].append(_together(ground, handler, count, processes, at_once))
+    return rates
+
+
+def _together(ground: Ground, handler: str, count: int, processes: int, at_once: int) -> float:
+    url = ground.url("w8")
+    fill(url, free_jobs(count, handler))
+    with opened(url) as engine:
+        with hired(Order(url, handler, at_once=at_once), processes) as hands:
+            _await_end(engine)
+            sights = dismiss(hands)
+        last = max(view.finished or 0 for view in engine.jobs(state=State.DONE, limit=count))
+    ground.clear("w8")
+    return count * SECOND / (last - min(sight.began for sight in sights))
+
+
+def _await_end(engine: Engine) -> None:
+    rest = threading.Event()
+    for _ in range(_LOOKS):
+        # Seldom, because a look takes from what is measured.
+        rest.wait(_PAUSE)
+        if engine.count().keys() == {State.DONE}:
+            return
+    raise TimeoutError(f"the jobs were not done in {_LOOKS * _PAUSE:.0f} s")
+
+
+def _ratio(some: list[float], others: list[float]) -> float:
+    # Turn by turn, because a shared machine changes within seconds.
+    return middle([one / other for one, other in zip(some, others, strict=True)])
+
+
+def _rate(name: str, found: list[float]) -> Figure:
+    return Figure("W8", name, middle(found), "jobs/s", note=spread(found))
+
+
+def _name(processes: int) -> str:
+    return "1 process" if processes == 1 else f"{processes} processes"
