@@ -77,6 +77,7 @@ class Held(Try):
         self._reached = threading.Event()
         self._go = threading.Event()
         self._undo = False
+        self.forgotten = False
 
     def begin(self):
         store = self._desk.engine.store
@@ -101,8 +102,8 @@ class Held(Try):
         def held(db):
             answer = work(db)
             self._reached.set()
-            assert self._go.wait(PATIENCE)
-            if self._undo:
+            self.forgotten = not self._go.wait(PATIENCE)
+            if self._undo or self.forgotten:
                 raise Undone
             return answer
 
@@ -154,6 +155,8 @@ class Race:
         for tried in self._tries:
             tried.thread.join(PATIENCE)
             assert not tried.thread.is_alive()
+        # Whoever was to hold something while others tried must have held it all that time.
+        assert not any(isinstance(tried, Held) and tried.forgotten for tried in self._tries)
 
     def close(self):
         self.finish()

@@ -425,7 +425,7 @@ class TestPassingTrouble:
 
         def arrange(words, error, times):
             failed = []
-            for name in ("_execute", "many"):
+            for name in ("_execute", "many", "last"):
                 run = getattr(PostgresSession, name)
 
                 def fail(self, sql, *values, run=run):

@@ -229,8 +229,8 @@ class Board:
 
     # Writing back.
 
-    def flush_lanes(self) -> None:
-        """Write lanes back, so that statements about lines see them as they are."""
+    def flush_lanes(self, *, last: bool = False) -> None:
+        """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
         if self._gone:
             for seq, attempt, lost in job_rows.leave_lines(self.db, self._gone):
                 self.left[seq] = (attempt, lost)
@@ -247,7 +247,7 @@ class Board:
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
         old = [_saved(lane) for lane in changed.values() if not lane.fresh]
         if old:
-            lane_rows.save(self.db, old)
+            lane_rows.save(self.db, old, last=last)
         for lane in fresh:
             lane.fresh = False
 
@@ -255,7 +255,7 @@ class Board:
         """Write everything back."""
         self.ring_pending()
         while self._changed_lanes or self._gone or self._unread:
-            self.flush_lanes()
+            self.flush_lanes(last=True)
         if self._ended:
             job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
             self._ended = []

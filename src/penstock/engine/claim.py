@@ -27,7 +27,7 @@ from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.outlook import Outlook
-from penstock.store.session import Topic
+from penstock.store.session import Row, Topic
 
 # Where starts are remembered a claim lets the handler begin within this time, and remembers its last
 # moment until the worker tells the true one.  So the memory is never earlier than the handler.
@@ -109,6 +109,7 @@ class Claiming:
         self._types = outlook.type_gates
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane is to be considered
+        self._payloads: dict[int, Row] = {}
         self._free_attempts: dict[int, tuple[int, int]] = {}
         self._queues = {q.name: q for q in self._open_queues(queues)}
 
@@ -136,6 +137,12 @@ class Claiming:
                 self.board.ring_pending()
             self._push_newly_ready()
 
+    def read_payloads(self) -> None:
+        """Read what the worker gets of those who start: before anything is written, which may then go together."""
+        if self.taken:
+            rows = job_rows.payloads(self.board.db, [t.seq for t in self.taken])
+            self._payloads = {row[0]: row[1:] for row in rows}
+
     def save(self, worker: str, lease: int) -> list[Claimed]:
         """Write the starts down; return what the worker gets."""
         db, now, events = self.board.db, self.board.now, self.board.events
@@ -145,11 +152,10 @@ class Claiming:
         if not self.taken:
             return []
         fence = db.fence()
-        payloads = {row[0]: row[1:] for row in job_rows.payloads(db, [t.seq for t in self.taken])}
         attempts = self.board.left | self._free_attempts
         rows, free, claimed = [], [], []
         for t in self.taken:
-            id_, task, args, timeout, meta, tenant, enqueued = payloads[t.seq]
+            id_, task, args, timeout, meta, tenant, enqueued = self._payloads[t.seq]
             attempt, lost = attempts[t.seq]
             if t.gates or t.seq not in self._free_attempts:
                 gates = ",".join(map(str, t.gates))
@@ -173,7 +179,7 @@ class Claiming:
             limited = [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts]
             if limited:
                 job_rows.leave_ready(db, limited)
-            job_rows.run(db, rows)
+            job_rows.start(db, rows)
         if any(t.begin_by for t in self.taken):
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()

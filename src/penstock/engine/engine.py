@@ -284,12 +284,11 @@ class Engine:
 
         def work(board: Board) -> dict[str, int]:
             board.now += self._time.follow(board.db)
-            done = bring_up_to_date(board)
-            board.flush()
-            self._swept, swept = sweep(board, self._swept)
-            return done | swept
+            return bring_up_to_date(board)
 
-        return self._write(work, keep=False)
+        done = self._write(work, keep=False)
+        self._swept, swept = self._write(lambda board: sweep(board, self._swept), keep=False)
+        return done | swept
 
     def prune(self, older_than: int, most: int | None = None) -> int:
         """Delete jobs that ended before then, in small batches; return how many."""
@@ -411,6 +410,7 @@ def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: 
         return _claim_at_once(board, view, names[0], count, worker, board.now + lease)
     claiming = Claiming(board, names, count, grace, view)
     claiming.run()
+    claiming.read_payloads()
     board.flush()
     jobs = claiming.save(worker, board.now + lease)
     left_over = any(lane.queue in queues and lane.ready for lane in board.newly_ready)
@@ -441,10 +441,11 @@ def _next_at(board: Board, view: Outlook, opens_at: int, jobs: Sequence[Claimed]
     if view.is_due(board.now):
         # Something stays due, as the expiry of a job that runs: look beyond it.
         moment = next_moment(board.db, board.now)
-        next_at = min(opens_at, ON_RELEASE if moment is None else moment)
+        moments = [] if moment is None else [moment]
     else:
-        leases = (job.lease for job in jobs[:1])
-        next_at = min(opens_at, board.next_wake, *leases, *view.moments.values())
+        moments = list(view.moments.values())
+    leases = (job.lease for job in jobs[:1])
+    next_at = min(opens_at, board.next_wake, *leases, *moments)
     return None if next_at == ON_RELEASE else next_at
 
 

@@ -213,7 +213,7 @@ class Settling:
     def _save(self) -> None:
         db = self.board.db
         if self._ended:
-            job_rows.end(db, self._ended)
+            job_rows.finish(db, self._ended)
         if self._failures:
             job_rows.failed(db, self._failures)
         if self._scheduled:

@@ -20,7 +20,7 @@ def load(db: Session, ids: list[int]) -> list[Row]:
 
 def save(db: Session, rows: Iterable[Row]) -> None:
     """Keep (running, lanes, id)."""
-    db.many("UPDATE gate SET running = ?, lanes = ? WHERE id = ?", rows)
+    db.last("UPDATE gate SET running = ?, lanes = ? WHERE id = ?", rows)
 
 
 def save_rules(db: Session, gate: int, rules: str | None) -> None:
@@ -31,7 +31,7 @@ def save_rules(db: Session, gate: int, rules: str | None) -> None:
 
 def save_memory(db: Session, rows: Iterable[Row]) -> None:
     """Keep (gate, span, heavy, kept_until, starts)."""
-    db.many(
+    db.last(
         """
         INSERT INTO gate_memory (gate, span, heavy, kept_until, starts) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (gate) DO UPDATE SET span = excluded.span, heavy = excluded.heavy,
@@ -79,7 +79,7 @@ def due_wakes(db: Session, now: int, most: int) -> list[int]:
 
 def lower_wakes(db: Session, rows: Iterable[Row]) -> None:
     """Wake (gate, at) at the latest then."""
-    db.many(
+    db.last(
         """
         INSERT INTO wake (gate, at) VALUES (?, ?)
         ON CONFLICT (gate) DO UPDATE SET at = excluded.at WHERE excluded.at < wake.at

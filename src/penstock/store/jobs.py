@@ -217,15 +217,20 @@ def start_first(
     return [row[2:] for row in sorted(rows)]
 
 
+_RUN = """
+    INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
+        priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
 def run(db: Session, rows: Iterable[Row]) -> None:
     """Add running attempts."""
-    db.many(
-        """
-        INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
-            priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        rows,
-    )
+    db.many(_RUN, rows)
+
+
+def start(db: Session, rows: Iterable[Row]) -> None:
+    """Add running attempts, when the transaction ends."""
+    db.last(_RUN, rows)
 
 
 RUNNING_COLUMNS = (
@@ -323,16 +328,22 @@ def unschedule(db: Session, seqs: list[int]) -> None:
     db.many("DELETE FROM scheduled WHERE seq = ?", [(seq,) for seq in seqs])
 
 
+_ENDED = """
+    INSERT INTO done (seq, state, finished, started, attempt, result, error, reason)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
 def end(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, state, finished, started, attempt, result, error, reason)."""
     db.tell(Topic.ENDS)
-    db.many(
-        """
-        INSERT INTO done (seq, state, finished, started, attempt, result, error, reason)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        rows,
-    )
+    db.many(_ENDED, rows)
+
+
+def finish(db: Session, rows: Iterable[Row]) -> None:
+    """Add to those who ended, as `end` does, when the transaction ends."""
+    db.tell(Topic.ENDS)
+    db.last(_ENDED, rows)
 
 
 def failed(db: Session, rows: Iterable[Row]) -> None:

@@ -95,12 +95,11 @@ def add_gates(db: Session, rows: Iterable[Row]) -> None:
     db.many("INSERT INTO lane_gate (gate, lane) VALUES (?, ?)", rows)
 
 
-def save(db: Session, rows: Iterable[Row]) -> None:
-    """Keep (head, priority, ord, cost, behind, line, ready, id)."""
-    db.many(
-        """
-        UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?
-        """,
+def save(db: Session, rows: Iterable[Row], *, last: bool = False) -> None:
+    """Keep (head, priority, ord, cost, behind, line, ready, id); *last* if nobody asks for lanes after that."""
+    write = db.last if last else db.many
+    write(
+        "UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?",
         rows,
     )
 

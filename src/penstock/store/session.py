@@ -74,6 +74,10 @@ class Session(Protocol):
         """Run a statement once for each of *rows*."""
         ...
 
+    def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each of *rows* when the transaction ends: nothing else in it depends on that."""
+        ...
+
     def keep(self) -> None:
         """Have this transaction on disk before its caller hears of it, even if the machine loses its power."""
         ...

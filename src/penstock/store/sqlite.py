@@ -91,6 +91,9 @@ class SqliteSession:
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self._connection.executemany(dialect(sql), rows)
 
+    def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self.many(sql, rows)
+
     def numbers(self, count: int) -> range:
         row = self._connection.execute(
             "UPDATE counter SET value = value + ? RETURNING value", (count,)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 from uuid import uuid4
 from zlib import crc32
@@ -124,12 +125,12 @@ class Ledger:
         self._number = 0
 
     def next(self, now: int) -> str:
-        """Return what commits under the next number, unless somebody has taken it meanwhile."""
+        """Return what writes the next number down, unless somebody has taken it meanwhile."""
         self._number += 1
         return (
             f"INSERT INTO receipt (connection, number, at) VALUES ('{self._name}', {self._number}, {now}) "
             "ON CONFLICT (connection) DO UPDATE SET at = excluded.at, "
-            "number = CASE WHEN receipt.number < excluded.number THEN excluded.number END; COMMIT"
+            "number = CASE WHEN receipt.number < excluded.number THEN excluded.number END"
         )
 
     def had_last(self, session: Session) -> bool:
@@ -159,14 +160,17 @@ class PostgresSession:
         self._ledger = ledger
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
+        self._last: list[tuple[bytes, list[object]]] = []  # what goes along with the commit
+        self._kept = True
         self.topics: set[Topic] = set()
         self.wrote = False
         self.gated = False
         self._moment: Moment | None = None
         self._path = ""
 
-    def begin(self, opening: str) -> None:
+    def begin(self, opening: str, *, keep: bool) -> None:
         """Begin a transaction that writes."""
+        self._kept = keep
         asked = since_boot()
         cursor = self._connection.execute(opening)
         cursor.nextset()
@@ -191,7 +195,8 @@ class PostgresSession:
 
     def step_out(self) -> None:
         """Leave the transaction to its owner."""
-        self._cursor.execute(b"SELECT set_config('search_path', $1, true)", (self._path,))
+        self.send_last()
+        self.all("SELECT set_config('search_path', ?, true)", self._path)
 
     def look(self, opening: str) -> None:
         """Begin a transaction that only reads, or that changes the schema."""
@@ -200,10 +205,23 @@ class PostgresSession:
 
     def commit(self) -> None:
         """Commit, and leave a receipt by which it can be known that we did."""
-        if self._ledger is None or not self.wrote:
-            self._connection.execute("COMMIT")
-        else:
-            self._connection.execute(self._ledger.next(self._moment.now if self._moment else 0))
+        receipt = None
+        if self._ledger is not None and self.wrote:
+            receipt = self._ledger.next(self._moment.now if self._moment else 0)
+        if not self._last:
+            self._connection.execute(f"{receipt}; COMMIT" if receipt else "COMMIT")
+            return
+        with self._together():
+            self.send_last()
+            if receipt:
+                self._cursor.execute(receipt.encode())
+            self._cursor.execute(b"COMMIT")
+
+    def send_last(self) -> None:
+        """Write what was left for the end."""
+        last, self._last = self._last, []
+        for statement, values in last:
+            self._cursor.execute(statement, values)
 
     def roll_back(self) -> None:
         """Undo everything."""
@@ -222,19 +240,16 @@ class PostgresSession:
         return self._execute(sql, values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        columns = list(zip(*rows, strict=True))
-        if columns:
-            self.wrote = True
-            constant = words.same(columns)
-            changed, types = words.several(sql, constant)
-            values = [
-                column[0] if once else words.array(column, type_)
-                for column, type_, once in zip(columns, types, constant, strict=True)
-            ]
-            self._cursor.execute(changed.encode(), values)
+        for statement, values in self._several(sql, rows):
+            self._cursor.execute(statement, values)
+
+    def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._last.extend(self._several(sql, rows))
 
     def keep(self) -> None:
-        self._connection.execute("SET LOCAL synchronous_commit = on")
+        if not self._kept:
+            self.run("SET LOCAL synchronous_commit = on")
+            self._kept = True
 
     def numbers(self, count: int) -> Sequence[int]:
         rows = self.all("SELECT nextval('number') FROM generate_series(1, ?)", count)
@@ -281,3 +296,26 @@ class PostgresSession:
                 values = tuple(words.array(v, words.type_of(v)) if type(v) is list else v for v in values)
                 break
         return self._cursor.execute(words.single(sql, lists).encode(), values or None)
+
+    def _several(self, sql: str, rows: Iterable[Sequence[object]]) -> list[tuple[bytes, list[object]]]:
+        """Return the one statement, if any, that does for all *rows* what *sql* does for one."""
+        columns = list(zip(*rows, strict=True))
+        if not columns:
+            return []
+        self.wrote = True
+        constant = words.same(columns)
+        changed, types = words.several(sql, constant)
+        values = [
+            column[0] if once else words.array(column, type_)
+            for column, type_, once in zip(columns, types, constant, strict=True)
+        ]
+        return [(changed.encode(), values)]
+
+    def _together(self) -> "AbstractContextManager[object]":
+        """Send several statements on one way to the server, where there is no pooler that might part them.
+
+        Only at the end: PostgreSQL does not watch for idle transactions after them.
+        """
+        return (
+            self._connection.pipeline() if self._connection.prepare_threshold is not None else nullcontext()
+        )

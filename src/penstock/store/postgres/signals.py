@@ -170,6 +170,7 @@ class _Notifier:
             connection = self._told(connection)
             # A connection may just have been old; a server that cannot be reached need not be asked at once.
             self._closed.wait(gap if connection is not None or had is not None else _AGAIN)
+        connection = self._told(connection)  # what came during the last pause
         if connection is not None:
             connection.close()
 

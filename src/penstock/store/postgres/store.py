@@ -76,7 +76,7 @@ class PostgresStore:
         patience = Patience()
         while True:
             try:
-                return self._write_once(work, self._opening.writing(hold, keep=keep))
+                return self._write_once(work, hold, keep=keep)
             except GatesNeededError:
                 hold = Hold.GATES
             except NamesTakenError as error:
@@ -178,13 +178,13 @@ class PostgresStore:
         self._closed = True
         _close(self._process, self._idle, self._signals)
 
-    def _write_once(self, work: Callable[[Session], T], opening: str) -> T:
+    def _write_once(self, work: Callable[[Session], T], hold: Hold, *, keep: bool) -> T:
         lost: psycopg.Error | None = None
         with self._connection() as connection:
             ledger = self._ledgers[connection]
             session = PostgresSession(connection, ledger)
             try:
-                session.begin(opening)
+                session.begin(self._opening.writing(hold, keep=keep), keep=keep)
                 answer = work(session)
                 try:
                     session.commit()
