@@ -13,6 +13,7 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 
 KEYS: Final = 100
+AT_ONCE: Final = 500  # handlers that do nothing want more at once than the default of workers
 _ONE: Final = Numbers(slots=1)
 
 
@@ -21,7 +22,7 @@ def run_free(ground: Ground) -> list[Figure]:
     count = ground.size(20_000, 5_000)
     floors, drains, stricter = [_floor(ground, count)], [], []
     for _ in range(ground.size(3, 1)):
-        drains.append(rate(ground, "W2 async handlers", free_jobs(count)))
+        drains.append(rate(ground, "W2 async handlers", free_jobs(count), at_once=AT_ONCE))
         floors.append(_floor(ground, count))
         stricter.append(_floor(ground, count, once=True))
     plain = rate(ground, "W2 plain functions", free_jobs(count, "plain"), "plain")
@@ -33,7 +34,13 @@ def run_free(ground: Ground) -> list[Figure]:
     return [
         Figure("W2", bare, middle(floors), "jobs/s", note=spread(floors)),
         Figure("W2", "the same, one commit per batch", middle(stricter), "jobs/s", note=spread(stricter)),
-        Figure("W2", "drain, async handlers", middle(drains), "jobs/s", note=spread(drains)),
+        Figure(
+            "W2",
+            "drain, async handlers",
+            middle(drains),
+            "jobs/s",
+            note=f"{AT_ONCE} at once, {spread(drains)}",
+        ),
         Figure(
             "W2",
             "drain / floors around it",
@@ -49,7 +56,9 @@ def run_free(ground: Ground) -> list[Figure]:
 def run_keyed(ground: Ground) -> list[Figure]:
     """W3: jobs of a millisecond over 100 keys with one slot each."""
     if "free" not in ground.rates:
-        ground.rates["free"] = rate(ground, "W2, to compare with", free_jobs(ground.size(20_000, 5_000)))
+        ground.rates["free"] = rate(
+            ground, "W2, to compare with", free_jobs(ground.size(20_000, 5_000)), at_once=AT_ONCE
+        )
     count = ground.size(5_000, 1_000)
     sight = empty(ground, f"W3 {KEYS} keys, 1 ms", keyed_jobs(count, KEYS, handler="keyed"), "keyed")
     share = count / sight.seconds / ground.rates["free"]
@@ -60,12 +69,14 @@ def run_keyed(ground: Ground) -> list[Figure]:
     ]
 
 
-def empty(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop") -> Sight:
+def empty(
+    ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0
+) -> Sight:
     """Enqueue *jobs* and let one worker process do them all."""
     url = ground.url("drain")
     count = fill(url, jobs)
     ground.say(f"{name}: {count:,} jobs")
-    sight = drained(url, handler)
+    sight = drained(url, handler, at_once)
     with opened(url) as engine:
         done = engine.count().get(State.DONE, 0)
     if done != count:
@@ -74,10 +85,10 @@ def empty(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noo
     return sight
 
 
-def rate(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop") -> float:
+def rate(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0) -> float:
     """Return how many of *jobs* a second one worker process does."""
     waiting = list(jobs)
-    return len(waiting) / empty(ground, name, iter(waiting), handler).seconds
+    return len(waiting) / empty(ground, name, iter(waiting), handler, at_once).seconds
 
 
 def free_jobs(count: int, handler: str = "noop") -> Iterator[NewJob]:

@@ -76,9 +76,9 @@ def dismiss(hands: Sequence[Hand]) -> list[Sight]:
     return [_sight(hand) for hand in hands]
 
 
-def drained(url: str, handler: str) -> Sight:
+def drained(url: str, handler: str, at_once: int = 0) -> Sight:
     """Let one worker process empty the store at *url*."""
-    with hired(Order(url, handler, idle=True)) as (hand,):
+    with hired(Order(url, handler, idle=True, at_once=at_once)) as (hand,):
         return _sight(hand)
 
 

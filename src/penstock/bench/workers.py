@@ -12,7 +12,7 @@ from penstock.clock import SECOND
 from penstock.engine import Engine
 from penstock.lifecycle.states import State
 
-AT_ONCE: Final = 50
+AT_ONCE: Final = 20
 NOISE: Final = 0.9  # of "no less"
 _LOOKS: Final = 240
 _PAUSE: Final = 0.5

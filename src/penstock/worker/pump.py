@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, TypedDict, TypeVar
 
-from penstock.clock import MILLISECOND, SECOND, since_boot
+from penstock.clock import MILLISECOND, SECOND, pause, since_boot
 from penstock.errors import StoreError
 from penstock.job import Claim, Claimed, Settlement
 from penstock.lifecycle.outcomes import HandedBack
@@ -32,6 +32,9 @@ FALLBACK: Final = 5 * SECOND
 # How long handlers have to begin before the pump asks which of them did.
 BEGINNING: Final = 2 * MILLISECOND
 LEAST_PAUSE: Final = 1 * MILLISECOND
+# Where a transaction takes long, outcomes gather for a quarter of that before the next, but no longer than this.
+LONGEST_MOMENT: Final = 2 * MILLISECOND
+LEAST_MOMENT: Final = MILLISECOND // 2
 # A job of a task this worker does not know, as while a new version is rolled out, is left to others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
 
@@ -80,6 +83,7 @@ class Pump:
         self._look = True
         self._look_at: int | None = None
         self._looked = since_boot()
+        self._lasted = 0  # how long the last transaction took
         self.routine = Routine("pump", self._turn)
         self.watcher = Watcher(engine, self._changed)
 
@@ -88,7 +92,7 @@ class Pump:
         self.routine.wake()
 
     def _turn(self) -> float:
-        ended = self._crew.ended()
+        ended = self._ended()
         self._grace.learn(ended)
         self._unsettled += ended
         if self._unsettled:
@@ -98,12 +102,26 @@ class Pump:
                 self._settle()
         if self._beginning:
             self._tell_begun()
-        pause = FALLBACK
+        rest = FALLBACK
         if not self._shift.stopping:
-            pause = self._claim()
+            rest = self._claim()
         elif not self._crew.running:
             self._drained()
-        return (min(pause, BEGINNING) if self._beginning else pause) / SECOND
+        return (min(rest, BEGINNING) if self._beginning else rest) / SECOND
+
+    def _ended(self) -> list[Attempt]:
+        """Return the attempts that have ended; others may have a moment to end too, and share the transaction."""
+        ended = self._crew.ended()
+        moment = min(self._lasted // 4, LONGEST_MOMENT)
+        if (
+            ended
+            and moment >= LEAST_MOMENT
+            and len(ended) < len(self._crew.running)
+            and not self._shift.stopping
+        ):
+            pause(moment / SECOND)
+            ended += self._crew.ended()
+        return ended
 
     def _settle(self) -> None:
         self._settle_together(lambda reports: (self._engine.settle(reports), None))
@@ -203,6 +221,7 @@ class Pump:
         before = since_boot()
         offset = before - self._engine.clock.now()
         claim = self._exchange(queues, count)
+        self._lasted = since_boot() - before
         if claim.jobs:
             # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
             offset = min(offset, since_boot() - self._engine.clock.now())
