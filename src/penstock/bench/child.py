@@ -17,6 +17,7 @@ import msgspec
 from penstock.app import App
 from penstock.bench.hands import Order, Sight
 from penstock.worker import Worker
+from penstock.worker.collector import calm
 
 
 class Witness:
@@ -66,6 +67,7 @@ def main() -> None:
     witness = Witness(order.enough)
     app = App(order.url)
     app.task(name=f"bench.{order.handler}")(getattr(witness, order.handler))
+    calm()
     worker = app.worker(concurrency=order.at_once) if order.at_once else app.worker()
     _await_word()
     threading.Thread(target=_watch, args=(order, witness, worker), daemon=True).start()

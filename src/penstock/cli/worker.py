@@ -88,6 +88,8 @@ def worker(
 
     Ctrl-C or SIGTERM lets running jobs finish first; a second Ctrl-C hands them back at once.
     """
+    from penstock.worker.collector import calm
+
     source = ctx.parent.get_parameter_source("store") if ctx.parent is not None else None
     if source is not None and source.name == "COMMANDLINE":
         raise InvalidError("--store", "a worker works on the database its app names; change it there")
@@ -107,6 +109,7 @@ def worker(
     options |= {name: value for name, value in given.items() if value is not None}
     _log_to_stderr(log_level)
     running = load(target).worker(**options)
+    calm()
     if stop_with_stdin:
         threading.Thread(target=_stop_with_stdin, args=(running,), name="penstock-stdin", daemon=True).start()
     running.run(until_idle=until_idle, signals=True)
