@@ -4,6 +4,7 @@ PYTHON ?= python3
 TESTARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+PEERS_ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -11,10 +12,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-memory soak coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak coverage format clean
 
 help: ## list what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
 	$(BIN)/penstock demo $(DEMO_ARGS)
@@ -31,6 +32,13 @@ check: $(READY) ## run all that must hold before a change is accepted: style, ty
 
 bench: $(READY) ## measure this machine (BENCH_ARGS=...)
 	$(BIN)/penstock bench $(BENCH_ARGS)
+
+bench-postgres: $(READY) ## measure the same on a PostgreSQL of its own (10 minutes; BENCH_ARGS=...)
+	$(BIN)/python -m tests.support.postgres -- \
+		sh -c 'exec $(BIN)/penstock bench --store "$$PENSTOCK_TEST_POSTGRES" $(BENCH_ARGS)'
+
+bench-peers: $(READY) ## measure other queues on the same server in the same run (20 minutes; PEERS_ARGS=...)
+	$(BIN)/python -m peers $(PEERS_ARGS)
 
 demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spaced requests (9 minutes)
 	for workers in 1 2 4; do \
@@ -52,7 +60,7 @@ format: $(READY) ## write the code the way `make check` wants to see it
 	$(BIN)/ruff check --fix --exit-zero
 
 clean: ## remove what `make` made
-	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .peers build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Wheels only, pinned by hash, and the build backend among them: nothing else is ever fetched or run.

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -21,6 +21,7 @@ now = time.monotonic_ns
 
 GLANCE = 0.002  # seconds between two looks at the handlers' count
 POLL = 0.005  # seconds between two looks at the store
+PER_CALL = 1_000  # jobs in one call of a peer that takes many
 
 
 class Witness:
@@ -87,11 +88,6 @@ def main(adapter: type, loop_factory: Callable[[], asyncio.AbstractEventLoop] | 
         os._exit(0)
 
 
-def per_call(order: SimpleNamespace) -> int:
-    """Return how many jobs the peer takes best in one call."""
-    return int(order.settings.get("per_call", 1_000))
-
-
 async def _install(adapter: object, _: SimpleNamespace) -> dict[str, object]:
     await _done(adapter.install())
     return {}
@@ -105,9 +101,8 @@ async def _enqueue(adapter: object, order: SimpleNamespace) -> dict[str, object]
         if order.callers > 1:
             await _by_callers(one, kind, numbers, order.callers)
         elif order.bulk:
-            size = per_call(order)
-            for start in range(0, len(numbers), size):
-                await _done(adapter.many(kind, numbers[start : start + size]))
+            for start in range(0, len(numbers), PER_CALL):
+                await _done(adapter.many(kind, numbers[start : start + PER_CALL]))
         else:
             for number in numbers:
                 await _done(one(kind, number))
@@ -177,4 +172,5 @@ def _failed(worker: object) -> bool:
 
 
 async def _done(result: object) -> object:
-    return await result if isinstance(result, Awaitable) and not isinstance(result, asyncio.Task) else result
+    """Await *result* if it must be: some peers block, others do not."""
+    return await result if inspect.isawaitable(result) else result

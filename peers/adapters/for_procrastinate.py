@@ -37,9 +37,8 @@ class Procrastinate:
     async def work(self, witness: common.Witness) -> asyncio.Task:
         for kind in self.order.kinds:
             _register(self.app, witness, kind)
-        options = {**self.order.settings}
-        options.pop("per_call", None)
-        return asyncio.create_task(self.app.run_worker_async(install_signal_handlers=False, **options))
+        settings = self.order.settings
+        return asyncio.create_task(self.app.run_worker_async(install_signal_handlers=False, **settings))
 
     async def left(self) -> bool:
         return (await self.app.connector.execute_query_one_async(LEFT))["left"]

@@ -4,7 +4,7 @@ import threading
 from itertools import pairwise
 from typing import Final
 
-from penstock.bench.drain import free_jobs
+from penstock.bench import drain
 from penstock.bench.figures import Figure, at_least, middle, spread
 from penstock.bench.ground import Ground, fill, opened
 from penstock.bench.hands import Order, dismiss, hired
@@ -25,7 +25,7 @@ def run(ground: Ground) -> list[Figure]:
 
 def _no_ops(ground: Ground) -> list[Figure]:
     count = ground.size(60_000, 5_000)
-    rates = _rates(ground, "noop", dict.fromkeys((1, 2, 4, 8), count))
+    rates = _rates(ground, "noop", dict.fromkeys((1, 2, 4, 8), count), drain.AT_ONCE)
     figures = [_rate(f"no-op jobs, {_name(processes)}", found) for processes, found in rates.items()]
     for fewer, more in pairwise(rates):
         ratio = _ratio(rates[more], rates[fewer])
@@ -44,9 +44,7 @@ def _slow(ground: Ground) -> list[Figure]:
     ]
 
 
-def _rates(
-    ground: Ground, handler: str, backlogs: dict[int, int], at_once: int = 0
-) -> dict[int, list[float]]:
+def _rates(ground: Ground, handler: str, backlogs: dict[int, int], at_once: int) -> dict[int, list[float]]:
     """Return the jobs per second of so many processes on their backlog, in turns."""
     rates: dict[int, list[float]] = {processes: [] for processes in backlogs}
     for turn in range(ground.size(3, 1)):
@@ -59,7 +57,7 @@ def _rates(
 
 def _together(ground: Ground, handler: str, count: int, processes: int, at_once: int) -> float:
     url = ground.url("w8")
-    fill(url, free_jobs(count, handler))
+    fill(url, drain.free_jobs(count, handler))
     with opened(url) as engine:
         with hired(Order(url, handler, at_once=at_once), processes) as hands:
             _await_end(engine)

@@ -1,0 +1,54 @@
+"""Measure penstock and its peers in one run: `python -m peers`, from the project's folder."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from peers.catalogue import PENSTOCK_ONLY, WORKLOADS, named
+from peers.machine import Machine
+from peers.report import Report
+from peers.results import OURS
+from peers.run import Run
+from peers.stores import Stores
+from peers.verdicts import verdicts
+
+
+def main() -> int:
+    """Measure, show and write down; return 0 whatever the figures are."""
+    options, parser = _options()
+    workloads = [name.strip().upper() for name in options.workloads.split(",")]
+    unknown = [name for name in workloads if name not in (*WORKLOADS, *PENSTOCK_ONLY)]
+    if unknown:
+        parser.error(f"no workload {', '.join(unknown)}")
+    try:
+        peers = named(options.only)
+    except ValueError as error:
+        parser.error(str(error))
+    with Stores() as stores:
+        machine = Machine(stores.folder)
+        machine.look()
+        run = Run(stores, peers, workloads, ours=not options.without_ours)
+        run.all()
+        machine.look()
+        report = Report(run.results, verdicts(run.results, workloads), machine, stores.settings)
+    report.show()
+    if options.json:
+        options.json.write_text(report.json)
+    if options.markdown:
+        options.markdown.write_text(report.markdown)
+    return 0
+
+
+def _options() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
+    parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
+    everything = ",".join((*WORKLOADS, "W7"))
+    parser.add_argument("--only", default="", help="peers by the beginning of their names, parted by commas")
+    parser.add_argument("--workloads", default=everything, help="parted by commas (default: %(default)s)")
+    parser.add_argument("--without-ours", action="store_true", help=f"leave {OURS} out")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")
+    return parser.parse_args(), parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+// What the adapters in JavaScript share; common.py says how an adapter is spoken to.
+
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const GLANCE = 2; // milliseconds between two looks at the handlers' count
+const POLL = 5; // milliseconds between two looks at the store
+const PER_CALL = 1_000; // jobs in one call
+
+// Packages are found in the folder where the adapter is started, not beside this file.
+const require = createRequire(`${process.cwd()}/`);
+
+export async function load(name) {
+  const found = await import(require.resolve(name));
+  return { ...found, ...found.default };
+}
+
+export const now = () => Number(process.hrtime.bigint());
+
+export class Witness {
+  began = 0;
+  first = 0;
+  begun = 0;
+  overlaps = 0;
+  starts = [];
+  #order;
+  #running = new Map();
+
+  constructor(order) {
+    this.#order = order;
+  }
+
+  async run(kind, number = 0) {
+    this.#enter(kind, number);
+    if (kind === "keyed") {
+      await sleep(1);
+      this.#add(number, -1);
+    } else if (kind === "busy") {
+      await sleep(3_600_000);
+    }
+  }
+
+  get seenEnough() {
+    if (this.#order.until) return this.begun >= this.#order.until;
+    return this.first > 0 && now() - this.first > this.#order.seconds * 1e9;
+  }
+
+  #enter(kind, number) {
+    if (kind !== "busy") {
+      this.begun += 1;
+      this.first ||= now();
+    }
+    if (kind === "keyed" || kind === "busy") {
+      this.overlaps += this.#add(kind === "keyed" ? number : kind, 1) > 1;
+    } else if (kind !== "noop") {
+      this.starts.push([number, now()]);
+    }
+  }
+
+  #add(key, change) {
+    const count = (this.#running.get(key) ?? 0) + change;
+    this.#running.set(key, count);
+    return count;
+  }
+}
+
+export async function main(Adapter) {
+  const [line] = await once(createInterface({ input: process.stdin }), "line");
+  const order = JSON.parse(line);
+  const facts = await { install, enqueue, send, work }[order.verb](new Adapter(order), order);
+  tell(facts, () => process.exit(0));
+}
+
+function tell(facts, after) {
+  process.stdout.write(`${JSON.stringify(facts)}\n`, after);
+}
+
+async function install(adapter) {
+  await adapter.install();
+  return {};
+}
+
+async function enqueue(adapter, order) {
+  await adapter.connect(order.callers);
+  let spent = 0;
+  for (const [kind, numbers] of order.jobs) {
+    const began = now();
+    if (order.callers > 1) {
+      const shares = Array.from({ length: order.callers }, (_, caller) =>
+        numbers.filter((_, place) => place % order.callers === caller),
+      );
+      await Promise.all(shares.map((share) => oneByOne(adapter, kind, share)));
+    } else if (order.bulk) {
+      for (let start = 0; start < numbers.length; start += PER_CALL) {
+        await adapter.many(kind, numbers.slice(start, start + PER_CALL));
+      }
+    } else {
+      await oneByOne(adapter, kind, numbers);
+    }
+    spent += now() - began;
+  }
+  return { seconds: spent / 1e9 };
+}
+
+async function oneByOne(adapter, kind, numbers) {
+  for (const number of numbers) await adapter.one(kind, number);
+}
+
+async function send(adapter, order) {
+  await adapter.connect(1);
+  const before = [];
+  for (const [number, pause] of order.pauses.entries()) {
+    await sleep(pause * 1_000);
+    before.push(now());
+    await adapter.one("stamped", number);
+  }
+  return { before };
+}
+
+async function work(adapter, order) {
+  const witness = new Witness(order);
+  await adapter.connect(1);
+  const deadline = now() + order.bound * 1e9;
+  witness.began = now();
+  await adapter.work(witness);
+  tell({ ready: true });
+  while (!witness.seenEnough && now() < deadline) await sleep(GLANCE);
+  let whole = witness.seenEnough;
+  // What is left is asked only now, so that asking costs the handlers nothing.
+  while (order.until && whole && (await adapter.left())) {
+    await sleep(POLL);
+    whole = now() < deadline;
+  }
+  const { began, first, begun, overlaps, starts } = witness;
+  return { began, first, ended: now(), begun, whole, overlaps, starts };
+}

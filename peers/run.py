@@ -1,0 +1,90 @@
+"""One run: who is measured when."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from peers.adapter import adapter_for
+from peers.catalogue import Peer
+from peers.environments import NotInstalledError
+from peers.ours import NotMeasuredError, measure_ours
+from peers.results import OURS, Result, Results
+from peers.stores import Stores
+from peers.workloads import FIRST_MEASURES, Bench, measure
+
+ROUNDS: Final = 3
+# What is compared closely is measured in turns, in neighbouring minutes; penstock's W3 needs its W2.
+IN_ROUNDS: Final = (("W2", "W3"), ("W1",), ("W6",))
+ONCE: Final = (("W4",), ("W5",), ("W7",), ("W8",))
+# Seconds after which a peer that is no rival is in no further round.
+ALLOWANCE: Final = 5.0
+
+
+class Run:
+    """A run over chosen peers and workloads."""
+
+    def __init__(
+        self, stores: Stores, peers: Sequence[Peer], workloads: Sequence[str], *, ours: bool
+    ) -> None:
+        self.results = Results()
+        self._stores = stores
+        self._workloads = workloads
+        self._ours_too = ours
+        self._began = time.monotonic()
+        self._spent: dict[tuple[str, str], float] = {}
+        self._benches = [bench for peer in peers if (bench := self._bench(peer))]
+
+    def all(self) -> None:
+        """Measure everybody."""
+        for turn in range(ROUNDS):
+            self._say(f"round {turn + 1} of {ROUNDS}")
+            for group in IN_ROUNDS:
+                self._take_turns(group)
+        for group in ONCE:
+            self._take_turns(group)
+
+    def _take_turns(self, group: Sequence[str]) -> None:
+        wanted = [workload for workload in group if workload in self._workloads]
+        if wanted and self._ours_too:
+            self._ours(wanted)
+        for workload in wanted:
+            for bench in self._benches if workload in FIRST_MEASURES else []:
+                spent = self._spent.get((bench.peer.name, workload), 0)
+                if workload in bench.peer.rival or spent < ALLOWANCE:
+                    began = time.monotonic()
+                    self._theirs(bench, workload)
+                    self._spent[bench.peer.name, workload] = spent + time.monotonic() - began
+
+    def _bench(self, peer: Peer) -> Bench | None:
+        try:
+            return Bench(peer, adapter_for(peer), self._stores)
+        except NotInstalledError as error:
+            self._keep(_not_run(peer, workload, error) for workload in self._workloads)
+            return None
+
+    def _ours(self, workloads: Sequence[str]) -> None:
+        self._say(f"{' '.join(workloads)} {OURS}")
+        try:
+            self._keep(measure_ours(self._stores, workloads))
+        except NotMeasuredError as error:
+            self._say(f"{OURS} was not measured: {error}")
+
+    def _theirs(self, bench: Bench, workload: str) -> None:
+        self._say(f"{workload} {bench.peer.name}")
+        try:
+            self._keep(measure(bench, workload))
+        except NotInstalledError as error:
+            self._keep([_not_run(bench.peer, workload, error)])
+
+    def _keep(self, found: Iterable[Result]) -> None:
+        for result in found:
+            self.results.add(result)
+
+    def _say(self, text: str) -> None:
+        print(f"{time.monotonic() - self._began:5.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+def _not_run(peer: Peer, workload: str, error: Exception) -> Result:
+    name, unit = FIRST_MEASURES.get(workload, ("", ""))
+    return Result(peer.name, workload, name, unit, note=f"not run: {error}")

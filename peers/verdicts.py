@@ -1,0 +1,96 @@
+"""What penstock wants to reach, beside its peers and by itself, and whether it did."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from peers.catalogue import PEERS, Peer
+from peers.results import Result, Results
+
+LOCAL_QUEUE: Final = "graphile-worker, local queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One target; what has no bound to be *met* is only reported."""
+
+    workload: str
+    text: str
+    wanted: str
+    found: float | None
+    met: bool | None = None
+
+    @property
+    def word(self) -> str:
+        if self.found is None:
+            return "not measured"
+        if self.met is None:
+            return "reported"
+        return "ok" if self.met else "missed"
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        return {
+            "workload": self.workload,
+            "target": self.text,
+            "wanted": self.wanted,
+            "found": self.found,
+            "verdict": self.word,
+        }
+
+
+def verdicts(results: Results, workloads: Sequence[str]) -> list[Verdict]:
+    """Judge the *workloads* that were run."""
+    judged = [
+        _at_least(results, "W1", "one by one", "peer", 1.0),
+        _at_least(results, "W1", "in bulk", "peer", 1.0),
+        _at_least(results, "W2", "drain", "Python peer", 1.5),
+        Verdict("W2", f"drain / {LOCAL_QUEUE}", "aim 1", results.ratio("W2", "drain", LOCAL_QUEUE)),
+        _at_least(results, "W3", "keyed", "peer", 3.0),
+        _at_least(results, "W3", "keyed", "Python peer", 5.0),
+        _no_later(results),
+        *(_own(result) for result in results if result.wanted),
+    ]
+    judged.sort(key=lambda verdict: verdict.workload)
+    return [verdict for verdict in judged if verdict.workload in workloads]
+
+
+# Huey and dramatiq keep their jobs elsewhere and promise less, so they set no target.
+GROUPS: Final[dict[str, Callable[[Peer], bool]]] = {
+    "peer": lambda peer: peer.store == "postgres",
+    "Python peer": lambda peer: peer.store == "postgres" and peer.python,
+}
+
+
+def _at_least(results: Results, workload: str, measure: str, group: str, bound: float) -> Verdict:
+    fit = _fit(results, workload, measure, group)
+    best = max(fit, key=lambda result: result.value, default=None)
+    found = results.ratio(workload, measure, best.who) if best else None
+    return Verdict(
+        workload, _text(measure, group, best), f">= {bound:g}", found, bool(found and found >= bound)
+    )
+
+
+def _no_later(results: Results) -> Verdict:
+    best = min(_fit(results, "W6", "p50", "peer"), key=lambda result: result.value, default=None)
+    found = results.ratio("W6", "p50", best.who) if best else None
+    return Verdict("W6", _text("p50", "peer", best), "<= 1", found, bool(found and found <= 1))
+
+
+def _own(result: Result) -> Verdict:
+    met = all(result.met) if result.promise else sum(result.met) > len(result.met) / 2
+    return Verdict(result.workload, result.own_name, result.wanted, result.value, met)
+
+
+def _fit(results: Results, workload: str, measure: str, group: str) -> list[Result]:
+    """Return what those of *group* did that ended in time and broke no limit."""
+    names = {peer.name for peer in PEERS if GROUPS[group](peer)}
+    return [
+        result
+        for result in results.of(workload, measure)
+        if result.who in names and result.runs and not result.broken and not result.note
+    ]
+
+
+def _text(measure: str, group: str, best: Result | None) -> str:
+    return f"{measure} / best {group} on PostgreSQL{f' ({best.who})' if best else ''}"

@@ -1,0 +1,229 @@
+"""The workloads, for any peer: the same jobs, keys and pauses for all, counted in the same way."""
+
+import random
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from peers.adapter import Adapter, PeerFailedError, Process, answer
+from peers.catalogue import Peer
+from peers.results import Result
+from peers.stores import Stores
+from penstock.bench.figures import percentile
+from penstock.bench.rate import worst_window
+
+SINGLES: Final = 2_000
+BULK: Final = 20_000
+CALLERS: Final = 16
+TOGETHER: Final = 4_000
+DRAIN: Final = 20_000
+KEYED: Final = 5_000
+KEYS: Final = 100
+FREE: Final = 1_000
+DEPTHS: Final = (0, 10_000, 100_000)
+RATE: Final = 200
+BACKLOG: Final = 4_000
+SECONDS: Final = 10
+WARM_UP: Final = 20
+PICKUPS: Final = 100
+PAUSE: Final = 0.02
+
+# Seconds that a worker may take: the slowest peers are stopped, and their rate is that of the time they had.
+ENQUEUE_BOUND: Final = 120.0
+DRAIN_BOUND: Final = 30.0
+KEYED_BOUND: Final = 20.0
+BLOCKED_BOUND: Final = 30.0
+TOO_LONG: Final = 10.0  # behind ten times as many it would not end within the bound
+PICKUP_BOUND: Final = 20.0
+
+_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One peer, ready to be measured."""
+
+    peer: Peer
+    adapter: Adapter
+    stores: Stores
+
+    def result(self, workload: str, measure: str, value: float | None, unit: str, **more: Any) -> Result:
+        runs = [] if value is None else [value]
+        return Result(self.peer.name, workload, measure, unit, runs, **more)
+
+    @contextmanager
+    def room(self, workload: str) -> Iterator["Room"]:
+        """Install the peer in a fresh store."""
+        with self.stores.fresh(self.peer.store) as url:
+            room = Room(self, {"url": url, "settings": self.peer.settings_for(workload)})
+            room.ask("install")
+            yield room
+
+
+class Room(NamedTuple):
+    """A fresh store, and the way to give orders there."""
+
+    bench: Bench
+    common: dict[str, Any]
+
+    def ask(self, verb: str, bound: float = ENQUEUE_BOUND, **order: Any) -> dict[str, Any]:
+        """Give an order and wait for the answer."""
+        return self.bench.adapter.ask(verb=verb, bound=bound, **self.common, **order)
+
+    def fill(self, *jobs: list[Any]) -> None:
+        """Enqueue *jobs*, each a kind and its numbers, as fast as the peer can."""
+        self.ask("enqueue", jobs=jobs, callers=1, bulk=True)
+        self.bench.stores.look_over(self.bench.peer.store, self.common["url"])
+
+    def work(self, bound: float, **order: Any) -> dict[str, Any]:
+        """Let one worker process do what is ordered, and return what its handlers saw."""
+        return self.ask("work", bound, **order)
+
+    def at_work(self, bound: float, **order: Any) -> AbstractContextManager[Process]:
+        """Let a worker run beside other orders."""
+        return self.bench.adapter.at_work(verb="work", bound=bound, **self.common, **order)
+
+
+def measure(bench: Bench, workload: str) -> list[Result]:
+    """Run *workload* once; a peer that cannot, or fails, says why."""
+    reason = bench.peer.cannot.get(workload)
+    if reason:
+        return [_without(bench, workload, reason)]
+    try:
+        return _WORKLOADS[workload](bench)
+    except PeerFailedError as error:
+        return [_without(bench, workload, str(error))]
+
+
+def _without(bench: Bench, workload: str, reason: str) -> Result:
+    measure, unit = FIRST_MEASURES[workload]
+    return bench.result(workload, measure, None, unit, note=reason)
+
+
+def keys(count: int) -> list[int]:
+    """Draw the keys that penstock's own benchmark draws."""
+    chance = random.Random(7)
+    return [chance.randrange(KEYS) for _ in range(count)]
+
+
+def _enqueue(bench: Bench) -> list[Result]:
+    found = []
+    for name, count, callers, bulk in (
+        ("one by one", SINGLES, 1, False),
+        ("in bulk", BULK, 1, True),
+        (f"{CALLERS} callers", TOGETHER, CALLERS, False),
+    ):
+        if reason := bench.peer.cannot.get(f"W1 {name}"):
+            found.append(bench.result("W1", name, None, "jobs/s", note=reason))
+            continue
+        with bench.room("W1") as room:
+            spent = room.ask("enqueue", jobs=[["noop", [0] * count]], callers=callers, bulk=bulk)["seconds"]
+        found.append(bench.result("W1", name, count / spent, "jobs/s"))
+    return found
+
+
+def _drain(bench: Bench) -> list[Result]:
+    with bench.room("W2") as room:
+        room.fill(["noop", [0] * DRAIN])
+        sight = room.work(DRAIN_BOUND, kinds=["noop"], until=DRAIN)
+    return [bench.result("W2", "drain", _rate(sight), "jobs/s", note=_stopped(sight, DRAIN, DRAIN_BOUND))]
+
+
+def _keyed(bench: Bench) -> list[Result]:
+    with bench.room("W3") as room:
+        room.fill(["keyed", keys(KEYED)])
+        sight = room.work(KEYED_BOUND, kinds=["keyed"], until=KEYED)
+    note = _stopped(sight, KEYED, KEYED_BOUND)
+    return [bench.result("W3", "keyed", _rate(sight), "jobs/s", broken=sight["overlaps"], note=note)]
+
+
+def _blocked(bench: Bench) -> list[Result]:
+    found, seconds = [], 0.0
+    for depth in DEPTHS:
+        measure = f"{depth:,} blocked"
+        if seconds > TOO_LONG:
+            note = f"not tried after {seconds:.0f} s behind fewer"
+            found.append(bench.result("W4", measure, None, "s", note=note))
+            break
+        with bench.room("W4") as room:
+            room.fill(["busy", [0] * (depth + 1)], ["noop", list(range(FREE))])
+            sight = room.work(BLOCKED_BOUND, kinds=["busy", "noop"], until=FREE)
+        seconds = (sight["ended"] - sight["began"]) / _SECOND
+        note = _stopped(sight, FREE, BLOCKED_BOUND)
+        value = None if note else seconds
+        found.append(bench.result("W4", measure, value, "s", broken=sight["overlaps"], note=note))
+    return found
+
+
+def _limited(bench: Bench) -> list[Result]:
+    with bench.room("W5") as room:
+        room.fill(["limited", [0] * BACKLOG])
+        sight = room.work(SECONDS + 10.0, kinds=["limited"], until=0, seconds=SECONDS + 1)
+    starts = sorted(at for _, at in sight["starts"])
+    worst = worst_window(starts)
+    used = bisect_left(starts, starts[0] + SECONDS * _SECOND) / (RATE * SECONDS)
+    return [
+        bench.result("W5", "worst second", worst, "starts", broken=max(worst - RATE, 0)),
+        bench.result("W5", "use of the limit", 100 * used, "%"),
+    ]
+
+
+def _pickup(bench: Bench) -> list[Result]:
+    chance = random.Random(6)
+    pauses = [PAUSE * chance.uniform(0.5, 1.5) for _ in range(WARM_UP + PICKUPS)]
+    # The worker has a second to find out that there is nothing to do.
+    pauses[0] = 1.0
+    with (
+        bench.room("W6") as room,
+        room.at_work(PICKUP_BOUND, kinds=["stamped"], until=len(pauses)) as worker,
+    ):
+        if not worker.stdout.readline():
+            raise PeerFailedError("the worker did not start")
+        before = room.ask("send", PICKUP_BOUND, pauses=pauses)["before"]
+        starts = dict(answer(worker, PICKUP_BOUND)["starts"])
+    waits = [(starts[number] - at) / 1e6 for number, at in _after_warm_up(before) if number in starts]
+    note = "" if len(waits) == PICKUPS else f"only {len(waits)} of {PICKUPS} were picked up"
+    return [
+        bench.result("W6", "p50", percentile(waits, 50), "ms", note=note),
+        bench.result("W6", "p99", percentile(waits, 99), "ms", note=note),
+    ]
+
+
+def _after_warm_up(before: Sequence[int]) -> Iterator[tuple[int, int]]:
+    return islice(enumerate(before), WARM_UP, None)
+
+
+def _rate(sight: dict[str, Any]) -> float | None:
+    """Return jobs per second from the first start until all is written down."""
+    if not sight["begun"]:
+        return None
+    return sight["begun"] / ((sight["ended"] - sight["first"]) / _SECOND)
+
+
+def _stopped(sight: dict[str, Any], wanted: int, bound: float) -> str:
+    return (
+        "" if sight["whole"] else f"{sight['begun']:,} of {wanted:,} begun when stopped after {bound:.0f} s"
+    )
+
+
+_WORKLOADS: Final[dict[str, Callable[[Bench], list[Result]]]] = {
+    "W1": _enqueue,
+    "W2": _drain,
+    "W3": _keyed,
+    "W4": _blocked,
+    "W5": _limited,
+    "W6": _pickup,
+}
+
+# Where a peer's reason for having no figures at all is written.
+FIRST_MEASURES: Final = {
+    "W1": ("one by one", "jobs/s"),
+    "W2": ("drain", "jobs/s"),
+    "W3": ("keyed", "jobs/s"),
+    "W4": ("0 blocked", "s"),
+    "W5": ("worst second", "starts"),
+    "W6": ("p50", "ms"),
+}
