@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 CHUNK = 65_536
 # What the server says once it has done so.
 COMMITTED = b"COMMIT\x00"
-INSERTED = b"INSERT 0 "
+ADDED = b"SELECT 1\x00"
 
 
 class Proxy:

@@ -12,14 +12,25 @@ from penstock.store.session import Hold
 from tests.support.desk import Desk
 from tests.support.postgres import split_schema
 
-PATIENCE = 8.0  # less than the server's own with a transaction that does nothing
-# How many may be under way in one race.
-PLAYERS = 4
+HELD = 9.0  # less than the server's patience with a transaction that does nothing
+PATIENCE = 4.0  # less than that, so that nobody who waits for it seems not to wait
+QUIET = 0.3  # longer than the pauses of one who looks because he cannot hear
+PLAYERS = 4  # how many may be under way in one race
 
 WAITS = """
     SELECT l.locktype, l.objid, l.objsubid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
     WHERE NOT l.granted AND a.application_name = %s
 """
+
+
+def quiet(engine):
+    """Have an engine listen; return its token once nothing more arrives."""
+    end = time.monotonic() + PATIENCE
+    token = engine.token()
+    while (after := engine.wait(token, QUIET)) != token:
+        assert time.monotonic() < end
+        token = after
+    return token
 
 
 class Undone(Exception):
@@ -102,7 +113,7 @@ class Held(Try):
         def held(db):
             answer = work(db)
             self._reached.set()
-            self.forgotten = not self._go.wait(PATIENCE)
+            self.forgotten = not self._go.wait(HELD)
             if self._undo or self.forgotten:
                 raise Undone
             return answer
@@ -139,21 +150,13 @@ class Race:
         tried.thread.start()
         return tried
 
-    def listen(self):
-        """Have the desk listen; return its token once nothing more arrives."""
-        engine = self.desk.engine
-        token = engine.token()
-        while (after := engine.wait(token, 0.2)) != token:
-            token = after
-        return token
-
     def finish(self):
         """Let everybody go on, and wait for them."""
         for tried in self._tries:
             if isinstance(tried, Held):
                 tried._go.set()
         for tried in self._tries:
-            tried.thread.join(PATIENCE)
+            tried.thread.join(HELD)
             assert not tried.thread.is_alive()
         # Whoever was to hold something while others tried must have held it all that time.
         assert not any(isinstance(tried, Held) and tried.forgotten for tried in self._tries)

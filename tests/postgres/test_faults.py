@@ -15,14 +15,15 @@ from penstock.clock import MILLISECOND
 from penstock.engine import open_engine
 from penstock.errors import PenstockError, SchemaError, StoreBusyError, StoreDownError, StoreError
 from penstock.job import NewJob, Settlement
-from penstock.lifecycle.outcomes import Done
+from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.store.postgres import session as session_module
 from penstock.store.postgres import store as store_module
 from penstock.store.postgres.session import PostgresSession
 from penstock.store.postgres.trouble import Patience
 from penstock.store.session import Topic
-from tests.postgres.proxy import COMMITTED, INSERTED, Proxy
+from tests.postgres.proxy import ADDED, COMMITTED, Proxy
 from tests.postgres.race import Race
 from tests.support.clock import FakeClock
 from tests.support.desk import slots
@@ -301,7 +302,7 @@ class TestLostAnswers:
 
     @pytest.mark.parametrize("count", [1, 500])
     def test_jobs_without_limits_are_added_once(self, proxy, far, engine, count):
-        proxy.lose_answer(INSERTED)
+        proxy.lose_answer(ADDED)
         made = far.enqueue([NewJob("task")] * count)
 
         assert proxy.cuts == 1
@@ -309,7 +310,7 @@ class TestLostAnswers:
         assert engine.count() == {State.WAITING: count}
 
     def test_jobs_of_many_callers_are_added_once(self, proxy, far, engine):
-        proxy.lose_answer(INSERTED)
+        proxy.lose_answer(ADDED)
         made = []
         threads = [
             threading.Thread(target=lambda: made.extend(far.enqueue([NewJob("task")] * 3))) for _ in range(16)
@@ -419,6 +420,64 @@ class TestLostAnswers:
 
 
 class TestPassingTrouble:
+    @pytest.fixture
+    def broken(self, server, home, engine):
+        """Have the server itself fail so many times when a table is written to, with this error."""
+
+        def arrange(table, code, times):
+            schema = split_schema(home)[1]
+            with psycopg.connect(server.url, autocommit=True) as connection:
+                connection.execute(
+                    f"""
+                    SET search_path = {schema};
+                    CREATE SEQUENCE writes;
+                    CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                        IF nextval('{schema}.writes') <= {times} THEN
+                            RAISE EXCEPTION 'as arranged' USING ERRCODE = '{code}';
+                        END IF;
+                        RETURN NULL;
+                    END $$;
+                    CREATE TRIGGER fail AFTER INSERT OR UPDATE OR DELETE ON {table}
+                        FOR EACH STATEMENT EXECUTE FUNCTION fail();
+                    """
+                )
+
+            def writes():
+                with psycopg.connect(server.url, autocommit=True) as connection:
+                    return connection.execute(f"SELECT last_value FROM {schema}.writes").fetchone()[0]
+
+            return writes
+
+        return arrange
+
+    @pytest.mark.parametrize(
+        "table", ["job", "ready", "line", "lane", "gate", "running", "done", "failure", "receipt"]
+    )
+    def test_whatever_fails_is_done_again_as_a_whole(self, engine, broken, table):
+        writes = broken(table, "40P01", 2)
+        again = RetryPolicy(attempts=3)
+        engine.enqueue([NewJob("task", limits=LIMITED, retry=again)] * 2)
+        engine.enqueue([NewJob("free")] * 2)
+        attempts = claim(engine, 10)
+        assert [a.task for a in attempts] == ["task", "free", "free"]
+        engine.settle([Settlement(a.seq, a.fence, Failed("ValueError", "no")) for a in attempts[:1]])
+        assert settle(engine, *attempts[1:]) == [True, True]
+
+        assert writes() > 2
+        assert engine.count() == {State.DONE: 2, State.WAITING: 1, State.SCHEDULED: 1}
+        assert len(engine.failures(attempts[0].id)) == 1
+        assert engine.doctor() == []
+        assert len(claim(engine, 10)) == 1
+
+    @pytest.mark.parametrize("table", ["job", "line", "ready"])
+    def test_a_table_that_cannot_grow_is_told_of(self, engine, broken, impatient, table):
+        broken(table, "53100", 1_000_000)
+        with pytest.raises(StoreError, match=r"disk of PostgreSQL at 127\.0\.0\.1.* is full"):
+            engine.enqueue([NewJob("task", limits=() if table == "ready" else LIMITED)])
+
+        assert engine.count() == {}
+        assert engine.doctor() == []
+
     @pytest.fixture
     def trouble(self, monkeypatch):
         """Have the next statements with these *words* in them fail after the server has run them."""

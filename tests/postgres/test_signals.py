@@ -17,11 +17,11 @@ from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Numbers
 from penstock.store.postgres import signals
 from penstock.store.session import Topic
+from tests.postgres.race import QUIET, quiet
 from tests.support.desk import slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
 
 ROOT = Path(__file__).parents[2]
-QUIET = 0.3  # longer than the pauses of one who looks because he cannot hear
 SOON = 5.0
 
 PRODUCER = """
@@ -100,20 +100,13 @@ def producers(url):
 def waiter(url, opened):
     """An engine that hears well."""
     engine = opened(f"{url}&application_name={split_schema(url)[1]}.waiter")
-    settled(engine)
+    quiet(engine)
     return engine
 
 
 @pytest.fixture
 def teller(url, opened):
     return opened(f"{url}&application_name={split_schema(url)[1]}.teller")
-
-
-def settled(engine):
-    """Wait until the engine listens and nothing more arrives."""
-    token = engine.token()
-    while (after := engine.wait(token, QUIET)) != token:
-        token = after
 
 
 def hears(engine, action, topic=Topic.WORK, timeout=QUIET):
@@ -186,7 +179,7 @@ class TestWhat:
     ):
         teller.enqueue([NewJob("task", limits=limits)])
         (job,) = teller.claim(["default"], 1, worker="worker").jobs
-        settled(waiter)
+        quiet(waiter)
         before = waiter.token()
 
         assert hears(
@@ -197,13 +190,13 @@ class TestWhat:
     def test_the_end_of_a_job_wakes_who_wants_work_if_it_lets_another_start(self, waiter, teller):
         teller.enqueue([NewJob("task", limits=(slots("X", 1),))] * 2)
         (job,) = teller.claim(["default"], 2, worker="worker").jobs
-        settled(waiter)
+        quiet(waiter)
 
         assert hears(waiter, lambda: teller.settle([Settlement(job.seq, job.fence, Done())]), timeout=SOON)
 
     def test_claims_heartbeats_and_upkeep_wake_nobody(self, waiter, teller):
         teller.enqueue([NewJob("task")])
-        settled(waiter)
+        quiet(waiter)
 
         def work():
             (job,) = teller.claim(["default"], 1, worker="worker").jobs
@@ -216,13 +209,13 @@ class TestWhat:
     def test_a_request_to_stop_wakes_the_workers(self, waiter, teller):
         (made,) = teller.enqueue([NewJob("task")])
         teller.claim(["default"], 1, worker="worker")
-        settled(waiter)
+        quiet(waiter)
 
         assert hears(waiter, lambda: teller.cancel(made.id), timeout=SOON)
 
     def test_a_limit_that_is_raised_wakes_the_workers(self, waiter, teller):
         teller.enqueue([NewJob("task", limits=(slots("X", 0),))])
-        settled(waiter)
+        quiet(waiter)
 
         assert hears(waiter, lambda: teller.override("X", Numbers(slots=1)), timeout=SOON)
 
@@ -255,13 +248,13 @@ class TestConnections:
 
         assert waiter.wait(token, SOON) != token
         time.sleep(0.6)
-        settled(waiter)
+        quiet(waiter)
         assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
-        settled(waiter)
+        quiet(waiter)
 
     def test_one_who_lost_its_connection_still_tells(self, url, waiter, teller):
         teller.enqueue([NewJob("task")])
-        settled(waiter)
+        quiet(waiter)
         assert cut(url, "teller") >= 1
 
         assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=1)
@@ -301,7 +294,7 @@ class TestConnections:
         url = f"{url}{'x' * (63 - len(split_schema(url)[1]))}"
         try:
             waiter, teller = opened(url), opened(url)
-            settled(waiter)
+            quiet(waiter)
 
             assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
             assert caplog.messages == []

@@ -17,8 +17,13 @@ _COLUMNS: Final = [name.strip() for name in JOB_COLUMNS.split(",")]
 _VARYING: Final = frozenset({"id"})  # never the same twice
 
 
-def statement(schema: str, rows: Sequence[Row]) -> tuple[bytes, list[object]]:
-    """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values."""
+def statement(
+    schema: str, rows: Sequence[Row], notice: tuple[str, str] | None = None
+) -> tuple[bytes, list[object]]:
+    """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
+
+    A *notice*, as (channel, payload), is sent along.
+    """
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
     del columns["seq"]
     same = frozenset(
@@ -30,11 +35,11 @@ def statement(schema: str, rows: Sequence[Row]) -> tuple[bytes, list[object]]:
     for name, column in columns.items():
         if name not in same:
             values.append(words.array(column, words.type_of_column("job", name)))
-    return _text(schema, same), values
+    return _text(schema, same, notifying=notice is not None), [*values, *(notice or ())]
 
 
 @cache
-def _text(schema: str, same: frozenset[str]) -> bytes:
+def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
     names = [name for name in _COLUMNS if name != "seq"]
     ordered = [name for name in names if name in same] + [name for name in names if name not in same]
     number = {name: place for place, name in enumerate(ordered, 1)}
@@ -44,12 +49,15 @@ def _text(schema: str, same: frozenset[str]) -> bytes:
     taken = ", ".join(f"${number[n]}::{type_of[n]}" if n in same else f"given.{n}" for n in names)
     home = quoting.Identifier(schema).as_string()
     sequence = quoting.Literal(f"{home}.number").as_string()
+    end = len(ordered)
     return f"""
         WITH added AS (
             INSERT INTO {home}.job (seq, {", ".join(names)})
             SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})
             RETURNING seq, queue, priority, cost
+        ), placed AS (
+            INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
+            SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
         )
-        INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
-        SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
+        SELECT {f"pg_notify(${end + 1}, ${end + 2})" if notifying else "1"}
     """.encode()

@@ -20,6 +20,7 @@ from penstock.store.postgres.session import is_direct
 from penstock.store.session import Topic
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
+QUIET: Final = 0.005  # after so long a notification may go along with the transaction that it tells of
 LONGEST_GAP: Final = 0.032  # in a storm
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
@@ -43,12 +44,24 @@ class Signals:
         self._notifier = _Notifier(connect, self._channel, self._self, self._closed)
         self._listener: threading.Thread | None = None
         self._listen = listen
+        self._sent = 0  # when something was last to be told
         self._lock = threading.Lock()
 
-    def told(self, topics: set[Topic]) -> None:
-        """Note what a transaction of this process has committed, and have the others hear of it."""
+    def told(self, topics: set[Topic], *, others: bool = True) -> None:
+        """Note what a transaction of this process has committed, and have the *others* hear of it."""
         self._count(topics)
-        self._notifier.send(topics)
+        if others:
+            self._notifier.send(topics)
+
+    def notice_at_once(self, topics: set[Topic]) -> tuple[str, str] | None:
+        """Return what a transaction may send along, if this process has sent nothing for a while."""
+        now = monotonic()
+        with self._lock:
+            if now - self._sent < int(QUIET * SECOND):
+                self._sent = now
+                return None
+            self._sent = now
+        return self._channel, _payload(self._self, topics)
 
     def notices(self, topics: set[Topic]) -> list[tuple[str, str]]:
         """Return what to send to whom, for a transaction that somebody else commits."""

@@ -112,7 +112,9 @@ class PostgresStore:
 
     def add_free(self, rows: Sequence[Row]) -> None:
         """Add jobs without limits, which have no number yet, in one statement."""
-        adding, values = statement(self.address.schema, rows)
+        # One who has been quiet tells of it at once; one who has not leaves it to the notifier.
+        notice = self._signals.notice_at_once({Topic.WORK})
+        adding, values = statement(self.address.schema, rows, notice)
         patience = Patience()
         unsure = False
         while True:
@@ -125,7 +127,7 @@ class PostgresStore:
                 # If the answer was lost the rows may be there, and all are if the first one is.
                 unsure = True
                 self._bear(error, patience)
-        self._signals.told({Topic.WORK})
+        self._signals.told({Topic.WORK}, others=notice is None)
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""
