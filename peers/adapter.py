@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -60,6 +61,13 @@ def adapter_for(peer: Peer) -> Adapter:
         python = python_of(peer.environment)
         return Adapter((str(python), script), python.parent.parent)
     return Adapter((str(node()), script), packages_of(peer.environment))
+
+
+def await_word(process: Process) -> None:
+    """Wait until *process* says that it is ready."""
+    spoken, _, _ = select.select([process.stdout], [], [], GRACE)
+    if not spoken or not process.stdout.readline():
+        raise PeerFailedError("the worker did not start")
 
 
 def answer(process: Process, bound: float) -> dict[str, Any]:

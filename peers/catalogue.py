@@ -99,7 +99,7 @@ PEERS: Final = (
         settings=_GRAPHILE,
         cannot={"W5": _NO_RATE},
         note="a key is a queue name",
-        rival=frozenset({"W1", "W6"}),
+        rival=frozenset({"W1"}),
     ),
     Peer(
         "graphile-worker, local queue",
@@ -117,7 +117,7 @@ PEERS: Final = (
         settings=_GRAPHILE_LOCAL,
         cannot={"W1": _SAME_PRODUCER, "W5": _NO_RATE},
         note="a key is a queue name",
-        rival=frozenset({"W2", "W6"}),
+        rival=frozenset({"W2"}),
     ),
     Peer(
         "pg-boss",

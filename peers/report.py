@@ -36,7 +36,7 @@ HOW: Final = """
 - W1, W2, W3, W6: three rounds, in which penstock and its peers take turns; a ratio is the median of the rounds'
   ratios.  Those that are slow, and not the best of their kind, are in fewer rounds.
 - W2, W3: from the first start until the store has no unfinished job; huey, which keeps no account of running jobs,
-  until the last start.  A peer is stopped after 30 s (W2) or 20 s (W3).
+  until the last start.  A peer is stopped after 20 s (W2) or 15 s (W3).
 - W3, W4: handlers count how often they ran beside another of the same key.
 - W4: from the beginning of the worker's work until 1,000 free jobs are done, behind jobs that wait for a busy key.
 - W5: starts as the handlers saw them, with 4,000 jobs waiting.

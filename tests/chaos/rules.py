@@ -12,7 +12,7 @@ RATE, RATE_PERIOD = 3, 0.5  # seconds
 THROTTLE = 8  # in a second
 FLOATING, FIRST_VALUE, VALUES = "floats", 2, (1, 2, 3, 4)
 LEASE = 3  # seconds
-GUARD = MILLISECOND  # which a worker grants between its look at the clock and the handler's first line
+GUARD = 5 * MILLISECOND  # which a worker grants between its look at the clock and the handler's first line
 
 # What jobs of a task must keep to, for an account.
 PASSES = {

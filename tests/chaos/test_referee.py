@@ -215,7 +215,7 @@ class TestHalts:
 
     def test_one_that_was_halted_begins_when_its_worker_looked(self, telling):
         self.few(telling)
-        telling.ran("spaced", "a", 10, 15, looked=5)
+        telling.ran("spaced", "a", 10, 15, looked=1)
         telling.ran("spaced", "b", 106, 110)
         judge = Judge(telling.story, RULES)
 
@@ -224,7 +224,7 @@ class TestHalts:
 
     def test_a_halt_explains_no_more_than_it_lasted(self, telling):
         self.few(telling)
-        telling.ran("spaced", "a", 10, 15, looked=5)
+        telling.ran("spaced", "a", 10, 15, looked=1)
         telling.ran("spaced", "b", 105, 110)
 
         assert ["spaced had two starts 95.000 ms apart; 100.000 must lie between"] == telling.complaints()
@@ -237,7 +237,7 @@ class TestHalts:
         assert ["spaced had two starts 99.000 ms apart; 100.000 must lie between"] == telling.complaints()
 
     def test_not_many_are_halted(self, telling):
-        telling.ran("one", "a", 10, 15, looked=5)
+        telling.ran("one", "a", 10, 15, looked=4)
 
         assert [
             "1 of 1 handlers began long after their worker had looked at the clock"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -23,6 +24,8 @@ from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_
 
 ROOT = Path(__file__).parents[2]
 SOON = 5.0
+# One without limits tells of itself, if its process was quiet; of others the notifier tells.
+JOBS = pytest.mark.parametrize("job", [NewJob("task"), NewJob("task", due=2**60)], ids=["free", "due"])
 
 PRODUCER = """
 import sys, threading, time
@@ -252,36 +255,45 @@ class TestConnections:
         assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
         quiet(waiter)
 
-    def test_one_who_lost_its_connection_still_tells(self, url, waiter, teller):
-        teller.enqueue([NewJob("task")])
+    @JOBS
+    def test_one_who_lost_its_connection_still_tells(self, url, waiter, teller, job):
+        teller.enqueue([job])
         quiet(waiter)
         assert cut(url, "teller") >= 1
 
-        assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=1)
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=1)
 
-    def test_what_is_told_at_the_very_end_is_heard(self, url, waiter):
+    @JOBS
+    def test_what_is_told_at_the_very_end_is_heard(self, url, waiter, job):
         last = open_engine(url)
 
         def act():
-            last.enqueue([NewJob("task")])
+            last.enqueue([job])
             last.close()
 
         assert hears(waiter, act, timeout=1)
 
-    def test_what_is_told_between_two_messages_at_the_very_end_is_heard(self, url, waiter, monkeypatch):
+    @JOBS
+    def test_what_is_told_between_two_messages_at_the_very_end_is_heard(self, url, waiter, monkeypatch, job):
         monkeypatch.setattr(signals, "LEAST_GAP", 0.5)
         last = open_engine(url)
-        assert hears(waiter, lambda: last.enqueue([NewJob("task")]), timeout=SOON)
+        assert hears(waiter, lambda: last.enqueue([job]), timeout=SOON)
 
         def act():
-            last.enqueue([NewJob("task")])
+            last.enqueue([job])
             last.close()
 
         assert hears(waiter, act, timeout=1)
 
     def test_a_script_that_ends_after_an_enqueue_is_heard(self, url, waiter):
-        script = "import sys; from penstock.engine import open_engine; from penstock.job import NewJob\n"
-        script += "open_engine(sys.argv[1]).enqueue([NewJob('task')])"
+        script = """
+import sys
+from penstock.engine import open_engine
+from penstock.job import NewJob
+from penstock.limits.rules import Limit, Numbers
+
+open_engine(sys.argv[1]).enqueue([NewJob("task", limits=(Limit("X", Numbers(slots=1)),))])
+"""
 
         def act():
             subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=30, check=True)
@@ -302,9 +314,9 @@ class TestConnections:
             drop_schema(url)
 
 
-def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
-    hired = producers(2)
-    engines = [opened(url) for _ in range(50)]
+@contextmanager
+def counting(engines):
+    """Count how often each engine is woken while the block lasts."""
     over = threading.Event()
     wakes = [0] * len(engines)
 
@@ -320,19 +332,50 @@ def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
     for thread in threads:
         thread.start()
     time.sleep(0.5)
-    began = time.monotonic()
-    for producer in hired:
-        producer.begin(threads=4, each=1_250)
-    for producer in hired:
-        producer.ended()
-    span = time.monotonic() - began
-    time.sleep(0.2)
-    over.set()
-    for thread in threads:
-        thread.join()
+    try:
+        yield wakes
+        time.sleep(0.2)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
+    hired = producers(2)
+    engines = [opened(url) for _ in range(50)]
+    with counting(engines) as wakes:
+        began = time.monotonic()
+        for producer in hired:
+            producer.begin(threads=4, each=1_250)
+        for producer in hired:
+            producer.ended()
+        span = time.monotonic() - began
 
     assert engines[0].count() == {"waiting": 10_000}
     assert min(wakes) > 5  # while it lasted
     # Two processes tell of it, each at most thirty times a second.
     assert max(wakes) < 100 + 70 * span
     assert max(wakes) < 3_000
+
+
+def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
+    tellers = [opened(url) for _ in range(20)]
+    rounds = 100
+
+    def produce(teller):
+        for _ in range(rounds):
+            teller.enqueue([NewJob("task")])
+            time.sleep(0.02)
+
+    crew = [threading.Thread(target=produce, args=(teller,)) for teller in tellers]
+    with counting([opened(url) for _ in range(5)]) as wakes:
+        began = time.monotonic()
+        for thread in crew:
+            thread.start()
+        for thread in crew:
+            thread.join()
+        span = time.monotonic() - began
+
+    assert min(wakes) > 5
+    assert max(wakes) < 50 + 70 * span

@@ -34,6 +34,7 @@ def _note(what: str) -> None:
     now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     job = current_job()
     line = {"what": what, "at": now, "pid": os.getpid(), "job": job.id, "attempt": job.attempt}
+    line["looked"] = job._attempt.began * 1_000  # its worker, at the clock, before the handler
     os.write(journal, json.dumps(line).encode() + b"\n")
 
 

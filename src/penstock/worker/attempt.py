@@ -15,7 +15,8 @@ from penstock.job import Claimed, Settlement
 from penstock.lifecycle.outcomes import Cancelled, HandedBack, Outcome
 from penstock.worker.handler import Handler
 
-# The gate has recorded the start at `begin_by`, so a handler must have begun by then for certain.
+# How long a handler may take from its worker's look at the clock to its first line: it must have begun by what
+# the gate remembers, which is `begin_by` at first and later what `begun_by` reports.
 BEGIN_MARGIN: Final = 5 * MILLISECOND
 
 
@@ -46,6 +47,7 @@ class Attempt:
     """
 
     __slots__ = (
+        "_begun_by",
         "_lock",
         "_struck",
         "_thread",
@@ -81,6 +83,7 @@ class Attempt:
         self.lease_end = renewed + lease
         self.timeout = handler.timeout if claimed.timeout is None else claimed.timeout
         self.began = 0
+        self._begun_by = 0
         self.entered = False
         self.ended = False
         self.late = False
@@ -110,6 +113,12 @@ class Attempt:
         self.began = now
         return True
 
+    def begun_by(self) -> int:
+        """Return the moment by which the handler had begun for certain, in the engine's time; the same ever after."""
+        if not self._begun_by:
+            self._begun_by = min(since_boot(), self.began + BEGIN_MARGIN)
+        return self._begun_by - self.offset
+
     def refusal(self) -> Outcome:
         """Return how an attempt ends that was not allowed to begin."""
         return Cancelled("cancelled before it began") if self.cancel_asked else HandedBack(begun=False)
@@ -122,7 +131,7 @@ class Attempt:
 
     def settlement(self, outcome: Outcome | None = None) -> Settlement:
         """Return how this attempt ended (or *outcome* instead), in the engine's time."""
-        began = self.began - self.offset if self.begin_by and self.began else None
+        began = self.begun_by() if self.begin_by and self.began else None
         return Settlement(
             self.claimed.seq, self.claimed.fence, outcome or self.outcome or self.refusal(), began
         )

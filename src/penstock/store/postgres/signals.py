@@ -7,7 +7,7 @@ lost, as when the server is restarted, is made up for by a look now and then.
 
 import logging
 import threading
-from contextlib import suppress
+from collections.abc import Iterable
 from typing import Final
 from uuid import uuid4
 from zlib import crc32
@@ -127,17 +127,24 @@ class Signals:
         connection.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(self._channel)))
         # What happened before we listened was not heard.
         self._count(set(Topic))
+        gap = LEAST_GAP
         while not self._closed.is_set():
-            for notice in connection.notifies(timeout=_SLICE):
-                self._heard(notice.payload)
-                if self._closed.is_set():
-                    return
+            asked = monotonic()
+            heard = [notice.payload for notice in connection.notifies(timeout=_SLICE, stop_after=1)]
+            if heard:
+                self._heard(heard)
+                # Many that each tell of little are a storm together.
+                gap = LEAST_GAP if monotonic() - asked > int(gap * SECOND) else min(gap * 2, LONGEST_GAP)
+                self._closed.wait(gap)
 
-    def _heard(self, payload: str) -> None:
-        sender, _, names = payload.partition(" ")
-        if sender != self._self:
-            with suppress(KeyError):  # from another version
-                self._count({Topic[name] for name in names.split()})
+    def _heard(self, payloads: Iterable[str]) -> None:
+        topics = set()
+        for payload in payloads:
+            sender, _, names = payload.partition(" ")
+            if sender != self._self:
+                topics |= {Topic[name] for name in names.split() if name in Topic.__members__}
+        if topics:
+            self._count(topics)
 
 
 def _payload(sender: str, topics: set[Topic]) -> str:
