@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from penstock.lifecycle.outcomes import Outcome
+from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
@@ -199,6 +200,28 @@ class FloatingView:
     next_at: int
     failures: int
     last_error: str
+
+
+class Schedule(Struct, frozen=True):
+    """A job to enqueue whenever the moment of a cron *expression* comes; *ttl* is how long each is worth starting.
+
+    The engine fills in what follows *meta*; *next_at* is None while it is not *enabled*, *fired* counts its jobs.
+    """
+
+    name: str
+    expression: str
+    job: NewJob
+    timezone: str = "UTC"
+    tenant: str = ""
+    overlap: Overlap = Overlap.ALLOW
+    enabled: bool = True
+    ttl: int | None = None
+    meta: str = "{}"
+    created: int = 0
+    next_at: int | None = None
+    last_at: int | None = None
+    last_job: str | None = None
+    fired: int = 0
 
 
 @dataclass(frozen=True, slots=True)

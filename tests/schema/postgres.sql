@@ -194,6 +194,32 @@ CREATE TABLE running (
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);
 
+CREATE TABLE schedule (
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    expression text COLLATE "C" NOT NULL,
+    timezone text COLLATE "C" NOT NULL,
+    overlap text COLLATE "C" NOT NULL,
+    enabled bigint NOT NULL,
+    job text COLLATE "C" NOT NULL,
+    ttl bigint,
+    meta text COLLATE "C" NOT NULL,
+    created bigint NOT NULL,
+    next_at bigint,
+    last_at bigint,
+    last_job text COLLATE "C",
+    fired bigint NOT NULL,
+    CONSTRAINT schedule_pkey PRIMARY KEY (tenant, name)
+);
+CREATE INDEX schedule_next ON schedule USING btree (next_at);
+
+CREATE TABLE schedule_job (
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
+    CONSTRAINT schedule_job_pkey PRIMARY KEY (tenant, name, seq)
+);
+
 CREATE TABLE scheduled (
     seq bigint NOT NULL,
     due bigint NOT NULL,

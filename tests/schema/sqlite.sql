@@ -188,6 +188,33 @@ CREATE TABLE running (
 
 CREATE INDEX running_lease ON running (lease);
 
+CREATE TABLE schedule (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    expression TEXT NOT NULL,
+    timezone TEXT NOT NULL,
+    overlap TEXT NOT NULL,
+    enabled BIGINT NOT NULL,
+    job TEXT NOT NULL,
+    ttl BIGINT,
+    meta TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    next_at BIGINT,
+    last_at BIGINT,
+    last_job TEXT,
+    fired BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name)
+);
+
+CREATE INDEX schedule_next ON schedule (next_at);
+
+CREATE TABLE schedule_job (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (tenant, name, seq)
+);
+
 CREATE TABLE scheduled (
     seq INTEGER PRIMARY KEY,
     due BIGINT NOT NULL,

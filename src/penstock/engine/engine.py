@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, Clock
-from penstock.engine import doctor, floating, look, rules
+from penstock.engine import doctor, floating, look, rules, schedules
 from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import START_GRACE, Claiming, start_at_once
@@ -34,6 +34,7 @@ from penstock.job import (
     JobView,
     NewJob,
     Refresh,
+    Schedule,
     Settlement,
     Why,
 )
@@ -335,6 +336,35 @@ class Engine:
     def delete_floating(self, key: str, *, tenant: str = "") -> None:
         """Let a key float no longer."""
         self._write(lambda board: floating.delete(board, key, tenant))
+
+    # Schedules.
+
+    def set_schedule(self, schedule: Schedule) -> Schedule:
+        """Add a schedule, or replace the one of its name; return it with its next moment."""
+        wanted = schedules.checked(schedule)
+        return self._write(lambda board: schedules.put(board, wanted), Hold.NOTHING)
+
+    def schedules(
+        self, tenant: str | None = None, offset: int = 0, limit: int = 50
+    ) -> tuple[list[Schedule], int]:
+        """Return a page of schedules by name, of one tenant or of all, and how many there are."""
+        return self.store.read(lambda db: schedules.page(db, tenant, offset, limit))
+
+    def schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Return one schedule."""
+        return self.store.read(lambda db: schedules.get(db, name, tenant))
+
+    def pause_schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Let a schedule fire no more."""
+        return self._write(lambda board: schedules.pause(board, name, tenant), Hold.NOTHING)
+
+    def resume_schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Let a schedule fire again, from its next moment on."""
+        return self._write(lambda board: schedules.resume(board, name, tenant), Hold.NOTHING)
+
+    def delete_schedule(self, name: str, tenant: str = "") -> None:
+        """Delete a schedule; its jobs stay."""
+        self._write(lambda board: schedules.delete(board, name, tenant), Hold.NOTHING)
 
     # Listening and waiting.
 

@@ -10,6 +10,7 @@ from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.lane import stands_from_text
 from penstock.engine.rules import forget_past
+from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.waiting import remove_all
 from penstock.lifecycle.states import State
@@ -24,7 +25,7 @@ EXPIRED: Final = "not started before its time to live ran out"
 
 def bring_up_to_date(board: Board) -> dict[str, int]:
     """Let what is due happen; each count that equals BATCH means there is more."""
-    done = {"woken": 0, "rescued": 0, "due": 0, "let_in": 0, "expired": 0}
+    done = {"woken": 0, "rescued": 0, "due": 0, "fired": 0, "let_in": 0, "expired": 0}
     woken = gate_rows.due_wakes(board.db, board.now, BATCH)
     if woken:
         done["woken"] = len(woken)
@@ -38,6 +39,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     if due:
         done["due"] = len(due)
         again(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
+    done["fired"] = fire(board, BATCH)
     let_in = job_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:
         done["let_in"] = len(let_in)

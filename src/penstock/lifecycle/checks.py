@@ -13,6 +13,7 @@ from penstock.errors import InvalidJobError
 MAX_QUEUE: Final = 128
 MAX_TASK: Final = 255
 MAX_ID: Final = 64
+MAX_SCHEDULE: Final = 240  # part of a key
 MAX_PRIORITY: Final = 100
 MAX_NUMBER: Final = 2**53 - 1
 
@@ -42,6 +43,14 @@ def check_job_id(name: object) -> None:
     if not isinstance(name, str) or not _ID.fullmatch(name):
         raise InvalidJobError("id", f"{name!r} must be letters, digits and . _ : - and not empty")
     check_length("id", name, MAX_ID)
+
+
+def check_schedule_name(name: object) -> None:
+    """Raise unless *name* can name a schedule."""
+    if not isinstance(name, str) or not _QUEUE.fullmatch(name):
+        problem = f"{name!r} must be letters, digits and . _ : - and begin with a letter or a digit"
+        raise InvalidJobError("name", problem)
+    check_length("name", name, MAX_SCHEDULE)
 
 
 def check_priority(priority: object) -> None:

@@ -8,7 +8,7 @@ from penstock.store.session import Session
 class Outlook(NamedTuple):
     """What is due by the clock, what rules the queues, and where somebody can be found."""
 
-    moments: dict[str, int]  # when the next gate opens, job is due, lease runs out and job expires
+    moments: dict[str, int]  # when a gate opens, a job is due, a lease ends, a job expires, a schedule fires
     at_door: bool
     paused: set[str]
     queue_gates: dict[str, int]
@@ -29,6 +29,7 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         UNION ALL SELECT 'due', '', min(due) FROM scheduled
         UNION ALL SELECT 'lease', '', min(lease) FROM running
         UNION ALL SELECT 'expiry', '', min(at) FROM expiry
+        UNION ALL SELECT 'schedule', '', min(next_at) FROM schedule
         UNION ALL SELECT 'door', '', min(seq) FROM door
         UNION ALL SELECT 'paused', queue, 0 FROM paused WHERE queue IN (SELECT value FROM each(?))
         UNION ALL SELECT kind, name, id FROM gate
@@ -49,7 +50,7 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
     at_door = False
     for what, name, number in rows:
         match what:
-            case "wake" | "due" | "lease" | "expiry":
+            case "wake" | "due" | "lease" | "expiry" | "schedule":
                 if number is not None:
                     found.moments[what] = number
             case "door":
@@ -72,7 +73,7 @@ def next_moment(db: Session, now: int) -> int | None:
     row = db.one(
         """
         SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
-               (SELECT min(at) FROM expiry WHERE at > ?)
+               (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(next_at) FROM schedule)
         """,
         now,
     )
