@@ -20,4 +20,4 @@ def retry(board: Board, job_id: str) -> None:
     if not job_rows.begin_anew(board.db, seq):
         raise NotFoundError("job", job_id)
     again(board, [(seq, None, 0, 0)])
-    board.events.tell("job.enqueued", job=job_id, again=True)
+    board.events.tell("job.enqueued", job=seq, again=True)

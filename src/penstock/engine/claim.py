@@ -91,7 +91,7 @@ def start_at_once(board: Board, queue: str, count: int, worker: str, lease: int)
                 lost,
             )
         )
-        board.events.tell("job.started", job=id_, task=task, queue=queue, attempt=attempt + 1)
+        board.events.started(jobs[-1], worker)
     return jobs
 
 
@@ -171,8 +171,7 @@ class Claiming:
                     enqueued, lost,
                 )
             )  # fmt: skip
-            if events.wanted:
-                events.tell("job.started", job=id_, task=task, queue=t.queue, attempt=attempt + 1)
+            events.started(claimed[-1], worker)
         if free:
             job_rows.run_ready(db, free, fence, worker, lease, now)
         if rows:

@@ -3,7 +3,6 @@
 Blocking and safe to call from any thread.  Time comes from one clock, read inside the transaction.
 """
 
-import logging
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
@@ -13,10 +12,11 @@ from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import START_GRACE, Claiming, start_at_once
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
-from penstock.engine.events import Events, Listener
+from penstock.engine.events import Events, enqueued, named
 from penstock.engine.gathering import Gathering
 from penstock.engine.placing import set_apart
 from penstock.engine.settle import Settling, begun
+from penstock.engine.telling import Listener, Telling
 from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
 from penstock.engine.waiting import remove
@@ -48,14 +48,13 @@ from penstock.store import leases as lease_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views
 from penstock.store.outlook import Outlook, next_moment, outlook
-from penstock.store.session import Hold, Session, Store, Topic
+from penstock.store.session import Hold, Row, Session, Store, Topic
 
 T = TypeVar("T")
 
 LEASE: Final = 15 * SECOND
 CATCH_UP: Final = 20  # batches of what is due, in one claim
 LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
-_log = logging.getLogger("penstock.engine")
 
 
 class Engine:
@@ -66,7 +65,7 @@ class Engine:
         self._time = Time(clock)
         self.clock = self._time.clock
         self._turns = turns
-        self._listeners: list[Listener] = []
+        self._telling = Telling()
         self._swept = 0
         self._gated = 0  # so many more transactions are thought to need the gates
         self._plain = None if store.add_free is None else Gathering(store.add_free)
@@ -88,10 +87,13 @@ class Engine:
             return self.store.within(
                 connection, lambda db: self._run(db, lambda board: enqueue(board, jobs))[0]
             )
-        if self._plain is not None and not self._listeners and all(is_plain(job) for job in jobs):
+        if self._plain is not None and all(is_plain(job) for job in jobs):
             now = self._time.seen()
             rows = [job_row(job, None, new_id(), now) for job in jobs]
-            self._plain.add(rows)
+            if not self._telling.listeners:
+                self._plain.add(rows)
+            else:
+                self._add_and_tell(self._plain, rows, now)
             return [Enqueued(row[1]) for row in rows]
         hold = Hold.GATES_IF_FREE if any(job.limits for job in jobs) else Hold.NOTHING
         return self._write(lambda board: enqueue(board, jobs), hold=hold)
@@ -370,8 +372,8 @@ class Engine:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with every event this engine commits; call the answer to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        self._telling.listeners.append(listener)
+        return lambda: self._telling.listeners.remove(listener)
 
     def token(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process did something about *topic*."""
@@ -400,18 +402,29 @@ class Engine:
         return self._write(watched, hold, keep=keep)
 
     def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
-        answer, events = self.store.write(lambda db: self._run(db, work), keep=keep, hold=hold)
-        for event in events:
-            for listener in list(self._listeners):
-                self._tell(listener, event)
-        return answer
+        if not self._telling.listeners:
+            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, hold=hold)
+        numbers: list[int] = []  # one for each time that it was run
+
+        def numbered(db: Session) -> tuple[T, list[Event]]:
+            found = self._run(db, work)
+            numbers.append(self._telling.number())
+            return found
+
+        told: list[Event] = []
+        try:
+            answer, told = self.store.write(numbered, keep=keep, hold=hold)
+            return answer
+        finally:
+            for number in numbers:
+                self._telling.told(number, told if number == numbers[-1] else ())
 
     def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
-        events = Events(self._time.now(db), wanted=bool(self._listeners))
+        events = Events(self._time.now(db), wanted=bool(self._telling.listeners))
         board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
         answer = work(board)
         board.flush()
-        return answer, _named(db, events.gathered)
+        return answer, named(db, events.gathered)
 
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()
@@ -419,11 +432,13 @@ class Engine:
             lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
         )
 
-    def _tell(self, listener: Listener, event: Event) -> None:
+    def _add_and_tell(self, plain: Gathering, rows: list[Row], now: int) -> None:
+        number, told = self._telling.number(), []
         try:
-            listener(event)
-        except (Exception, SystemExit):  # noqa: BLE001 - a listener's mistake must not undo what was committed
-            _log.exception("a listener failed on %s", event.name)
+            plain.add(rows)
+            told = [enqueued(row, now) for row in rows]
+        finally:
+            self._telling.told(number, told)
 
 
 def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int, grace: int) -> Claim:
@@ -504,15 +519,3 @@ def _queue_numbers(board: Board, queue: str) -> Numbers | None:
     board.load_gates([gate])
     found = board.posts[gate].gate.rules
     return None if found is None else found.configured
-
-
-def _named(db: Session, events: list[Event]) -> list[Event]:
-    """Give events the ids of the jobs they know by number."""
-    numbers = [number for event in events if isinstance(number := event.facts.get("job"), int)]
-    if numbers:
-        ids = {row[0]: row[1] for row in job_rows.payloads(db, numbers)}
-        for event in events:
-            number = event.facts.get("job")
-            if isinstance(number, int):
-                event.facts["job"] = ids[number]
-    return events

@@ -119,7 +119,10 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
     if board.events.wanted:
-        board.events.tell("job.enqueued", job=id_, task=job.task, queue=job.queue)
+        facts: dict[str, object] = {"job": id_, "task": job.task, "queue": job.queue, "tenant": job.tenant}
+        if batch.scheduled and batch.scheduled[-1][0] == seq:
+            facts["due"] = job.due
+        board.events.tell("job.enqueued", **facts)
     return Enqueued(id_)
 
 

@@ -1,17 +1,15 @@
 """Events: what happened, told to whoever listens in this process, after it was committed."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.job import Event
+from penstock.job import Claimed, Event
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
+from penstock.store.session import Row, Session
 
 if TYPE_CHECKING:
     from penstock.engine.board import Board
     from penstock.engine.lane import Lane, Stand
-
-Listener = Callable[[Event], None]
 
 
 class Events:
@@ -26,6 +24,15 @@ class Events:
         """Note an event."""
         if self.wanted:
             self.gathered.append(Event(name, self.now, facts))
+
+    def started(self, job: Claimed, worker: str) -> None:
+        """Note that a job was handed to a worker."""
+        if self.wanted:
+            self.tell(
+                "job.started",
+                job=job.id, task=job.task, queue=job.queue, tenant=job.tenant,
+                attempt=job.attempt, worker=worker, enqueued=job.enqueued,
+            )  # fmt: skip
 
     def exceeded(self, board: "Board", lane: "Lane") -> None:
         """Note that the lane's first job cannot start because of the gate it now stands behind."""
@@ -48,8 +55,26 @@ class Events:
     def dropped(self, board: "Board", gate: int, job: int) -> None:
         """Note that a job was dropped at a gate."""
         if self.wanted:
-            task = job_rows.tasks(board.db, [job])[job]
-            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job, task=task)
+            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job)
+
+
+def enqueued(row: Row, now: int) -> Event:
+    """Return the event of a job that was added by its row alone."""
+    _, id_, tenant, queue, task, *_ = row
+    return Event("job.enqueued", now, {"job": id_, "task": task, "queue": queue, "tenant": tenant})
+
+
+def named(db: Session, events: list[Event]) -> list[Event]:
+    """Give events the names of the jobs they know by number: id, task, queue and tenant."""
+    numbers = {number for event in events if isinstance(number := event.facts.get("job"), int)}
+    if numbers:
+        found = {row[0]: row[1:] for row in job_rows.names(db, list(numbers))}
+        for event in events:
+            number = event.facts.get("job")
+            if isinstance(number, int):
+                facts = event.facts
+                facts["job"], facts["task"], facts["queue"], facts["tenant"] = found[number]
+    return events
 
 
 def _broken(board: "Board", stand: "Stand") -> tuple[str, int | None, int]:

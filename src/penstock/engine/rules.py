@@ -39,11 +39,11 @@ def shut_until(board: Board, gates: Sequence[int], until: int, key: str | None, 
     """Let nothing through gates until then; *key* picks one of them.  Return how many were shut."""
     shut = 0
     for gate in gates:
-        kind, _, name = gate_rows.name(board.db, gate)
+        kind, tenant, name = gate_rows.name(board.db, gate)
         if kind == "key" and key in (None, name):
             shut += 1
             change(board, gate, lambda rules: replace(rules, shut_until=max(rules.shut_until, until)))
-            board.events.tell("limit.adjusted", key=name, until=until, reason=reason)
+            board.events.tell("limit.adjusted", key=name, tenant=tenant, until=until, reason=reason)
     return shut
 
 
@@ -71,6 +71,11 @@ def find_or_add(board: Board, kind: str, name: str, tenant: str) -> int:
     if kind not in SCOPES:
         raise InvalidLimitError("scope", f"{kind!r} must be one of {', '.join(SCOPES)}")
     check_key(name)
+    return gate_of(board, kind, name, tenant)
+
+
+def gate_of(board: Board, kind: str, name: str, tenant: str) -> int:
+    """Return the id of a gate of any kind, adding the gate if there is none."""
     found = gate_rows.find(board.db, kind, tenant, [name]).get(name)
     if found is None:
         (found,) = board.db.numbers(1)

@@ -161,7 +161,14 @@ class Settling:
             state = State.FAILED if after is Exhausted.KEEP else State.DISCARDED
             self._end(attempt, state, reason, error=error)
         else:
-            self.board.events.tell("job.retrying", job=attempt.seq, after=after, attempt=attempt.attempt)
+            self.board.events.tell(
+                "job.retrying",
+                job=attempt.seq,
+                after=after,
+                attempt=attempt.attempt,
+                started=attempt.started,
+                error=error,
+            )
             if after > 0:
                 self._scheduled.append((attempt.seq, self.board.now + after, attempt.attempt, attempt.lost))
             else:
@@ -208,7 +215,14 @@ class Settling:
             (attempt.seq, state.value, now, attempt.started, attempt.attempt, result, error, reason)
         )
         if self.board.events.wanted:
-            self.board.events.tell(f"job.{state.value}", job=attempt.seq, task=attempt.task, reason=reason)
+            self.board.events.tell(
+                f"job.{state.value}",
+                job=attempt.seq,
+                attempt=attempt.attempt,
+                started=attempt.started,
+                reason=reason,
+                error=error,
+            )
 
     def _save(self) -> None:
         db = self.board.db

@@ -52,6 +52,13 @@ def tasks(db: Session, seqs: list[int]) -> dict[int, str]:
     return dict(db.all("SELECT seq, task FROM job WHERE seq IN (SELECT value FROM each(?))", seqs))
 
 
+def names(db: Session, seqs: list[int]) -> list[Row]:
+    """Return (seq, id, task, queue, tenant)."""
+    return db.all(
+        "SELECT seq, id, task, queue, tenant FROM job WHERE seq IN (SELECT value FROM each(?))", seqs
+    )
+
+
 def policies(db: Session, seqs: list[int]) -> dict[int, str]:
     """Return the retry policies of jobs."""
     return dict(db.all("SELECT seq, retry FROM job WHERE seq IN (SELECT value FROM each(?))", seqs))
