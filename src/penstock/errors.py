@@ -3,7 +3,8 @@
 PenstockError
 ├── InvalidError          the request can never succeed as written
 │   ├── InvalidJobError
-│   └── InvalidLimitError
+│   ├── InvalidLimitError
+│   └── InvalidWorkflowError
 ├── NotFoundError         no such job, queue or gate
 ├── ConflictError         a good request at a bad moment
 │   ├── DuplicateJobError     .existing
@@ -54,6 +55,12 @@ class InvalidLimitError(InvalidError):
     code = "invalid_limit"
 
 
+class InvalidWorkflowError(InvalidError):
+    """A workflow that can never run as written."""
+
+    code = "invalid_workflow"
+
+
 class NotFoundError(PenstockError):
     """There is no such thing."""
 
@@ -76,8 +83,8 @@ class DuplicateJobError(ConflictError):
 
     code = "duplicate"
 
-    def __init__(self, existing: str) -> None:
-        super().__init__(f"job {existing} already stands for this request")
+    def __init__(self, existing: str, kind: str = "job") -> None:
+        super().__init__(f"{kind} {existing} already stands for this request")
         self.existing = existing
 
 
@@ -86,8 +93,8 @@ class WrongStateError(ConflictError):
 
     code = "wrong_state"
 
-    def __init__(self, job: str, state: str, wanted: str) -> None:
-        super().__init__(f"job {job} is {state}; this needs {wanted}")
+    def __init__(self, job: str, state: str, wanted: str, kind: str = "job") -> None:
+        super().__init__(f"{kind} {job} is {state}; this needs {wanted}")
         self.job = job
         self.state = state
         self.wanted = wanted

@@ -259,3 +259,57 @@ CREATE TABLE wake (
     CONSTRAINT wake_pkey PRIMARY KEY (gate)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX wake_at ON wake USING btree (at);
+
+CREATE TABLE workflow (
+    number bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    meta text COLLATE "C" NOT NULL,
+    created bigint NOT NULL,
+    finished bigint,
+    state text COLLATE "C" NOT NULL,
+    total bigint NOT NULL,
+    unfinished bigint NOT NULL,
+    completed bigint NOT NULL,
+    failed bigint NOT NULL,
+    CONSTRAINT workflow_pkey PRIMARY KEY (number),
+    CONSTRAINT workflow_id_key UNIQUE (id)
+);
+CREATE INDEX workflow_finished ON workflow USING btree (finished) WHERE finished IS NOT NULL;
+CREATE INDEX workflow_tenant ON workflow USING btree (tenant, number);
+
+CREATE TABLE workflow_job (
+    seq bigint NOT NULL,
+    workflow bigint NOT NULL,
+    step bigint NOT NULL,
+    CONSTRAINT workflow_job_pkey PRIMARY KEY (seq)
+);
+
+CREATE TABLE workflow_plan (
+    step bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    task text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    job text COLLATE "C" NOT NULL,
+    parents text COLLATE "C" NOT NULL,
+    CONSTRAINT workflow_plan_pkey PRIMARY KEY (step)
+);
+
+CREATE TABLE workflow_step (
+    number bigint NOT NULL,
+    workflow bigint NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    runs text COLLATE "C" NOT NULL,
+    callback bigint NOT NULL,
+    waiting bigint NOT NULL,
+    failed bigint NOT NULL,
+    skipped bigint NOT NULL,
+    seq bigint,
+    job text COLLATE "C",
+    children text COLLATE "C" NOT NULL,
+    result text COLLATE "C",
+    CONSTRAINT workflow_step_pkey PRIMARY KEY (number)
+);
+CREATE INDEX workflow_step_of ON workflow_step USING btree (workflow, number);

@@ -3,6 +3,7 @@
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.sameness import stand_again
+from penstock.engine.workflows import revive
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.lifecycle.states import State, may
 from penstock.store import jobs as job_rows
@@ -20,4 +21,5 @@ def retry(board: Board, job_id: str) -> None:
     if not job_rows.begin_anew(board.db, seq):
         raise NotFoundError("job", job_id)
     again(board, [(seq, None, 0, 0)])
+    revive(board, seq)
     board.events.tell("job.enqueued", job=seq, again=True)

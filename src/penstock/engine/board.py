@@ -52,6 +52,9 @@ class Board:
         self._shortened: list[Lane] = []
         self._called: list[Lane] = []
         self._ended: list[tuple[int, State, str]] = []
+        # How jobs ended whose workflows, if any, are yet to go on, and their results.
+        self.ended: dict[int, tuple[State, str | None]] = {}
+        self.in_workflows = False
         self.next_wake = ON_RELEASE  # the earliest of those that were set
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
@@ -283,6 +286,7 @@ class Board:
         """Take the first job off a lane for good."""
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
         self._ended.append((lane.head, state, reason))
+        self.ended[lane.head] = (state, None)
         self.turns.gone(lane)
         self.drop_head(lane)
 

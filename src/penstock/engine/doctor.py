@@ -5,6 +5,7 @@ from collections import Counter
 from penstock.engine.board import Board
 from penstock.engine.lane import stand_of
 from penstock.store import checks
+from penstock.store import workflows as workflow_rows
 from penstock.store.session import Session
 
 
@@ -17,6 +18,7 @@ def examine(board: Board) -> list[str]:
         *_lanes(db),
         *_heads(db),
         *_uncalled(board),
+        *_workflows(db),
     ]
 
 
@@ -48,6 +50,15 @@ def _heads(db: Session) -> list[str]:
         f"lane {lane} names {stored} as its first job, but {true} is"
         for lane, stored, true in checks.lane_heads(db)
     ]
+
+
+def _workflows(db: Session) -> list[str]:
+    found = [
+        f"workflow {id_} counts {stored} steps that have not ended, but {true} have not"
+        for id_, stored, true in workflow_rows.miscounted(db)
+    ]
+    found += [f"step {step!r} of workflow {id_} will never go on" for id_, step in workflow_rows.stuck(db)]
+    return found
 
 
 def _uncalled(board: Board) -> list[str]:

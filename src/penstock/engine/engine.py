@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, Clock
-from penstock.engine import doctor, floating, look, rules, schedules
+from penstock.engine import doctor, floating, look, rules, schedules, workflow_views, workflows
 from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import START_GRACE, Claiming, start_at_once
@@ -33,10 +33,12 @@ from penstock.job import (
     GateView,
     JobView,
     NewJob,
+    NewWorkflow,
     Refresh,
     Schedule,
     Settlement,
     Why,
+    WorkflowView,
 )
 from penstock.lifecycle.checks import check_queue, check_whole
 from penstock.lifecycle.states import State
@@ -49,6 +51,7 @@ from penstock.store import queues as queue_rows
 from penstock.store import views
 from penstock.store.outlook import Outlook, next_moment, outlook
 from penstock.store.session import Hold, Row, Session, Store, Topic
+from penstock.workflows.steps import WorkflowState
 
 T = TypeVar("T")
 
@@ -368,6 +371,42 @@ class Engine:
         """Delete a schedule; its jobs stay."""
         self._write(lambda board: schedules.delete(board, name, tenant), Hold.NOTHING)
 
+    # Workflows.
+
+    def start_workflow(self, new: NewWorkflow) -> WorkflowView:
+        """Add a workflow and enqueue the steps that wait for nobody; all of it is durable when this returns."""
+        wanted = workflows.checked(new)
+        limited = any(step.job.limits for step in wanted.steps if not step.depends_on)
+
+        def work(board: Board) -> WorkflowView:
+            return workflow_views.view(board.db, workflows.start(board, wanted))
+
+        return self._write(work, Hold.GATES_IF_FREE if limited else Hold.NOTHING)
+
+    def workflow(self, workflow_id: str) -> WorkflowView:
+        """Return one workflow with its steps."""
+        return self.store.read(lambda db: workflow_views.view(db, workflow_id))
+
+    def workflows(
+        self,
+        tenant: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        *,
+        state: WorkflowState | None = None,
+    ) -> tuple[list[WorkflowView], int]:
+        """Return a page of workflows, newest first and without their steps, and how many there are."""
+        return self.store.read(lambda db: workflow_views.page(db, tenant, state, offset, limit))
+
+    def cancel_workflow(self, workflow_id: str, reason: str = "its workflow was cancelled") -> WorkflowView:
+        """Set no further step free; cancel the jobs that wait, and ask the workers of those that run to stop."""
+
+        def work(board: Board) -> WorkflowView:
+            workflows.cancel(board, workflow_id, reason)
+            return workflow_views.view(board.db, workflow_id)
+
+        return self._write(work)
+
     # Listening and waiting.
 
     def listen(self, listener: Listener) -> Callable[[], None]:
@@ -392,7 +431,7 @@ class Engine:
 
         def watched(board: Board) -> T:
             answer = work(board)
-            if board.posts or board.lanes:
+            if board.posts or board.lanes or board.in_workflows:
                 self._gated = LIKELY
             return answer
 
@@ -424,6 +463,9 @@ class Engine:
         board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
         answer = work(board)
         board.flush()
+        while board.ended:
+            workflows.follow(board)
+            board.flush()
         return answer, named(db, events.gathered)
 
     def _read(self, work: Callable[[Board], T]) -> T:

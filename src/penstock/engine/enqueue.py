@@ -64,11 +64,24 @@ def check(job: NewJob) -> None:
         _check_weight(job)
     if job.id is not None:
         check_job_id(job.id)
-    _check_text("args", job.args)
-    _check_text("meta", job.meta)
-    _check_text("tenant", job.tenant)
+    check_text("args", job.args)
+    check_text("meta", job.meta)
+    check_text("tenant", job.tenant)
     if len(job.args) > MAX_ARGS:
         raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")
+
+
+def check_text(field_: str, text: str) -> None:
+    """Raise unless every database can store *text*."""
+    if "\0" in text:
+        raise InvalidJobError(
+            field_, "must not contain the character NUL, which not every database can store"
+        )
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidJobError(field_, f"cannot be stored as UTF-8: {error}") from None
 
 
 def is_plain(job: NewJob) -> bool:
@@ -95,8 +108,12 @@ def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
         board.db.lock([*given, *keys])
     if given:
         _check_ids(board, given)
+    return add(board, jobs, board.db.numbers(len(jobs)))
+
+
+def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Enqueued]:
+    """Write jobs down under these numbers, which nobody else has, and stand them in line."""
     batch = _Batch()
-    seqs = board.db.numbers(len(jobs))
     answers = [_one(board, batch, job, seq) for job, seq in zip(jobs, seqs, strict=True)]
     batch.write(board)
     return answers
@@ -157,18 +174,6 @@ def _check_ids(board: Board, ids: list[str]) -> None:
     taken = job_rows.known_ids(board.db, ids)
     if taken:
         raise DuplicateJobError(taken[0])
-
-
-def _check_text(field_: str, text: str) -> None:
-    if "\0" in text:
-        raise InvalidJobError(
-            field_, "must not contain the character NUL, which not every database can store"
-        )
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidJobError(field_, f"cannot be stored as UTF-8: {error}") from None
 
 
 def _check_weight(job: NewJob) -> None:

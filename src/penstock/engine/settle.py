@@ -5,7 +5,7 @@ Invariant: an attempt is settled once.  Whoever comes with another fence is refu
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -14,6 +14,7 @@ from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.lane import Post
 from penstock.engine.rules import shut_until
+from penstock.engine.workflows import follow
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
@@ -43,6 +44,7 @@ class Attempt(NamedTuple):
     attempt: int
     lost: int
     cancel: int
+    workflow: int | None
 
     @property
     def gate_ids(self) -> tuple[int, ...]:
@@ -70,6 +72,7 @@ class Settling:
         """Settle attempts; answer for each whether its fence was good."""
         rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
         running = {row[0]: Attempt(*row) for row in rows}
+        self._meet_workflows(running.values())
         self.board.load_gates(
             gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
         )
@@ -83,11 +86,13 @@ class Settling:
             del running[s.seq]
             self._one(attempt, s)
         self._save()
+        follow(self.board)
         return accepted
 
     def rescue(self, rows: Sequence[Row]) -> None:
         """Settle attempts whose lease ran out; their jobs keep their place."""
         attempts = [Attempt(*row) for row in rows]
+        self._meet_workflows(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
         job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
@@ -107,6 +112,11 @@ class Settling:
             else:
                 self._arriving.append((attempt.seq, attempt.ord, attempt.attempt, lost))
         self._save()
+
+    def _meet_workflows(self, attempts: Iterable[Attempt]) -> None:
+        if any(attempt.workflow is not None for attempt in attempts):
+            # Also for those that do not end now: whoever cancels a workflow must not miss one between two places.
+            self.board.db.need_gates()
 
     def _one(self, attempt: Attempt, s: Settlement) -> None:
         outcome = s.outcome
@@ -214,6 +224,8 @@ class Settling:
         self._ended.append(
             (attempt.seq, state.value, now, attempt.started, attempt.attempt, result, error, reason)
         )
+        if attempt.workflow is not None:
+            self.board.ended[attempt.seq] = (state, result)
         if self.board.events.wanted:
             self.board.events.tell(
                 f"job.{state.value}",

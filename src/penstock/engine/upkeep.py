@@ -13,11 +13,13 @@ from penstock.engine.rules import forget_past
 from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.waiting import remove_all
+from penstock.engine.workflows import follow
 from penstock.lifecycle.states import State
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import prune as prune_rows
+from penstock.store import workflows as workflow_rows
 
 BATCH: Final = 500  # rows of each kind in one transaction, so that it stays short
 EXPIRED: Final = "not started before its time to live ran out"
@@ -49,6 +51,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
         done["expired"] = len(expired)
         remove_all(board, expired, State.EXPIRED, EXPIRED)
         job_rows.forget_expiry(board.db, expired)
+    follow(board)
     return done
 
 
@@ -65,4 +68,5 @@ def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
 
 def prune(board: Board, before: int, most: int) -> int:
     """Delete up to *most* jobs that ended before then, and all that is known of them."""
+    workflow_rows.prune(board.db, before, most)
     return prune_rows.prune(board.db, before, board.now, most)

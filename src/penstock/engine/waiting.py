@@ -25,6 +25,7 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
         )
     job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
+    board.ended[seq] = (state, None)
     board.events.tell(f"job.{state.value}", job=seq, reason=reason)
     return True
 

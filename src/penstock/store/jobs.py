@@ -240,9 +240,10 @@ def start(db: Session, rows: Iterable[Row]) -> None:
     db.last(_RUN, rows)
 
 
-RUNNING_COLUMNS = (
-    "seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel"
-)
+RUNNING_COLUMNS = """
+    seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel,
+    (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq)
+"""
 
 
 def attempts(db: Session, seqs: list[int]) -> list[Row]:
@@ -281,7 +282,7 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
 
 def _running_again(
     seq: int, fence: int, queue: str, task: str, started: int, begin_by: int, gates: str, cost: int,
-    priority: int, ord_: int, attempt: int, lost: int, cancel: int, worker: str, lease: int,
+    priority: int, ord_: int, attempt: int, lost: int, cancel: int, _workflow: int | None, worker: str, lease: int,
 ) -> Row:  # fmt: skip
     return (
         seq,

@@ -26,6 +26,6 @@ def prune(db: Session, before: int, now: int, most: int) -> int:
         now,
         most,
     )
-    for table in ("done", "progress", "failure", "expiry", "uniqueness", "job"):
+    for table in ("done", "progress", "failure", "expiry", "uniqueness", "workflow_job", "job"):
         db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
     return len(rows)

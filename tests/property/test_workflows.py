@@ -1,0 +1,164 @@
+"""Whatever the shape of a workflow and however its steps end: each is set free once, after all it waits for."""
+
+from copy import copy
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.workflows import (
+    Flow,
+    Standing,
+    Step,
+    StepState,
+    Tally,
+    When,
+    WorkflowState,
+    check_steps,
+    children,
+)
+from penstock.workflows.steps import BAD, LIVE
+
+OUTCOMES = (StepState.DONE, StepState.DONE, StepState.FAILED, StepState.CANCELLED)
+
+
+@st.composite
+def shapes(draw, conditions=tuple(When), callbacks=True):
+    """Steps in any order of writing, with how the job of each would end."""
+    count = draw(st.integers(1, 9))
+    steps = []
+    for n in range(count):
+        parents = draw(st.lists(st.sampled_from(range(n)), unique=True, max_size=4)) if n else []
+        parents = [p for p in parents if not steps[p].callback]
+        when = draw(st.sampled_from(conditions)) if parents else When.DONE
+        callback = bool(parents) and callbacks and draw(st.booleans())
+        steps.append(Step(str(n), draw(st.sampled_from(OUTCOMES)), tuple(map(str, parents)), when, callback))
+    return tuple(draw(st.permutations(steps)))
+
+
+class Book:
+    """What a store would remember between two transactions."""
+
+    def __init__(self, steps):
+        check_steps(steps)
+        self.outcome = {int(step.id): step.job for step in steps}
+        self.parents = {int(step.id): [int(p) for p in step.depends_on] for step in steps}
+        followers = children(steps)
+        self.rows = {}
+        self.freed = []
+        self.tally = Tally(sum(not step.callback for step in steps))
+        for step in steps:
+            number = int(step.id)
+            first = not step.depends_on
+            state = StepState.RUNNING if first else StepState.WAITING
+            self.rows[number] = Standing(
+                number, 1, state, step.when, step.callback, first, len(step.depends_on), 0, 0,
+                tuple(int(child) for child in followers[step.id]),
+            )  # fmt: skip
+            if first:
+                self.freed.append(number)
+
+    def change(self, states, closed=()):
+        flow = Flow(lambda numbers: [copy(self.rows[number]) for number in numbers])
+        flow.change(states, closed)
+        for number in flow.free:
+            # An early word about a failure cancels; nobody runs before all have ended.
+            assert all(self.now(flow, parent) not in LIVE for parent in self.parents[number])
+        self.freed += flow.free
+        for turn in flow.turns:
+            self.tally.count(turn)
+        self.rows |= {number: copy(step) for number, step in flow.touched.items()}
+
+    def now(self, flow, number):
+        return (flow.steps if number in flow.steps else self.rows)[number].state
+
+    def running(self):
+        return sorted(number for number, row in self.rows.items() if row.state is StepState.RUNNING)
+
+    def states(self):
+        return {number: row.state for number, row in self.rows.items()}
+
+    def finish(self, data):
+        """Let all jobs end, in any order and any number at once."""
+        while running := self.running():
+            chosen = data.draw(st.lists(st.sampled_from(running), min_size=1, unique=True))
+            self.change({number: self.outcome[number] for number in chosen})
+
+
+def expected(steps):
+    """Return how every step must end, found from those it waits for alone."""
+    known = {}
+    by_id = {step.id: step for step in steps}
+
+    def of(id_):
+        if id_ not in known:
+            known[id_] = judged(by_id[id_], [of(parent) for parent in by_id[id_].depends_on])
+        return known[id_]
+
+    return {int(step.id): of(step.id) for step in steps}
+
+
+def judged(step, parents):
+    failed = any(state in BAD for state in parents)
+    if step.when is When.FAILED:
+        return step.job if failed else StepState.SKIPPED
+    if step.when is When.DONE and failed:
+        return StepState.SKIPPED if step.callback else StepState.CANCELLED
+    if step.when is When.DONE and StepState.SKIPPED in parents and not step.callback:
+        return StepState.SKIPPED
+    return step.job
+
+
+@given(shapes(), st.data())
+def test_each_step_is_set_free_once_and_ends_as_those_before_it_let_it(steps, data):
+    book = Book(steps)
+    book.finish(data)
+
+    assert expected(steps) == book.states()
+    assert len(book.freed) == len(set(book.freed))
+    ran = {n for n, state in book.states().items() if state in {StepState.DONE, StepState.FAILED}}
+    assert ran <= set(book.freed)
+
+
+@given(shapes(), st.data())
+def test_a_workflow_is_counted_right_at_every_step(steps, data):
+    book = Book(steps)
+    while running := book.running():
+        book.change({(n := data.draw(st.sampled_from(running))): book.outcome[n]})
+
+        counted = [row.state for row in book.rows.values() if not row.callback]
+        assert book.tally.unfinished == sum(state in LIVE for state in counted)
+        assert book.tally.completed == counted.count(StepState.DONE)
+        assert book.tally.failed == sum(row.state in BAD for row in book.rows.values())
+
+    failed = any(row.state in BAD for row in book.rows.values())
+    assert book.tally.state is (WorkflowState.FAILED if failed else WorkflowState.COMPLETED)
+
+
+@given(shapes(), st.data())
+def test_nothing_is_set_free_in_a_workflow_that_is_closed(steps, data):
+    book = Book(steps)
+    while (running := book.running()) and data.draw(st.booleans()):
+        book.change({running[0]: book.outcome[running[0]]})
+    freed = list(book.freed)
+
+    waiting = [n for n, state in book.states().items() if state is StepState.WAITING]
+    book.change(dict.fromkeys(waiting, StepState.CANCELLED), closed={1})
+    while running := book.running():
+        book.change({running[0]: book.outcome[running[0]]}, closed={1})
+
+    assert freed == book.freed
+    assert StepState.WAITING not in book.states().values()
+
+
+@given(shapes(conditions=(When.DONE,), callbacks=False), st.data())
+def test_steps_run_again_by_hand_lead_to_what_would_have_been(steps, data):
+    book = Book(steps)
+    book.finish(data)
+    while failed := sorted(n for n in book.freed if book.rows[n].state in BAD):
+        number = data.draw(st.sampled_from(failed))
+        book.outcome[number] = StepState.DONE
+        book.change({number: StepState.RUNNING})
+        book.finish(data)
+
+    assert set(book.states().values()) == {StepState.DONE}
+    assert len(book.freed) == len(set(book.freed)) == len(steps)
