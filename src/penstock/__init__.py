@@ -1,7 +1,8 @@
 """Background jobs, no faster than you allow."""
 
-from penstock.app import App, Call, JobHandle, Task
+from penstock.app import App, Call, Client, JobHandle, Task
 from penstock.errors import (
+    AccessError,
     ConflictError,
     DuplicateJobError,
     InvalidError,
@@ -30,9 +31,11 @@ from penstock.limits.spec import Concurrency, Rate, Throttle
 from penstock.worker import Cancel, Job, RateLimited, Retry, Worker, current_job
 
 __all__ = [
+    "AccessError",
     "App",
     "Call",
     "Cancel",
+    "Client",
     "Concurrency",
     "ConflictError",
     "DuplicateJobError",

@@ -20,6 +20,7 @@ PenstockError
 └── StoreError            the database failed us; trying again may help
     ├── StoreBusyError        locked for too long
     ├── StoreDownError        cannot open or reach it
+    ├── AccessError           the server does not let us in, or not do this
     └── SchemaError           made by another version of penstock
 """
 
@@ -184,6 +185,12 @@ class StoreDownError(StoreError):
     """The database cannot be opened or reached."""
 
     code = "store_down"
+
+
+class AccessError(StoreError):
+    """The server wants another token, or one that allows more."""
+
+    code = "access"
 
 
 class SchemaError(StoreError):

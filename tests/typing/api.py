@@ -1,12 +1,13 @@
 """Uses the public API as users do.  Checked by mypy, never run."""
 
 from datetime import UTC, datetime, timedelta
-from typing import assert_type
+from typing import Any, assert_type
 
 from penstock import (
     App,
     Call,
     Cancel,
+    Client,
     Concurrency,
     JobDroppedError,
     JobHandle,
@@ -112,6 +113,19 @@ def work() -> None:
         app.job("id").result(3)
     except JobDroppedError as error:
         print(error.job)
+
+
+def produce() -> None:
+    with Client("http://127.0.0.1:8080", token="a-token-of-theirs") as client:
+        handle = client.enqueue(
+            "sync", "acme", kwargs={"op": "push"}, queue="mail", limits=[Concurrency(1, key="k")]
+        )
+        assert_type(handle, JobHandle[Any])
+        assert_type(client.job("id").state, State)
+        assert_type(client.cancel("id"), State)
+        client.result("id", timeout="30s")
+        client.enqueue(bare, "acme")
+        client.enqueue("sync", colour="red")  # type: ignore[call-arg]
 
 
 def test() -> None:

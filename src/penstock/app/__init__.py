@@ -1,7 +1,8 @@
 """What users write: an app, its tasks, and handles of the jobs they enqueue."""
 
 from penstock.app.app import App
+from penstock.app.client import Client
 from penstock.app.handle import JobHandle
 from penstock.app.task import Call, Task
 
-__all__ = ["App", "Call", "JobHandle", "Task"]
+__all__ = ["App", "Call", "Client", "JobHandle", "Task"]

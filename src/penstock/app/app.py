@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
+from penstock.app.backend import AnyEngine, named_url, open_backend
 from penstock.app.codec import decode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
 from penstock.app.names import task_name
 from penstock.app.options import TaskOptions
 from penstock.app.task import Call, Task, send
-from penstock.engine import Engine, open_engine
-from penstock.errors import InvalidJobError, InvalidLimitError, StoreDownError
+from penstock.errors import InvalidJobError, InvalidLimitError
 from penstock.job import Refresh
 from penstock.limits.durations import Duration
 from penstock.worker import Handler, Worker
@@ -26,8 +26,6 @@ from penstock.worker.refresh import Refresher
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-
-URL: Final = "PENSTOCK_URL"
 
 Compute = Callable[[str, int, dict[str, Any]], int | Awaitable[int]]
 ComputeT = TypeVar("ComputeT", bound=Compute)
@@ -61,8 +59,8 @@ class TaskDecorator(Protocol):
 class App:
     """Tasks, and the store their jobs live in.
 
-    *url* is a path, "sqlite:///path", ":memory:" or "postgresql://host/database"; left out, it is read
-    from PENSTOCK_URL.
+    *url* is a path, "sqlite:///path", ":memory:", "postgresql://host/database", or a server's
+    "http://host:8080", which knows us by PENSTOCK_TOKEN; left out, it is read from PENSTOCK_URL.
     Nothing is opened before it is needed.
     """
 
@@ -70,7 +68,7 @@ class App:
         self,
         url: str | os.PathLike[str] | None = None,
         *,
-        engine: Engine | None = None,
+        engine: AnyEngine | None = None,
         lease: Duration = 15,
         threads: int = 8,
     ) -> None:
@@ -92,7 +90,7 @@ class App:
         self.close()
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AnyEngine:
         """The engine, opened at first use."""
         return self.connection.engine
 
@@ -207,11 +205,8 @@ class App:
         self._tasks[task.name] = task
         return task
 
-    def _open(self) -> Engine:
-        url = self._url or os.environ.get(URL)
-        if not url:
-            raise StoreDownError(f"no store was named: write App('jobs.db'), or set {URL}")
-        return open_engine(url)
+    def _open(self) -> AnyEngine:
+        return open_backend(self._url or named_url("App('jobs.db')"))
 
 
 def _refresher(compute: Compute) -> Refresher:

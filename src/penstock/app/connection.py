@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from penstock.app.backend import AnyEngine
 from penstock.app.watcher import Watcher
-from penstock.engine import Engine
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ THREADS: Final = 16
 class _Held:
     """One engine in one process."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self.process = os.getpid()
         self.engine = engine
         # Not the loop's own threads: handlers may fill those while they wait for each other's results.
@@ -34,7 +34,7 @@ class Connection:
     Closing leaves an engine open that is not *owned*.
     """
 
-    def __init__(self, open_engine: Callable[[], Engine], *, owned: bool = True) -> None:
+    def __init__(self, open_engine: Callable[[], AnyEngine], *, owned: bool = True) -> None:
         self._open_engine = open_engine
         self._owned = owned
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class Connection:
         self._inherited: list[_Held] = []
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> AnyEngine:
         return self._hold().engine
 
     async def in_thread(self, function: Callable[[], T]) -> T:
@@ -54,7 +54,7 @@ class Connection:
         await self._hold().watcher.changed(token)
 
     @contextmanager
-    def lent(self, engine: Engine) -> Iterator[None]:
+    def lent(self, engine: AnyEngine) -> Iterator[None]:
         """Use *engine* instead for a while."""
         with self._lock:
             held, self._held = self._held, _Held(engine)

@@ -10,11 +10,11 @@ from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 from penstock.app.codec import encode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
+from penstock.app.making import new_job
 from penstock.app.options import JobOptions, Options, change
 from penstock.app.parameters import Parameters
 from penstock.job import NewJob
 from penstock.lifecycle.checks import check_task_name
-from penstock.limits.spec import resolve
 from penstock.worker.handler import Handler
 
 P = ParamSpec("P")
@@ -104,24 +104,9 @@ class Task(Generic[P, R, T]):
 
     def new_job(self, args: tuple[object, ...], kwargs: Mapping[str, object], now: int) -> NewJob:
         """Return the job that a call at *now* comes to."""
-        options = self._options
         arguments = self.parameters.bind(args, kwargs)
-        return NewJob(
-            self.name,
-            self.parameters.encode(args, kwargs),
-            options.queue,
-            options.tenant,
-            options.id,
-            options.priority,
-            resolve(options.limits, arguments, args, kwargs) if options.limits else (),
-            options.cost if isinstance(options.cost, int) else options.cost(*args, **kwargs),
-            None if options.due is None else options.due.at(now),
-            None if options.expires is None else options.expires.at(now),
-            options.timeout,
-            options.retry,
-            None if options.unique is None else options.unique.of_call(self.name, arguments),
-            options.meta,
-        )
+        text = self.parameters.encode(args, kwargs)
+        return new_job(self.name, self._options, text, arguments, args, kwargs, now)
 
     def _as_call(self, given: object) -> Call[T]:
         match given:

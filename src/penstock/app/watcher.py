@@ -5,7 +5,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from penstock.engine import Engine
+from penstock.app.backend import AnyEngine
 from penstock.store.session import Topic
 
 _SLICE: Final = 0.5
@@ -16,7 +16,7 @@ _Waiter = tuple[asyncio.AbstractEventLoop, "asyncio.Future[None]"]
 class Watcher:
     """Watches the store from a thread that lives only while somebody wants to know."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self._lock = threading.Lock()
         self._waiting: list[_Waiter] = []

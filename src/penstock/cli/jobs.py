@@ -22,7 +22,7 @@ from penstock.errors import PenstockError
 from penstock.lifecycle.states import State
 
 if TYPE_CHECKING:
-    from penstock.engine import Engine
+    from penstock.app.backend import AnyEngine
     from penstock.job import JobView
     from penstock.limits.rules import Limit
 
@@ -128,7 +128,7 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
 def retry_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Put ended jobs back in line, with all their attempts anew; they pass their gates like any job."""
 
-    def retry(engine: "Engine", job: str) -> State:
+    def retry(engine: "AnyEngine", job: str) -> State:
         engine.retry(job)
         return engine.job(job).state
 
@@ -172,7 +172,9 @@ def plain_job(view: "JobView") -> dict[str, object]:
     }
 
 
-def _each(store: str, jobs: Sequence[str], verb: "Callable[[Engine, str], State]", *, as_json: bool) -> None:
+def _each(
+    store: str, jobs: Sequence[str], verb: "Callable[[AnyEngine, str], State]", *, as_json: bool
+) -> None:
     """Apply *verb* to every one of *jobs*, also after one that fails; exit as the last failure says."""
     answers: list[dict[str, object]] = []
     status = 0

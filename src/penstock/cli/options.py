@@ -11,11 +11,13 @@ import typer
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
-    from penstock.engine import Engine
+    from penstock.app.backend import AnyEngine
     from penstock.limits.rules import Numbers, Window
 
 DEFAULT_STORE: Final = "penstock.db"
-STORE_HELP: Final = "The database: a file, sqlite:///FILE or postgresql://HOST/DATABASE."
+STORE_HELP: Final = (
+    "The database: a file, sqlite:///FILE or postgresql://HOST/DATABASE; or a server: http://HOST:PORT."
+)
 
 
 def _given_here_or_before(ctx: typer.Context, value: str) -> str:
@@ -49,9 +51,9 @@ ThrottleOption = Annotated[
 
 
 @contextmanager
-def opened(store: str) -> "Iterator[Engine]":
+def opened(store: str) -> "Iterator[AnyEngine]":
     """Open the engine on *store*, which must exist: looking at a database never creates one."""
-    from penstock.engine import open_engine
+    from penstock.app.backend import open_backend
 
     path = file_of(store)
     if path is not None and not path.is_file():
@@ -60,7 +62,7 @@ def opened(store: str) -> "Iterator[Engine]":
             f"there is no database {str(path)!r}; name one with --store or PENSTOCK_URL, "
             "or create it with `penstock migrate`",
         )
-    engine = open_engine(store, migrate=False)
+    engine = open_backend(store, migrate=False)
     try:
         yield engine
     finally:
@@ -78,11 +80,13 @@ def file_of(store: str) -> Path | None:
 
 
 def shown(store: str) -> str:
-    """Return *store* without a password, fit to be printed."""
+    """Return *store* without a password or a token, fit to be printed."""
     parts = urlsplit(store)
+    user, found, host = parts.netloc.rpartition("@")
+    if found and parts.scheme in {"http", "https"}:
+        return urlunsplit(parts._replace(netloc=host))
     if parts.password is None:
         return store
-    user, _, host = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}"))
 
 

@@ -8,13 +8,17 @@ import typer
 from penstock.cli import NOT_WELL
 from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time, shown
 from penstock.cli.output import print_json
+from penstock.errors import InvalidError
 
 
 def migrate(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Create the database, or bring an older one up to date."""
+    from penstock.client.address import is_server
     from penstock.engine import open_engine
 
     file_of(store)
+    if is_server(store):
+        raise InvalidError("store", "a server brings its own database up to date when it starts")
     with closing(open_engine(store)) as engine:
         steps = engine.store.steps
     created = any(step.startswith("0001") for step in steps)

@@ -5,9 +5,12 @@ import os
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +40,18 @@ def worker(
         typer.Argument(metavar="MODULE:APP", help="Where the app is, as in tasks:app.", show_default=False),
     ],
     *,
+    url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Work for the server there, as in http://HOST:8080, whatever the app names.",
+            show_default="what the app names",
+        ),
+    ] = "",
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Holds the token for --url.", show_default="$PENSTOCK_TOKEN"),
+    ] = None,
     queue: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,7 +107,12 @@ def worker(
 
     source = ctx.parent.get_parameter_source("store") if ctx.parent is not None else None
     if source is not None and source.name == "COMMANDLINE":
-        raise InvalidError("--store", "a worker works on the database its app names; change it there")
+        raise InvalidError(
+            "--store",
+            "a worker works on the database its app names; change it there, or name a server with --url",
+        )
+    if token_file is not None and not url:
+        raise InvalidError("--token-file", "is for a server; name it with --url")
     options: dict[str, Any] = {"strict": strict}
     if queue or weights:
         options["queues"] = read_weights(weights, queue or []) if weights else queue
@@ -108,11 +128,41 @@ def worker(
         given["keep"] = _span(read_time("keep", keep))
     options |= {name: value for name, value in given.items() if value is not None}
     _log_to_stderr(log_level)
-    running = load(target).worker(**options)
-    calm()
-    if stop_with_stdin:
-        threading.Thread(target=_stop_with_stdin, args=(running,), name="penstock-stdin", daemon=True).start()
-    running.run(until_idle=until_idle, signals=True)
+    app = load(target)
+    with _working_for(app, url, token_file):
+        running = app.worker(**options)
+        calm()
+        if stop_with_stdin:
+            stop = threading.Thread(
+                target=_stop_with_stdin, args=(running,), name="penstock-stdin", daemon=True
+            )
+            stop.start()
+        running.run(until_idle=until_idle, signals=True)
+
+
+@contextmanager
+def _working_for(app: "App", url: str, token_file: Path | None) -> Iterator[None]:
+    """Let *app* work for the server at *url* instead of for what it names itself, if one is given."""
+    if not url:
+        yield
+        return
+    from penstock.app.backend import open_backend
+
+    token = None if token_file is None else read_token(token_file)
+    with closing(open_backend(url, token=token)) as engine, app.connection.lent(engine):
+        yield
+
+
+def read_token(file: Path) -> str:
+    """Return the first word of *file* that is not in a comment."""
+    try:
+        lines = [line.split() for line in file.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidError("--token-file", f"{file} cannot be read: {error}") from None
+    tokens = [words[0] for words in lines if words and not words[0].startswith("#")]
+    if not tokens:
+        raise InvalidError("--token-file", f"{file} holds no token")
+    return tokens[0]
 
 
 def read_weights(text: str, queues: list[str]) -> dict[str, int]:

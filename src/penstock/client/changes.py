@@ -1,0 +1,108 @@
+"""Hear from the server that something has changed, without asking while nobody wants to know.
+
+One thread asks, and the answer comes when there is one; those who want to know wait for the thread.  The number
+they go by is our own, so that it costs nothing to look at it.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from penstock.errors import PenstockError
+
+# How long one question waits at the server.
+LONGEST: Final = 20.0
+# How often to ask at most on behalf of somebody who looks now and then but does not wait.
+GLANCE: Final = 0.25
+RECOVERY: Final = 0.5
+
+Ask = Callable[[int | None, float], int]
+
+
+class Changes:
+    """What `Engine.token` and `Engine.wait` are about, for one topic; *ask* waits at the server."""
+
+    def __init__(self, ask: Ask, name: str) -> None:
+        self._ask = ask
+        self._name = name
+        self._changed = threading.Condition()
+        self._token = 0
+        self._seen: int | None = None
+        self._looked = False
+        self._waiting = 0
+        self._well = True
+        self._following = False
+        self._closed = False
+
+    def token(self) -> int:
+        """Return a number that changes after something did."""
+        self._begin()
+        with self._changed:
+            self._looked = True
+            self._changed.notify_all()
+            return self._token
+
+    def wait(self, token: int, timeout: float) -> int:
+        """Wait until something changed after *token*, or for *timeout* seconds; return the new token."""
+        self._begin()
+        with self._changed:
+            self._waiting += 1
+            self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: self._token != token or self._closed, timeout)
+            finally:
+                self._waiting -= 1
+            return self._token
+
+    def close(self) -> None:
+        """Let nobody wait any longer."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _begin(self) -> None:
+        if self._following:
+            return
+        # Asked for before anybody is told a token, so that whatever comes after that is a change.
+        seen = self._ask(None, 0.0)
+        with self._changed:
+            following, self._following = self._following, True
+            if not following:
+                self._seen = seen
+                threading.Thread(target=self._follow, name=f"penstock-{self._name}", daemon=True).start()
+
+    def _follow(self) -> None:
+        while self._wanted():
+            try:
+                seen = self._ask(self._seen, LONGEST)
+            except PenstockError:
+                self._unwell()
+            else:
+                self._take(seen)
+
+    def _wanted(self) -> bool:
+        """Wait until somebody wants to know; False once nobody ever will."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._looked or self._closed)
+            self._changed.wait_for(lambda: self._waiting or self._closed, GLANCE)
+            self._looked = False
+            return not self._closed
+
+    def _take(self, seen: int) -> None:
+        with self._changed:
+            self._well = True
+            if seen != self._seen:
+                self._seen = seen
+                self._tell()
+
+    def _unwell(self) -> None:
+        with self._changed:
+            if self._well:
+                # Whoever waits looks for themselves, and hears what is wrong.
+                self._well = False
+                self._tell()
+            self._changed.wait_for(lambda: self._closed, RECOVERY)
+
+    def _tell(self) -> None:
+        self._token += 1
+        self._changed.notify_all()

@@ -1,0 +1,36 @@
+"""What time is it at the server?  Never earlier than we say.
+
+Every answer says what time it was at the server when the question arrived, which was not before it was sent.
+So whoever takes that moment for the one of sending reckons the server's time too late, by the way there, and
+never too early: a handler that must begin by a moment of the server's begins in time.
+"""
+
+import threading
+from typing import Final
+
+from penstock.clock import since_boot
+
+# Two clocks that are kept right drift apart by no more than one part in so many.
+STEADY: Final = 1_000
+
+
+class RemoteClock:
+    """The server's time, by the last question that was answered."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sent = 0
+        self._ahead = 0
+
+    def learn(self, sent: int, arrived: int) -> None:
+        """Take into account that what was *sent* then, in this machine's time, *arrived* then in the server's."""
+        with self._lock:
+            # One that was long under way, as when somebody waits, knows less than a younger one.
+            if sent >= self._sent:
+                self._sent, self._ahead = sent, arrived - sent
+
+    def now(self) -> int:
+        """Return the server's time, or a little more."""
+        now = since_boot()
+        with self._lock:
+            return now + self._ahead + max(0, now - self._sent) // STEADY

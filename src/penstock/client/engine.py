@@ -1,0 +1,268 @@
+"""The engine, at a server: the same verbs, each one question.
+
+Blocking and safe to call from any thread.  What a worker asks is not tried again here, because a worker tries
+again by itself; what others ask is, for a few seconds, while the server is away.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from penstock.client import wire
+from penstock.client.address import address
+from penstock.client.changes import Ask, Changes
+from penstock.client.enqueueing import enqueued_before, named
+from penstock.client.question import PATIENCE, Questions
+from penstock.clock import Clock
+from penstock.engine import LEASE, START_GRACE
+from penstock.errors import DuplicateJobError, InvalidError, SchemaError
+from penstock.job import (
+    Beat,
+    Claim,
+    Enqueued,
+    Failure,
+    GateView,
+    JobView,
+    NewJob,
+    Refresh,
+    Settlement,
+    Why,
+)
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Numbers
+from penstock.store.session import Topic
+
+T = TypeVar("T")
+
+_SLACK: Final = 10.0  # how much longer than asked for an answer to a wait may take
+_NOTHING: Final = wire.Nothing()
+
+
+class RemoteEngine:
+    """Jobs, gates and queues behind a server at *url*, which knows us by *token*."""
+
+    def __init__(self, url: str, *, token: str | None = None) -> None:
+        self._questions = Questions(address(url, token))
+        self._changes = {
+            topic: Changes(self._waiter(topic), f"changes-{topic.name.lower()}") for topic in Topic
+        }
+        hello = self._ask("hello", _NOTHING, wire.Hello)
+        if hello.protocol != wire.PROTOCOL:
+            self.close()
+            raise SchemaError(
+                f"the server at {self._questions.address} speaks another version of the protocol"
+            )
+
+    def __repr__(self) -> str:
+        return f"<RemoteEngine {self._questions.address}>"
+
+    @property
+    def clock(self) -> Clock:
+        """The server's time; never earlier than it is there."""
+        return self._questions.clock
+
+    # Jobs.
+
+    def enqueue(self, jobs: Sequence[NewJob], *, connection: object = None) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns.
+
+        Nothing is added twice if an answer is lost on its way: their ids are made here.
+        """
+        if connection is not None:
+            raise InvalidError("connection", "jobs at a server cannot be part of a transaction of yours")
+        if not jobs:
+            return []
+        sent, made = named(jobs)
+        try:
+            added = self._ask("enqueue", wire.Enqueue(sent), list[Enqueued])
+        except DuplicateJobError as error:
+            # Nobody else knows an id that was made here: it is the same question, heard before.
+            if error.existing not in made:
+                raise
+            return enqueued_before(self, sent)
+        return [Enqueued(each.id) if each.id in made else each for each in added]
+
+    def claim(
+        self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE, grace: int = START_GRACE
+    ) -> Claim:
+        """Start up to *count* jobs of these queues for a worker, the best first."""
+        return self._tell("claim", wire.Take(list(queues), count, worker, lease, grace), Claim)
+
+    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
+        if not settlements:
+            return []
+        return self._tell("settle", wire.Settle(wire.reports_of(settlements)), list[bool])
+
+    def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int = START_GRACE,
+    ) -> tuple[list[bool], Claim]:
+        """Settle, then claim, in one question."""
+        take = wire.Take(list(queues), count, worker, lease, grace)
+        body = wire.Exchange(wire.reports_of(settlements), take)
+        answer = self._tell("exchange", body, wire.Exchanged)
+        return answer.accepted, answer.claim
+
+    def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
+        """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
+        if reports:
+            self._tell("begun", wire.Begun(list(reports)), type(None))
+
+    def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
+        """Renew the leases of attempts; tell which are lost and which should stop."""
+        if not attempts:
+            return []
+        return self._tell("heartbeat", wire.Heartbeat(list(attempts), lease), list[Beat])
+
+    def progress(self, seq: int, fence: int, value: str) -> bool:
+        """Keep how far a running attempt is, as JSON; False if its lease was lost."""
+        return self._tell("progress", wire.Progress(seq, fence, value), bool)
+
+    def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:
+        """Cancel a job: at once if it waits; if it runs its worker is asked to stop."""
+        return self._ask("cancel", wire.Cancel(job_id, reason), State)
+
+    def retry(self, job_id: str) -> None:
+        """Stand an ended job in line again, with all its attempts."""
+        self._ask("retry", wire.JobId(job_id), type(None))
+
+    # Rules.
+
+    def pause(self, queue: str) -> None:
+        """Let nothing start from a queue."""
+        self._ask("pause", wire.Queue(queue), type(None))
+
+    def resume(self, queue: str) -> None:
+        """Let jobs start from a queue again."""
+        self._ask("resume", wire.Queue(queue), type(None))
+
+    def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
+        """Set the numbers of a key, a queue or a job type for everybody; None removes them."""
+        self._ask("configure", wire.Configure(scope, name, numbers, tenant), type(None))
+
+    def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
+        """Let other numbers rule a key until then, or until cleared."""
+        self._ask("override", wire.Override(key, numbers, until, tenant), type(None))
+
+    def clear_override(self, key: str, *, tenant: str = "") -> None:
+        """End an override and a shut-until of a key."""
+        self._ask("clear_override", wire.Gate(key, tenant), type(None))
+
+    def shut(self, key: str, until: int, *, tenant: str = "", reason: str = "") -> None:
+        """Let nothing through a gate until then."""
+        self._ask("shut", wire.Shut(key, until, tenant, reason), type(None))
+
+    # Looking.
+
+    def job(self, job_id: str) -> JobView:
+        """Return one job."""
+        return self._ask("job", wire.JobId(job_id), JobView)
+
+    def failures(self, job_id: str) -> list[Failure]:
+        """Return the failed attempts of a job, the first one first."""
+        return self._ask("failures", wire.JobId(job_id), list[Failure])
+
+    def jobs(
+        self,
+        *,
+        state: State | None = None,
+        queue: str | None = None,
+        task: str | None = None,
+        tenant: str | None = None,
+        key: str | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[JobView]:
+        """Return jobs, newest first; *before* a job's number for the next page."""
+        return self._ask("jobs", wire.Jobs(state, queue, task, tenant, key, before, limit), list[JobView])
+
+    def count(self, *, queue: str | None = None, task: str | None = None) -> dict[State, int]:
+        """Return how many jobs are in each state."""
+        return self._ask("count", wire.Count(queue, task), dict[State, int])
+
+    def gate(self, key: str, tenant: str = "") -> GateView:
+        """Return one gate with its numbers in force."""
+        return self._ask("gate", wire.Gate(key, tenant), GateView)
+
+    def gates(self, *, prefix: str = "", offset: int = 0, limit: int = 50) -> tuple[list[GateView], int]:
+        """Return a page of gates by name, and how many there are."""
+        page = self._ask("gates", wire.Gates(prefix, offset, limit), wire.GatePage)
+        return page.gates, page.total
+
+    def queues(self) -> list[dict[str, object]]:
+        """Return every queue that has jobs or rules."""
+        found = self._ask("queues", _NOTHING, list[dict[str, Any]])
+        return [{**each, "numbers": msgspec.convert(each["numbers"], Numbers | None)} for each in found]
+
+    def why(self, job_id: str) -> Why:
+        """Say why a job waits."""
+        return self._ask("why", wire.JobId(job_id), Why)
+
+    def doctor(self) -> list[str]:
+        """Recompute every counter; return what is not as it should be."""
+        return self._ask("doctor", _NOTHING, list[str])
+
+    def advice(self) -> list[str]:
+        """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
+        return self._ask("advice", _NOTHING, list[str])
+
+    # Upkeep.
+
+    def upkeep(self) -> dict[str, int]:
+        """Do nothing: the server keeps its store up to date."""
+        return {}
+
+    def prune(self, older_than: int, most: int | None = None) -> int:
+        """Delete jobs that ended before then; with a *most*, as workers ask, leave that to the server."""
+        return 0 if most is not None else self._ask("prune", wire.Prune(older_than), int)
+
+    # Floating limits.
+
+    def refreshes(
+        self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE
+    ) -> list[Refresh]:
+        """Lend due refreshes to a worker that has one of these handlers."""
+        if not handlers:
+            return []
+        return self._tell("refreshes", wire.Refreshes(list(handlers), count, worker, lease), list[Refresh])
+
+    def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
+        """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
+        return self._tell("refreshed", wire.Refreshed(refresh, value, error), bool)
+
+    # Waiting.
+
+    def token(self, topic: Topic = Topic.WORK) -> int:
+        """Return a number that changes whenever any process did something about *topic*."""
+        return self._changes[topic].token()
+
+    def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
+        """Wait until somebody did something after *token*, or for *timeout* seconds; return the new token."""
+        return self._changes[topic].wait(token, timeout)
+
+    def close(self) -> None:
+        """Hang up."""
+        for changes in self._changes.values():
+            changes.close()
+        self._questions.close()
+
+    def _ask(self, verb: str, body: object, kind: type[T]) -> T:
+        return self._questions.ask(verb, body, kind, patience=PATIENCE)
+
+    def _tell(self, verb: str, body: object, kind: type[T]) -> T:
+        return self._questions.ask(verb, body, kind)
+
+    def _waiter(self, topic: Topic) -> Ask:
+        def wait(token: int | None, timeout: float) -> int:
+            body = wire.Wait(topic.name.lower(), token, timeout)
+            return self._questions.ask("wait", body, int, timeout=timeout + _SLACK)
+
+        return wait

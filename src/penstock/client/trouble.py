@@ -1,0 +1,77 @@
+"""How errors travel: by their code and by what they were made of, so that both sides raise the same."""
+
+import msgspec
+
+from penstock.client.wire import Problem, Refusal
+from penstock.errors import (
+    AccessError,
+    ConflictError,
+    DuplicateJobError,
+    InvalidError,
+    InvalidJobError,
+    InvalidLimitError,
+    InvalidWorkflowError,
+    NotFoundError,
+    PenstockError,
+    StoreBusyError,
+    StoreDownError,
+    StoreError,
+    WrongStateError,
+)
+
+_FACTS: dict[type[PenstockError], tuple[str, ...]] = {
+    InvalidError: ("field", "problem"),
+    InvalidJobError: ("field", "problem"),
+    InvalidLimitError: ("field", "problem"),
+    InvalidWorkflowError: ("field", "problem"),
+    NotFoundError: ("kind", "name"),
+    DuplicateJobError: ("existing",),
+    WrongStateError: ("job", "state", "wanted"),
+}
+_KINDS = {kind.code: kind for kind in _FACTS}
+_PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}
+_refusals = msgspec.json.Decoder(Refusal)
+
+
+def written(error: PenstockError) -> Refusal:
+    """Return *error* as it is sent."""
+    names = _FACTS.get(type(error), ())
+    return Refusal(Problem(error.code, str(error), {name: getattr(error, name) for name in names}))
+
+
+def read(status: int, body: bytes, where: str) -> PenstockError:
+    """Return the error that an answer of the server at *where* stands for."""
+    try:
+        problem = _refusals.decode(body).error
+    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+        problem = Problem("", body[:200].decode("utf-8", "replace"))
+    if problem.code in _KINDS:
+        return _made(_KINDS[problem.code], problem)
+    if problem.code in _PLAIN:
+        return _PLAIN[problem.code](f"the server at {where} says: {problem.message}")
+    return _by_status(status, problem.message, where)
+
+
+def _by_status(status: int, message: str, where: str) -> PenstockError:
+    match status:
+        case 401:
+            return AccessError(f"the server at {where} wants a token that it knows: {message}")
+        case 403:
+            return AccessError(f"the server at {where} does not allow this: {message}")
+        case 404:
+            return StoreDownError(f"what answers at {where} is no server of this version of penstock")
+        case 413:
+            return InvalidError("request", f"is too long: {message}")
+        case 502 | 503 | 504:
+            return StoreDownError(f"the server at {where} is away: {message}")
+        case _:
+            return PenstockError(f"the server at {where} says: {message} (status {status})")
+
+
+def _made(kind: type[PenstockError], problem: Problem) -> PenstockError:
+    try:
+        error = kind(*(problem.facts[name] for name in _FACTS[kind]))
+    except KeyError:
+        return PenstockError(problem.message)
+    error.args = (problem.message,)
+    return error

@@ -1,0 +1,232 @@
+"""What is said on the wire: one body for each verb, sent to `POST /penstock/v1/{verb}` as JSON.
+
+The nouns are the engine's own.  Every answer says in a header what time it was at the server when the
+question arrived.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from msgspec import Meta, Raw, Struct, ValidationError
+from msgspec.json import Decoder, Encoder
+
+from penstock.job import Claim, GateView, NewJob, Refresh, Settlement
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Numbers
+
+PATH: Final = "/penstock/v1/"
+PROTOCOL: Final = 1
+NOW: Final = "x-penstock-now"
+KEY: Final = "idempotency-key"
+
+MOST_JOBS: Final = 100_000
+MOST_ATTEMPTS: Final = 10_000
+DAY: Final = 86_400_000_000
+LONGEST_WAIT: Final = 30.0
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Name = Annotated[str, Meta(max_length=512)]
+Span = Annotated[int, Meta(ge=1, le=DAY)]
+AtOnce = Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)]
+
+encode: Final = Encoder().encode
+
+
+class Hello(Struct):
+    """What a server says of itself."""
+
+    protocol: int
+    version: str
+
+
+class Nothing(Struct):
+    """The body of a verb that takes nothing."""
+
+
+class Enqueue(Struct):
+    jobs: Annotated[list[NewJob], Meta(max_length=MOST_JOBS)]
+
+
+class Report(Struct):
+    """A `Settlement`: *how* names its outcome."""
+
+    seq: Number
+    fence: Number
+    how: str
+    outcome: Raw
+    began: Number | None = None
+
+
+class Settle(Struct):
+    reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
+
+
+class Take(Struct):
+    queues: Annotated[list[Name], Meta(min_length=1, max_length=1_000)]
+    count: AtOnce
+    worker: Name
+    lease: Span
+    grace: Span
+
+
+class Exchange(Struct):
+    reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
+    take: Take
+
+
+class Exchanged(Struct):
+    accepted: list[bool]
+    claim: Claim
+
+
+class Begun(Struct):
+    reports: Annotated[list[tuple[Number, Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
+
+
+class Heartbeat(Struct):
+    attempts: Annotated[list[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
+    lease: Span
+
+
+class Progress(Struct):
+    seq: Number
+    fence: Number
+    value: str
+
+
+class Refreshes(Struct):
+    handlers: Annotated[list[Name], Meta(max_length=1_000)]
+    count: AtOnce
+    worker: Name
+    lease: Span
+
+
+class Refreshed(Struct):
+    refresh: Refresh
+    value: Number | None = None
+    error: str = ""
+
+
+class JobId(Struct):
+    id: Name
+
+
+class Cancel(Struct):
+    id: Name
+    reason: str
+
+
+class Jobs(Struct):
+    state: State | None = None
+    queue: Name | None = None
+    task: Name | None = None
+    tenant: Name | None = None
+    key: Name | None = None
+    before: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
+class Count(Struct):
+    queue: Name | None = None
+    task: Name | None = None
+
+
+class Gate(Struct):
+    key: Name
+    tenant: Name = ""
+
+
+class Gates(Struct):
+    prefix: Name = ""
+    offset: Number = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
+class GatePage(Struct):
+    gates: list[GateView]
+    total: int
+
+
+class Queue(Struct):
+    queue: Name
+
+
+class Configure(Struct):
+    scope: str
+    name: Name
+    numbers: Numbers | None
+    tenant: Name = ""
+
+
+class Override(Struct):
+    key: Name
+    numbers: Numbers
+    until: Number | None = None
+    tenant: Name = ""
+
+
+class Shut(Struct):
+    key: Name
+    until: Number
+    tenant: Name = ""
+    reason: str = ""
+
+
+class Prune(Struct):
+    older_than: Number
+    most: Number | None = None
+
+
+class Wait(Struct):
+    """Wait until something happened about *topic* after *token*; without one, say what it is now."""
+
+    topic: str
+    token: Number | None = None
+    timeout: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = 0.0
+
+
+class Problem(Struct):
+    """What went wrong: the *code* of an error of `penstock.errors`, and what it was made of."""
+
+    code: str
+    message: str
+    facts: dict[str, str | int] = {}
+
+
+class Refusal(Struct):
+    error: Problem
+
+
+_OUTCOMES: Final[dict[str, type[Outcome]]] = {
+    "done": Done,
+    "failed": Failed,
+    "again": Again,
+    "limited": Limited,
+    "cancelled": Cancelled,
+    "handed_back": HandedBack,
+}
+_NAMES: Final = {kind: name for name, kind in _OUTCOMES.items()}
+_DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
+
+
+def reports_of(settlements: Sequence[Settlement]) -> list[Report]:
+    """Return settlements as they are sent."""
+    return [
+        Report(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began) for s in settlements
+    ]
+
+
+def settlements_of(reports: Sequence[Report]) -> list[Settlement]:
+    """Return what was sent as settlements.
+
+    Raises `msgspec.ValidationError` for an outcome that is none.
+    """
+    return [Settlement(r.seq, r.fence, _outcome(r), r.began) for r in reports]
+
+
+def _outcome(report: Report) -> Outcome:
+    decoder = _DECODERS.get(report.how)
+    if decoder is None:
+        raise ValidationError(f"{report.how!r} is no outcome")
+    return decoder.decode(report.outcome)
