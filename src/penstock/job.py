@@ -281,6 +281,30 @@ class WorkflowView(Struct, frozen=True):
         return self.steps_completed
 
 
+class Webhook(Struct, frozen=True):
+    """Whom to tell over HTTP of which events; empty lists stand for all queues and all tasks.
+
+    The *previous* secret signs too, until then.  Secrets are never shown.
+    """
+
+    url: str
+    events: tuple[str, ...]
+    secret: str
+    id: str = ""
+    tenant: str = ""
+    queues: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    active: bool = True
+    previous: str = ""
+    previous_until: int = 0
+    meta: str = "{}"
+    created: int = 0
+    changed: int = 0
+
+    def __repr__(self) -> str:
+        return f"<Webhook {self.id} {self.url}>"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something that happened, told after it was committed."""

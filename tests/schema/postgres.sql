@@ -260,6 +260,23 @@ CREATE TABLE wake (
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX wake_at ON wake USING btree (at);
 
+CREATE TABLE webhook (
+    id text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    url text COLLATE "C" NOT NULL,
+    events text COLLATE "C" NOT NULL,
+    queues text COLLATE "C" NOT NULL,
+    tasks text COLLATE "C" NOT NULL,
+    active bigint NOT NULL,
+    secret text COLLATE "C" NOT NULL,
+    previous text COLLATE "C" NOT NULL,
+    previous_until bigint NOT NULL,
+    meta text COLLATE "C" NOT NULL,
+    created bigint NOT NULL,
+    changed bigint NOT NULL,
+    CONSTRAINT webhook_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE workflow (
     number bigint NOT NULL,
     id text COLLATE "C" NOT NULL,

@@ -253,6 +253,22 @@ CREATE TABLE wake (
 
 CREATE INDEX wake_at ON wake (at);
 
+CREATE TABLE webhook (
+    id TEXT PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    url TEXT NOT NULL,
+    events TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    tasks TEXT NOT NULL,
+    active BIGINT NOT NULL,
+    secret TEXT NOT NULL,
+    previous TEXT NOT NULL,
+    previous_until BIGINT NOT NULL,
+    meta TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    changed BIGINT NOT NULL
+);
+
 CREATE TABLE workflow (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, Clock
-from penstock.engine import doctor, floating, look, rules, schedules, workflow_views, workflows
+from penstock.engine import doctor, floating, look, rules, schedules, webhooks, workflow_views, workflows
 from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claim import START_GRACE, Claiming, start_at_once
@@ -37,6 +37,7 @@ from penstock.job import (
     Refresh,
     Schedule,
     Settlement,
+    Webhook,
     Why,
     WorkflowView,
 )
@@ -406,6 +407,30 @@ class Engine:
             return workflow_views.view(board.db, workflow_id)
 
         return self._write(work)
+
+    # Webhooks.
+
+    def add_webhook(self, webhook: Webhook) -> Webhook:
+        """Remember whom to tell of what happens; return it with its id."""
+        return self._write(lambda board: webhooks.add(board, webhook), Hold.NOTHING)
+
+    def change_webhook(
+        self, id_: str, edit: Callable[[Webhook], Webhook], tenant: str | None = None
+    ) -> Webhook:
+        """Replace a webhook by what *edit* makes of it."""
+        return self._write(lambda board: webhooks.change(board, id_, edit, tenant), Hold.NOTHING)
+
+    def delete_webhook(self, id_: str, tenant: str | None = None) -> None:
+        """Forget a webhook."""
+        self._write(lambda board: webhooks.delete(board, id_, tenant), Hold.NOTHING)
+
+    def webhook(self, id_: str, tenant: str | None = None) -> Webhook:
+        """Return one webhook."""
+        return self.store.read(lambda db: webhooks.get(db, id_, tenant))
+
+    def webhooks(self, tenant: str | None = None) -> list[Webhook]:
+        """Return the webhooks of one tenant, or of all."""
+        return self.store.read(lambda db: webhooks.all_of(db, tenant))
 
     # Listening and waiting.
 

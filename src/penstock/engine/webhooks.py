@@ -1,0 +1,76 @@
+"""Remember who is to be told over HTTP of what happens.  Telling them is an edge's business."""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from penstock.engine.board import Board
+from penstock.errors import InvalidError, NotFoundError
+from penstock.ids import new_id
+from penstock.job import Webhook
+from penstock.store import webhooks as rows
+from penstock.store.session import Row, Session
+
+MOST: Final = 1_000  # of all tenants together
+_replace: Final = msgspec.structs.replace
+_encode: Final = msgspec.json.Encoder().encode
+_names: Final = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+def add(board: Board, webhook: Webhook) -> Webhook:
+    """Add a webhook; return it with its id."""
+    board.db.lock(["webhooks"])
+    if rows.count(board.db) >= MOST:
+        raise InvalidError("webhooks", f"there are {MOST} already, which is as many as are allowed")
+    added = _replace(webhook, id=f"sub_{new_id()}", created=board.now, changed=board.now)
+    rows.put(board.db, _row(added))
+    return added
+
+
+def change(board: Board, id_: str, edit: Callable[[Webhook], Webhook], tenant: str | None) -> Webhook:
+    """Replace a webhook by what *edit* makes of it; the id and whose it is stay."""
+    before = _own(rows.held(board.db, id_), id_, tenant)
+    after = _replace(
+        edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
+    )
+    rows.put(board.db, _row(after))
+    return after
+
+
+def delete(board: Board, id_: str, tenant: str | None) -> None:
+    """Delete a webhook."""
+    _own(rows.held(board.db, id_), id_, tenant)
+    rows.delete(board.db, id_)
+
+
+def get(db: Session, id_: str, tenant: str | None) -> Webhook:
+    """Return one webhook."""
+    return _own(rows.of(db, id_), id_, tenant)
+
+
+def all_of(db: Session, tenant: str | None) -> list[Webhook]:
+    """Return the webhooks of one tenant, or of all."""
+    return [_webhook(row) for row in rows.all_of(db, tenant)]
+
+
+def _own(row: Row | None, id_: str, tenant: str | None) -> Webhook:
+    if row is None or (tenant is not None and row[1] != tenant):
+        raise NotFoundError("webhook", id_)
+    return _webhook(row)
+
+
+def _webhook(row: Row) -> Webhook:
+    id_, tenant, url, events, queues, tasks, active, secret, previous, until, meta, created, changed = row
+    return Webhook(
+        url, _names(events), secret, id_, tenant, _names(queues), _names(tasks), bool(active), previous, until, meta,
+        created, changed,
+    )  # fmt: skip
+
+
+def _row(w: Webhook) -> Row:
+    lists = [_encode(names).decode() for names in (w.events, w.queues, w.tasks)]
+    return (
+        w.id, w.tenant, w.url, *lists, int(w.active), w.secret, w.previous, w.previous_until, w.meta, w.created,
+        w.changed,
+    )  # fmt: skip
