@@ -29,6 +29,11 @@ def save_rules(db: Session, gate: int, rules: str | None) -> None:
     db.run("UPDATE gate SET rules = ? WHERE id = ?", rules, gate)
 
 
+def keep_own(db: Session, rows: Iterable[Row]) -> None:
+    """Keep (own, gate): the numbers that a lane brought which is no more."""
+    db.many("UPDATE gate SET own = ? WHERE id = ?", rows)
+
+
 def save_memory(db: Session, rows: Iterable[Row]) -> None:
     """Keep (gate, span, heavy, kept_until, starts)."""
     db.last(

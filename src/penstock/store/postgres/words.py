@@ -17,6 +17,7 @@ _UPDATE: Final = re.compile(r"\s*UPDATE (\w+) SET (.*?) WHERE (.*)", re.DOTALL)
 _DELETE: Final = re.compile(r"\s*DELETE FROM (\w+) WHERE (.*)", re.DOTALL)
 _EQUAL: Final = re.compile(r"(\w+) = (?:\w+ \+ )?\?")
 _COLUMN: Final = re.compile(r"^    (\w+) (BIGINT|TEXT|BYTEA)\b", re.MULTILINE)
+_ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+)", re.MULTILINE)
 _TABLE: Final = re.compile(r"CREATE TABLE (\w+) \((.*?)\n\);", re.DOTALL)
 
 
@@ -136,4 +137,6 @@ def _types() -> dict[tuple[str, str], str]:
         for table, body in _TABLE.findall(migrations.text(name)):
             for column, type_ in _COLUMN.findall(body):
                 found[table, column] = type_.lower()
+        for table, column, type_ in _ADDED.findall(migrations.text(name)):
+            found[table, column] = type_.lower()
     return found

@@ -1,0 +1,118 @@
+"""What producers hear when a queue is full, or nearly; and how they wait for room."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.dialects.ojs.pools import Queues
+from penstock.edge.routes import Request
+from penstock.errors import InvalidError, QueueFullError
+from penstock.job import Bound, Enqueued, NewJob, OnFull
+
+HEADER: Final = "ojs-block-timeout"
+LONGEST: Final = 60.0  # seconds that a producer may wait for room
+FRESH: Final = SECOND  # how long other servers may not know of a new bound
+_AGAIN: Final = 0.02  # seconds between two tries for room
+WARNING: Final = 0.8
+
+
+class Bounds:
+    """The bounds of queues as they were a moment ago, and who waits for room in one."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Bound] = {}
+        self._read = -FRESH - 1
+        # Whoever waits for room in a queue waits behind those who came before.
+        self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def of(self, request: Request) -> dict[str, Bound]:
+        """Return the bounds of all queues that have one."""
+        now = monotonic()
+        if now - self._read > FRESH:
+            self._read = now
+            self._known = await request.service.run(lambda engine: engine.bounds())
+        return self._known
+
+    def forget(self) -> None:
+        """Read them anew when they are asked for next."""
+        self._read = -FRESH - 1
+
+
+async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued], dict[str, str]]:
+    """Enqueue jobs; return them with the headers that tell how full their queues are."""
+    bounds = await request.service.part(Bounds).of(request)
+    if not bounds:
+        return await _added(request, jobs), {}
+    queues = dict.fromkeys(job.queue for job in jobs)
+    blocking = [q for q in queues if q in bounds and bounds[q].strategy is OnFull.BLOCK]
+    if blocking:
+        added = await _add_patiently(request, jobs, blocking[0])
+    else:
+        added = await _added(request, jobs)
+    return added, await _warnings(request, {q: bounds[q] for q in queues if q in bounds})
+
+
+async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    added = await request.service.enqueue(jobs)
+    if request.tenant:
+        request.service.part(Queues).came(jobs)
+    return added
+
+
+async def _add_patiently(request: Request, jobs: Sequence[NewJob], queue: str) -> list[Enqueued]:
+    """Wait for room as long as the client says; those who wait for the same queue take turns."""
+    patience = block_timeout(request)
+    end = monotonic() + int(patience * SECOND)
+    turn = request.service.part(Bounds).turns[queue]
+    if not patience:
+        return await _added(request, jobs)
+    try:
+        await asyncio.wait_for(turn.acquire(), patience)
+    except TimeoutError:
+        return await _added(request, jobs)
+    try:
+        while True:
+            try:
+                return await _added(request, jobs)
+            except QueueFullError:
+                if monotonic() >= end:
+                    raise
+            await asyncio.sleep(_AGAIN)
+    finally:
+        turn.release()
+
+
+def block_timeout(request: Request) -> float:
+    """Return how many seconds the client would wait for room."""
+    text = request.headers.get(HEADER)
+    if text is None:
+        return 0.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 86_400:  # noqa: PLR2004 - a day
+        raise InvalidError("OJS-Block-Timeout", f"{text[:40]!r} must be a number of seconds, zero or more")
+    return min(seconds, LONGEST)
+
+
+async def _depth(request: Request, queue: str) -> int:
+    return await request.service.run(lambda engine: engine.depth(queue))
+
+
+async def _warnings(request: Request, bounds: dict[str, Bound]) -> dict[str, str]:
+    """Return the headers for the fullest of these queues, if it is nearly full."""
+    fullest, headers = 0.0, {}
+    for queue, bound in bounds.items():
+        depth = await _depth(request, queue)
+        pressure = min(depth / bound.max_depth, 1.0)
+        if pressure >= (WARNING if bound.warning is None else bound.warning) and pressure > fullest:
+            fullest = pressure
+            headers = {
+                "X-OJS-Queue-Pressure": f"{pressure:.3g}",
+                "X-OJS-Queue-Depth": str(depth),
+                "X-OJS-Queue-Bound": str(bound.max_depth),
+            }
+    return headers

@@ -1,0 +1,103 @@
+"""What can be seen of gates and queues from outside."""
+
+import pytest
+
+from penstock.clock import SECOND
+from penstock.engine.claim import START_GRACE
+from penstock.errors import NotFoundError
+from penstock.job import NewJob
+from penstock.limits.rules import Limit, Numbers, Window
+from penstock.store.session import Hold
+from tests.support.desk import Desk, rate, slots, throttle
+
+HOUR = 3_600 * SECOND
+
+
+def test_a_gate_shows_the_last_numbers_that_were_brought_to_it(desk: Desk) -> None:
+    desk.enqueue("a", rate("k", 7, HOUR))
+    desk.settle(desk.claim())
+
+    desk.engine.upkeep()
+
+    gate = desk.engine.gate("k")
+    assert (Numbers(rate=Window(7, HOUR)), 1) == (gate.numbers, gate.recent)
+
+
+def test_a_gate_to_which_nobody_has_come_yet_shows_what_will_be_brought(desk: Desk) -> None:
+    desk.enqueue("a", slots("k", 3), due=desk.clock.now() + HOUR)
+    desk.enqueue("b", slots("kk", 3))
+
+    gate = desk.engine.gate("k")
+
+    assert (Numbers(slots=3), 0, 0) == (gate.numbers, gate.running, gate.waiting)
+    with pytest.raises(NotFoundError):
+        desk.engine.gate("k", "acme")
+    with pytest.raises(NotFoundError):
+        desk.engine.gate("other")
+
+
+def test_a_job_that_came_while_somebody_else_had_the_gates_is_seen(desk: Desk, opened, store) -> None:
+    if store == "sqlite":
+        pytest.skip("there is one writer")
+    other = opened()
+
+    def while_held(db: object) -> None:
+        other.enqueue([NewJob("task", id="a", queue="q", limits=(slots("k", 3),))])
+
+    desk.engine.store.write(while_held, hold=Hold.GATES)
+
+    assert 1 == desk.engine.gate("k").waiting
+    assert ["q"] == desk.engine.busy_queues()
+    desk.claim()
+    assert (0, 1) == (desk.engine.gate("k").waiting, desk.engine.gate("k").running)
+
+
+def test_a_window_moves_on_when_its_oldest_start_leaves_it(desk: Desk) -> None:
+    desk.enqueue("a b", rate("k", 7, HOUR))
+    assert None is desk.engine.gate("k").window_resets_at
+    desk.claim(1)
+    began = desk.clock.now()
+    desk.clock.advance(60 * SECOND)
+    desk.claim(1)
+
+    assert began + START_GRACE + HOUR == desk.engine.gate("k").window_resets_at
+    desk.clock.advance(HOUR - 30 * SECOND)
+    assert began + START_GRACE + HOUR + 60 * SECOND == desk.engine.gate("k").window_resets_at
+
+
+def test_gates_are_listed_by_tenant_and_without_those_that_begin_with_something(desk: Desk) -> None:
+    for tenant in ("", "acme"):
+        limits = tuple(Limit(key, Numbers(slots=1)) for key in ("a", "b", "@own"))
+        desk.engine.enqueue([NewJob("task", queue="q", tenant=tenant, limits=limits)])
+
+    def names(**facts: str) -> list[str]:
+        page, total = desk.engine.gates(**facts)
+        assert total == len(page)
+        return [f"{gate.tenant}/{gate.key}" for gate in page]
+
+    assert ["acme/@own", "acme/a", "acme/b"] == names(tenant="acme")
+    assert ["/a", "/b"] == names(tenant="", without="@")
+    assert ["/a", "acme/a", "/b", "acme/b"] == names(without="@")
+
+
+def test_the_numbers_of_a_queue_and_a_type_can_be_seen(desk: Desk) -> None:
+    desk.engine.configure("queue", "q", Numbers(slots=3))
+    desk.engine.configure("type", "task", Numbers(rate=Window(1, SECOND)))
+
+    assert Numbers(slots=3) == desk.engine.configured("queue", "q")
+    assert Numbers(rate=Window(1, SECOND)) == desk.engine.configured("type", "task")
+    assert None is desk.engine.configured("queue", "task")
+    desk.engine.configure("queue", "q", None)
+    assert None is desk.engine.configured("queue", "q")
+
+
+def test_queues_in_which_a_claim_might_find_somebody_are_busy(desk: Desk) -> None:
+    desk.enqueue("a", queue="free")
+    desk.enqueue("b", throttle("k", 1), queue="limited")
+    desk.enqueue("c", slots("none", 0), queue="parked")
+    desk.enqueue("d", queue="later", due=desk.clock.now() + HOUR)
+    desk.enqueue("e f", queue="acme:free")
+
+    assert {"free", "limited", "acme:free"} == set(desk.engine.busy_queues()) - {"parked"}
+    desk.claim(queues=("free", "acme:free", "limited", "parked"))
+    assert [] == desk.engine.busy_queues()

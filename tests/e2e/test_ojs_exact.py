@@ -1,0 +1,196 @@
+"""A storm over HTTP, with a server that is killed in the middle of it: no limit is ever broken.
+
+Slots are watched by those who hold them, from the answer to the ack; starts by what the server says of them.
+"""
+
+import http.client
+import random
+import threading
+import time
+from collections import defaultdict
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.postgres import fresh_schema, shared_url
+from tests.support.server import served
+
+FETCHERS = 24
+STORM = 7.0  # seconds
+KILLS = (1.5, 3.5)
+PATIENCE = 60.0
+SLOTS = {"one": 1, "three": 3}
+RATES = {"rated": (10, timedelta(seconds=0.5))}
+GAPS = {"spaced": timedelta(seconds=0.05)}
+LIMITS = {
+    "one": {"concurrency": 1},
+    "three": {"concurrency": 3},
+    "rated": {"rate": {"limit": 10, "period": "PT0.5S"}},
+    "spaced": {"throttle": {"limit": 20, "period": "PT1S"}},
+}
+BOXED = 4  # running at once in queue "boxed"
+
+
+class Held(NamedTuple):
+    """An attempt from its answer to its ack."""
+
+    job: str
+    key: str
+    began: float
+    ended: float
+    started: datetime
+
+
+class Storm:
+    """Fetchers that hold jobs for a moment, and what they saw."""
+
+    def __init__(self, server):
+        self.server = server
+        self.seen = []
+        self.done = {}
+        self.over = threading.Event()
+        self._lock = threading.Lock()
+
+    def fetcher(self, n):
+        lot = random.Random(n)
+        while not self.over.is_set():
+            try:
+                jobs = self.server.fetch(
+                    "storm",
+                    "boxed",
+                    count=lot.choice((1, 1, 3, 8)),
+                    worker_id=f"w{n}",
+                    visibility_timeout_ms=3_000,
+                )
+            except (OSError, http.client.HTTPException):
+                self.over.wait(0.05)
+                continue
+            began = time.monotonic()
+            if not jobs:
+                self.over.wait(0.01)
+            lot.shuffle(jobs)
+            for job in jobs:
+                self.over.wait(lot.random() * 0.03)
+                ended = time.monotonic()
+                self._settle(job, n)
+                started = datetime.fromisoformat(job["started_at"])
+                with self._lock:
+                    self.seen.append(Held(job["id"], job["args"][0], began, ended, started))
+
+    def _settle(self, job, n):
+        body = {"job_id": job["id"], "worker_id": f"w{n}"}
+        while True:
+            try:
+                status = self.server.post("/ojs/v1/workers/ack", body).status
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.05)
+                continue
+            assert status in (200, 409, 503), status
+            if status != 503:
+                if status == 200:
+                    with self._lock:
+                        self.done[job["id"]] = self.done.get(job["id"], 0) + 1
+                return
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    return tmp_path / "jobs.db" if request.param == "sqlite" else fresh_schema(shared_url())
+
+
+def test_no_limit_is_broken_while_the_server_is_killed_and_started_again(store):
+    with served(store) as server:
+        server.put("/ojs/v1/admin/queues/boxed/rate-limit", {"concurrency": BOXED})
+        jobs = enqueued(server)
+        storm = Storm(server)
+        threads = [threading.Thread(target=storm.fetcher, args=(n,)) for n in range(FETCHERS)]
+        began = time.monotonic()
+        for thread in threads:
+            thread.start()
+        try:
+            for moment in KILLS:
+                time.sleep(max(0, began + moment - time.monotonic()))
+                server.kill()
+                server.restart()
+            end = began + PATIENCE
+            while len(storm.done) < len(jobs) and time.monotonic() < end:
+                time.sleep(0.05)
+        finally:
+            storm.over.set()
+            for thread in threads:
+                thread.join(30)
+
+        states = {server.get(f"/ojs/v1/jobs/{job}")["job"]["state"] for job in jobs}
+
+    assert {"completed"} == states
+    assert [] == crowded(storm.seen)
+    assert [] == too_many(storm.seen)
+    assert [] == too_close(storm.seen)
+
+
+def enqueued(server):
+    """Enqueue a mix of jobs; return their ids."""
+    lot = random.Random(7)
+    keys = ["one"] * 60 + ["three"] * 120 + ["rated"] * 60 + ["spaced"] * 60 + ["boxed"] * 60 + ["free"] * 40
+    lot.shuffle(keys)
+    bodies = [
+        {
+            "type": "storm.job",
+            "args": [key],
+            "options": {
+                "queue": "boxed" if key == "boxed" else "storm",
+                **({"rate_limit": {"key": key, **LIMITS[key]}} if key in LIMITS else {}),
+            },
+        }
+        for key in keys
+    ]
+    answer = server.post("/ojs/v1/jobs/batch", {"jobs": bodies})
+    assert 201 == answer.status, answer.body
+    return [job["id"] for job in answer["jobs"]]
+
+
+def by_key(seen):
+    found = defaultdict(list)
+    for held in seen:
+        found[held.key].append(held)
+    return found
+
+
+def crowded(seen):
+    """Return the keys of which more ran at once than there are slots, and how many."""
+    found = []
+    for key, slots in {**SLOTS, "boxed": BOXED}.items():
+        changes = [(held.began, 1) for held in by_key(seen)[key]] + [
+            (held.ended, -1) for held in by_key(seen)[key]
+        ]
+        running = most = 0
+        for _, change in sorted(changes):
+            running += change
+            most = max(most, running)
+        if most > slots:
+            found.append((key, most))
+    return found
+
+
+def too_many(seen):
+    """Return the windows that hold more starts than their rate."""
+    found = []
+    for key, (limit, period) in RATES.items():
+        starts = sorted(held.started for held in by_key(seen)[key])
+        found += [
+            (key, later - first)
+            for first, later in zip(starts, starts[limit:], strict=False)
+            if later - first < period
+        ]
+    return found
+
+
+def too_close(seen):
+    """Return the starts that are closer than their gap."""
+    found = []
+    for key, gap in GAPS.items():
+        starts = sorted(held.started for held in by_key(seen)[key])
+        found += [(key, later - first) for first, later in pairwise(starts) if later - first < gap]
+    return found

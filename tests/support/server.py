@@ -1,0 +1,187 @@
+"""A real `penstock serve` in a process of its own, and a small client for it."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tests.support.command import COMMAND
+
+TOP = Path(__file__).parents[2]
+MEDIA = "application/openjobspec+json"
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: *body* as plain values where it is JSON."""
+
+    status: int
+    body: object
+    headers: dict[str, str]
+
+    def __getitem__(self, name):
+        return self.body[name]
+
+
+class Served:
+    """A server on loopback that can be killed and started again at the same address."""
+
+    def __init__(self, store, *arguments):
+        self._command = [*COMMAND, "serve", "--store", str(store), *arguments]
+        self._process = None
+        self._port = 0
+        self._local = threading.local()
+        self._connections = []
+        self.log = []
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def start(self):
+        """Start it and wait until it says where it is."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        self._process = subprocess.Popen(
+            [*self._command, "--port", str(self._port)],
+            cwd=TOP,
+            env={**inherited, "PYTHONPATH": f"{TOP / 'src'}{os.pathsep}{TOP}"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for line in self._process.stderr:
+            self.log.append(line)
+            if " at http://" in line:
+                self._port = urlsplit(line.rsplit(" at ", 1)[1].strip()).port
+                break
+        else:
+            raise AssertionError("the server did not start:\n" + "".join(self.log))
+        # Somebody must read on, or it would wait for us in the middle of a warning.
+        threading.Thread(target=self._read_on, args=(self._process.stderr,), daemon=True).start()
+
+    def kill(self):
+        """Kill it with -9: it has no time for anything."""
+        self._process.kill()
+        self._process.wait(PATIENCE)
+
+    def restart(self):
+        """Start it again, at the same address."""
+        self.start()
+
+    def stop(self):
+        """Ask it to end; return its exit code."""
+        while self._connections:
+            self._connections.pop().close()
+        if self._process is None or self._process.poll() is not None:
+            return None if self._process is None else self._process.returncode
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(PATIENCE)
+            raise
+
+    def call(self, method, path, body=None, **headers):
+        """Send one request; *body* becomes JSON unless it is bytes already."""
+        content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        sent = {"Content-Type": MEDIA} | {name.replace("_", "-"): value for name, value in headers.items()}
+        for _ in range(2):
+            connection, is_new = self._connection()
+            try:
+                connection.request(method, path, content, sent)
+                answer = connection.getresponse()
+                text = answer.read()
+            except (http.client.HTTPException, OSError):
+                connection.close()
+                self._local.kept = None
+                # An idle connection may have been closed meanwhile; a new one tells the truth.
+                if is_new:
+                    raise
+                continue
+            plain = json.loads(text) if text and "json" in answer.headers.get("Content-Type", "") else text
+            return Answer(answer.status, plain, dict(answer.headers.items()))
+        raise AssertionError("unreachable")
+
+    def get(self, path, **headers):
+        return self.call("GET", path, **headers)
+
+    def post(self, path, body=None, **headers):
+        return self.call("POST", path, body, **headers)
+
+    def put(self, path, body=None, **headers):
+        return self.call("PUT", path, body, **headers)
+
+    def delete(self, path, **headers):
+        return self.call("DELETE", path, **headers)
+
+    def enqueue(self, body, *, status=201, **headers):
+        """Enqueue a job; return it."""
+        answer = self.post("/ojs/v1/jobs", body, **headers)
+
+        assert status == answer.status, answer.body
+        return answer["job"]
+
+    def fetch(self, *queues, count=1, **more):
+        """Fetch jobs; return them."""
+        headers = {name: more.pop(name) for name in list(more) if name.startswith("X_")}
+        answer = self.post("/ojs/v1/workers/fetch", {"queues": queues, "count": count, **more}, **headers)
+
+        assert 200 == answer.status, answer.body
+        return answer["jobs"]
+
+    def ack(self, job, **headers):
+        """Report a job as done."""
+        answer = self.post("/ojs/v1/workers/ack", {"job_id": job["id"]}, **headers)
+
+        assert 200 == answer.status, answer.body
+        return answer.body
+
+    def job(self, job, **headers):
+        """Return a job as it is now."""
+        return self.get(f"/ojs/v1/jobs/{job['id']}", **headers)["job"]
+
+    def until(self, look, seconds=PATIENCE):
+        """Look again and again until there is something to see; return it."""
+        end = time.monotonic() + seconds
+        while not (seen := look()):
+            assert time.monotonic() < end, f"nothing came within {seconds} s"
+            time.sleep(0.02)
+        return seen
+
+    def _connection(self):
+        kept = getattr(self._local, "kept", None)
+        if kept is not None and kept[0] == self._process.pid:
+            return kept[1], False
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        self._local.kept = (self._process.pid, connection)
+        self._connections.append(connection)
+        return connection, True
+
+    def _read_on(self, stream):
+        for line in stream:
+            self.log.append(line)
+        stream.close()
+
+
+@contextmanager
+def served(store, *arguments):
+    """Serve *store* on a free port of loopback until the end."""
+    server = Served(store, *arguments)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
