@@ -47,12 +47,11 @@ class RemoteEngine:
         self._changes = {
             topic: Changes(self._waiter(topic), f"changes-{topic.name.lower()}") for topic in Topic
         }
-        hello = self._ask("hello", _NOTHING, wire.Hello)
-        if hello.protocol != wire.PROTOCOL:
+        try:
+            self._check()
+        except BaseException:
             self.close()
-            raise SchemaError(
-                f"the server at {self._questions.address} speaks another version of the protocol"
-            )
+            raise
 
     def __repr__(self) -> str:
         return f"<RemoteEngine {self._questions.address}>"
@@ -253,6 +252,15 @@ class RemoteEngine:
         for changes in self._changes.values():
             changes.close()
         self._questions.close()
+
+    def _check(self) -> None:
+        """Raise unless it is a server that we understand, and that lets us in."""
+        hello = self._tell("hello", _NOTHING, wire.Hello)
+        if hello.protocol != wire.PROTOCOL:
+            where = self._questions.address
+            raise SchemaError(
+                f"the server at {where} speaks version {hello.protocol} of the protocol, not {wire.PROTOCOL}"
+            )
 
     def _ask(self, verb: str, body: object, kind: type[T]) -> T:
         return self._questions.ask(verb, body, kind, patience=PATIENCE)

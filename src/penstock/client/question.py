@@ -20,7 +20,7 @@ from penstock.ids import new_id
 T = TypeVar("T")
 
 ANSWER: Final = 30.0
-PATIENCE: Final = 5.0
+PATIENCE: Final = 10.0
 _OK: Final = 200
 _FIRST_REST, _LONGEST_REST = 0.05, 1.0
 

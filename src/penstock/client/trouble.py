@@ -13,6 +13,7 @@ from penstock.errors import (
     InvalidWorkflowError,
     NotFoundError,
     PenstockError,
+    QueueFullError,
     StoreBusyError,
     StoreDownError,
     StoreError,
@@ -27,6 +28,7 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
     NotFoundError: ("kind", "name"),
     DuplicateJobError: ("existing",),
     WrongStateError: ("job", "state", "wanted"),
+    QueueFullError: ("queue", "depth", "bound"),
 }
 _KINDS = {kind.code: kind for kind in _FACTS}
 _PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}

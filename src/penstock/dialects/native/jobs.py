@@ -1,0 +1,99 @@
+"""Enqueue, look, cancel and run again."""
+
+from dataclasses import replace
+
+from msgspec.structs import replace as replaced
+
+from penstock.client import wire
+from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
+from penstock.dialects.native.verbs import verb
+from penstock.dialects.ojs.tenancy import own
+from penstock.edge.access import JOBS, PRODUCERS
+from penstock.edge.routes import Request
+from penstock.engine import Engine
+from penstock.job import Enqueued, Failure, JobView, NewJob, Why
+from penstock.lifecycle.checks import MAX_NUMBER, check_whole
+from penstock.lifecycle.states import State
+
+
+async def enqueue(request: Request, body: wire.Enqueue) -> list[Enqueued]:
+    """Add jobs, all or none."""
+    jobs = [_new(request, job) for job in body.jobs]
+    return await request.service.enqueue(jobs) if jobs else []
+
+
+async def job(request: Request, body: wire.JobId) -> JobView:
+    """Return one job."""
+    return _shown(request, await own(request, body.id))
+
+
+async def failures(request: Request, body: wire.JobId) -> list[Failure]:
+    """Return the failed attempts of a job."""
+    await own(request, body.id)
+    return await request.service.run(lambda engine: engine.failures(body.id))
+
+
+async def jobs(request: Request, body: wire.Jobs) -> list[JobView]:
+    """Return jobs, newest first."""
+    queue = None if body.queue is None else engine_queue_of(request, body.queue)
+    tenant = tenant_in(request, body.tenant or "") or None
+
+    def work(engine: Engine) -> list[JobView]:
+        return engine.jobs(
+            state=body.state, queue=queue, task=body.task, tenant=tenant, key=body.key, before=body.before,
+            limit=body.limit,
+        )  # fmt: skip
+
+    return [_shown(request, view) for view in await request.service.run(work)]
+
+
+async def count(request: Request, body: wire.Count) -> dict[State, int]:
+    """Return how many jobs are in each state."""
+    queue = None if body.queue is None else engine_queue_of(request, body.queue)
+    return await request.service.run(
+        lambda engine: engine.count(queue=queue, task=body.task, tenant=request.tenant)
+    )
+
+
+async def why(request: Request, body: wire.JobId) -> Why:
+    """Say why a job waits."""
+    await own(request, body.id)
+    return await request.service.run(lambda engine: engine.why(body.id))
+
+
+async def cancel(request: Request, body: wire.Cancel) -> State:
+    """Cancel a job."""
+    await own(request, body.id)
+    return await request.service.run(lambda engine: engine.cancel(body.id, body.reason))
+
+
+async def retry(request: Request, body: wire.JobId) -> None:
+    """Stand an ended job in line again."""
+    await own(request, body.id)
+    await request.service.run(lambda engine: engine.retry(body.id))
+
+
+def _new(request: Request, new: NewJob) -> NewJob:
+    for name in ("due", "expires", "timeout"):
+        value = getattr(new, name)
+        if value is not None:
+            check_whole(name, value, 0, MAX_NUMBER)
+    if request.tenant is None:
+        return new
+    return replaced(new, tenant=tenant_in(request, new.tenant), queue=engine_queue_of(request, new.queue))
+
+
+def _shown(request: Request, view: JobView) -> JobView:
+    return view if request.tenant is None else replace(view, queue=own_queue(request, view.queue))
+
+
+ROUTES = (
+    verb("enqueue", wire.Enqueue, enqueue, PRODUCERS, "Add jobs, all or none", list[Enqueued], once=True),
+    verb("job", wire.JobId, job, JOBS, "Look at a job", JobView),
+    verb("failures", wire.JobId, failures, JOBS, "Look at the failures of a job", list[Failure]),
+    verb("jobs", wire.Jobs, jobs, JOBS, "Look at jobs", list[JobView]),
+    verb("count", wire.Count, count, JOBS, "Count jobs", dict[State, int]),
+    verb("why", wire.JobId, why, JOBS, "Say why a job waits", Why),
+    verb("cancel", wire.Cancel, cancel, PRODUCERS, "Cancel a job", State, once=True),
+    verb("retry", wire.JobId, retry, PRODUCERS, "Run an ended job again", once=True),
+)

@@ -1,0 +1,85 @@
+"""What was answered a moment ago: a question that is sent again, because its answer was lost, does nothing twice.
+
+Invariant: jobs that were claimed for an answer are given back once nobody waits for it any more, and whoever
+asks for it after that is not told of them.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.job import Claimed
+
+LONGEST: Final = 60 * SECOND
+MOST: Final = 10_000
+MOST_BYTES: Final = 64 * 1024 * 1024
+
+Place = tuple[str, ...]
+
+
+class Made:
+    """An answer.  If nobody hears it, the jobs *claimed* for it are given back, and *without* is left of it."""
+
+    __slots__ = ("at", "body", "claimed", "takers", "without")
+
+    def __init__(self, body: bytes, claimed: list[Claimed] | None = None, without: bytes = b"") -> None:
+        self.body = body
+        self.claimed = claimed or []
+        self.without = without
+        self.takers = 1
+        self.at = monotonic()
+
+    def unheard(self) -> list[Claimed]:
+        """Return the jobs to give back because one more of those who wanted the answer has gone."""
+        self.takers -= 1
+        if self.takers > 0 or not self.claimed:
+            return []
+        claimed, self.claimed, self.body = self.claimed, [], self.without
+        return claimed
+
+
+class Answers:
+    """Answers of the last minute, by what was asked."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Place, asyncio.Future[Made]] = OrderedDict()
+        self._bytes = 0
+
+    async def once(self, place: Place, make: Callable[[], Awaitable[Made]]) -> Made:
+        """Return the answer that belongs to *place*; it is made if there is none yet, and kept unless that fails."""
+        found = self._kept.get(place)
+        if found is not None:
+            made = await asyncio.shield(found)
+            made.takers += 1
+            return made
+        future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+        self._kept[place] = future
+        try:
+            made = await make()
+        except BaseException as error:
+            self._kept.pop(place, None)
+            if isinstance(error, Exception):
+                future.set_exception(error)
+                future.exception()  # nobody else may be there to see it
+            else:
+                future.cancel()
+            raise
+        future.set_result(made)
+        self._bytes += len(made.body)
+        self._forget()
+        return made
+
+    def _forget(self) -> None:
+        """Forget what is old or too much."""
+        before = monotonic() - LONGEST
+        while self._kept:
+            place, future = next(iter(self._kept.items()))
+            if not future.done():
+                return
+            made = future.result()
+            if made.at > before and len(self._kept) <= MOST and self._bytes <= MOST_BYTES:
+                return
+            self._bytes -= len(made.body)
+            del self._kept[place]

@@ -1,0 +1,115 @@
+"""Gates and queues: look at them, and change their rules."""
+
+from typing import Any
+
+from penstock.client import wire
+from penstock.dialects.native.tenancy import engine_queue_of, only_for_all, own_queue, tenant_in
+from penstock.dialects.native.verbs import verb
+from penstock.dialects.ojs.names import queue_tenant
+from penstock.edge.access import JOBS, OPERATORS
+from penstock.edge.routes import Request
+from penstock.job import GateView
+
+
+async def gate(request: Request, body: wire.Gate) -> GateView:
+    """Return one gate."""
+    tenant = tenant_in(request, body.tenant)
+    return await request.service.run(lambda engine: engine.gate(body.key, tenant))
+
+
+async def gates(request: Request, body: wire.Gates) -> wire.GatePage:
+    """Return a page of gates."""
+    page, total = await request.service.run(
+        lambda engine: engine.gates(
+            prefix=body.prefix, offset=body.offset, limit=body.limit, tenant=request.tenant
+        )
+    )
+    return wire.GatePage(page, total)
+
+
+async def queues(request: Request, _: wire.Nothing) -> list[dict[str, Any]]:
+    """Return queues."""
+    found = await request.service.run(lambda engine: engine.queues())
+    if request.tenant is None:
+        return found
+    own = [each for each in found if queue_tenant(str(each["name"])) == request.tenant]
+    return [{**each, "name": own_queue(request, str(each["name"]))} for each in own]
+
+
+async def pause(request: Request, body: wire.Queue) -> None:
+    """Let nothing start from a queue."""
+    queue = engine_queue_of(request, body.queue)
+    await request.service.run(lambda engine: engine.pause(queue))
+
+
+async def resume(request: Request, body: wire.Queue) -> None:
+    """Let jobs start from a queue again."""
+    queue = engine_queue_of(request, body.queue)
+    await request.service.run(lambda engine: engine.resume(queue))
+
+
+async def configure(request: Request, body: wire.Configure) -> None:
+    """Set the numbers of a key, a queue or a type."""
+    name, tenant = body.name, tenant_in(request, body.tenant)
+    if body.scope == "type":
+        only_for_all(request, "a type has numbers")
+    if body.scope == "queue" and request.tenant is not None:
+        # The name of the queue says whose it is.
+        name, tenant = engine_queue_of(request, name), ""
+    await request.service.run(lambda engine: engine.configure(body.scope, name, body.numbers, tenant=tenant))
+
+
+async def override(request: Request, body: wire.Override) -> None:
+    """Let other numbers rule a key."""
+    tenant = tenant_in(request, body.tenant)
+    await request.service.run(
+        lambda engine: engine.override(body.key, body.numbers, until=body.until, tenant=tenant)
+    )
+
+
+async def clear_override(request: Request, body: wire.Gate) -> None:
+    """End an override."""
+    tenant = tenant_in(request, body.tenant)
+    await request.service.run(lambda engine: engine.clear_override(body.key, tenant=tenant))
+
+
+async def shut(request: Request, body: wire.Shut) -> None:
+    """Let nothing through a gate for a while."""
+    tenant = tenant_in(request, body.tenant)
+    await request.service.run(
+        lambda engine: engine.shut(body.key, body.until, tenant=tenant, reason=body.reason)
+    )
+
+
+async def prune(request: Request, body: wire.Prune) -> int:
+    """Delete jobs that ended long ago."""
+    only_for_all(request, "jobs are pruned")
+    return await request.service.run(lambda engine: engine.prune(body.older_than, body.most))
+
+
+async def doctor(request: Request, _: wire.Nothing) -> list[str]:
+    """Return what is not as it should be."""
+    only_for_all(request, "the database is examined")
+    return await request.service.run(lambda engine: engine.doctor())
+
+
+async def advice(request: Request, _: wire.Nothing) -> list[str]:
+    """Return what somebody should look after."""
+    only_for_all(request, "the database is examined")
+    return await request.service.run(lambda engine: engine.advice())
+
+
+ROUTES = (
+    verb("gate", wire.Gate, gate, JOBS, "Look at a gate", GateView),
+    verb("gates", wire.Gates, gates, JOBS, "Look at gates", wire.GatePage),
+    verb("queues", wire.Nothing, queues, JOBS, "Look at queues", list[dict[str, Any]]),
+    verb("pause", wire.Queue, pause, OPERATORS, "Pause a queue"),
+    verb("resume", wire.Queue, resume, OPERATORS, "Resume a queue"),
+    verb("configure", wire.Configure, configure, OPERATORS, "Set numbers for a key, a queue or a type"),
+    verb("override", wire.Override, override, OPERATORS, "Override the numbers of a key"),
+    verb("clear_override", wire.Gate, clear_override, OPERATORS, "End an override"),
+    verb("shut", wire.Shut, shut, OPERATORS, "Shut a gate for a while"),
+    verb("prune", wire.Prune, prune, OPERATORS, "Forget jobs that ended long ago", int),
+    verb("doctor", wire.Nothing, doctor, OPERATORS, "Examine the database", list[str]),
+    verb("advice", wire.Nothing, advice, OPERATORS, "Ask what the database needs", list[str]),
+)

@@ -1,0 +1,79 @@
+"""Whose is it?  A token that is bound to a tenant sees its own jobs, queues and gates, by its own names for them."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from penstock.dialects.ojs.names import engine_queue, spec_queue
+from penstock.dialects.ojs.tenancy import ForbiddenError
+from penstock.edge.routes import Request
+from penstock.engine import Engine
+from penstock.errors import InvalidError
+
+REMEMBERED: Final = 100_000
+
+
+def engine_queue_of(request: Request, queue: str) -> str:
+    """Return what the engine calls a queue of whoever asks."""
+    if request.tenant is not None and ":" in queue:
+        raise InvalidError("queue", f"{queue!r} must be without a colon, which parts it from its tenant")
+    return engine_queue(request.tenant, queue)
+
+
+def own_queue(request: Request, queue: str) -> str:
+    """Return a queue's name as whoever asks knows it."""
+    return queue if request.tenant is None else spec_queue(queue)
+
+
+def tenant_in(request: Request, named: str) -> str:
+    """Return whose gate is meant."""
+    if request.tenant is None:
+        return named
+    if named not in {"", request.tenant}:
+        raise ForbiddenError(f"this token speaks for tenant {request.tenant!r} only")
+    return request.tenant
+
+
+def only_for_all(request: Request, what: str) -> None:
+    """Raise unless whoever asks speaks for all tenants."""
+    if request.tenant is not None:
+        raise ForbiddenError(f"{what} for all tenants; this token speaks for tenant {request.tenant!r} only")
+
+
+class Owners:
+    """Remembers whose jobs are, by number: that never changes."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, str] = OrderedDict()
+
+    def note(self, seq: int, tenant: str) -> None:
+        """Remember whose job this is."""
+        self._known[seq] = tenant
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def get(self, seq: int) -> str | None:
+        """Return whose job this is, if that is known."""
+        return self._known.get(seq)
+
+
+async def own_attempts(request: Request, numbers: Iterable[int]) -> set[int]:
+    """Return those of *numbers* that are jobs of whoever asks."""
+    wanted = set(numbers)
+    if request.tenant is None:
+        return wanted
+    owners = request.service.part(Owners)
+    unknown = [seq for seq in wanted if owners.get(seq) is None]
+    if unknown:
+        for seq, tenant in await request.service.run(lambda engine: _owners(engine, unknown)):
+            owners.note(seq, tenant)
+    return {seq for seq in wanted if owners.get(seq) == request.tenant}
+
+
+def _owners(engine: Engine, numbers: Iterable[int]) -> list[tuple[int, str]]:
+    """Return whose jobs are; those that are nobody's are left out."""
+    found = []
+    for seq in numbers:
+        views = engine.jobs(before=seq + 1, limit=1)
+        found += [(view.seq, view.tenant) for view in views if view.seq == seq]
+    return found

@@ -1,0 +1,31 @@
+"""Say who we are, and when something has changed."""
+
+from importlib.metadata import version
+
+from penstock.client import wire
+from penstock.dialects.native.verbs import verb
+from penstock.edge.access import JOBS
+from penstock.edge.routes import Request
+from penstock.errors import InvalidError
+from penstock.store.session import Topic
+
+_TOPICS = {topic.name.lower(): topic for topic in Topic}
+
+
+async def hello(request: Request, _: wire.Nothing) -> wire.Hello:  # noqa: ARG001 - as all verbs are
+    """Say which protocol is spoken."""
+    return wire.Hello(wire.PROTOCOL, version("penstock"))
+
+
+async def wait(request: Request, body: wire.Wait) -> int:
+    """Answer when something has changed, or after a while."""
+    topic = _TOPICS.get(body.topic)
+    if topic is None:
+        raise InvalidError("topic", f"{body.topic!r} must be one of: {', '.join(_TOPICS)}")
+    return await request.service.wait(topic, body.token, body.timeout)
+
+
+ROUTES = (
+    verb("hello", wire.Nothing, hello, JOBS, "Say which protocol is spoken", wire.Hello),
+    verb("wait", wire.Wait, wait, JOBS, "Wait until something changes", int),
+)

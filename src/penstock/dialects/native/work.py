@@ -1,0 +1,145 @@
+"""What workers ask: claim, settle, and that they are still there."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from penstock.client import wire
+from penstock.dialects.native.kept import Made
+from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
+from penstock.dialects.native.verbs import invalid, verb
+from penstock.edge.access import WORKERS
+from penstock.edge.routes import Request
+from penstock.engine import Engine
+from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settlement
+from penstock.lifecycle.checks import check_whole
+from penstock.lifecycle.outcomes import Again, HandedBack, Limited
+
+MOST = 2**63 - 1
+
+
+async def claim(request: Request, take: wire.Take) -> Made:
+    """Start jobs for a worker."""
+    queues = tuple(engine_queue_of(request, name) for name in take.queues)
+    wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
+    found = _known(request, await request.service.take(wanted))
+    return Made(wire.encode(found), found.jobs, wire.encode(_without(found)))
+
+
+async def settle(request: Request, body: wire.Settle) -> list[bool]:
+    """Record how attempts ended."""
+    settlements = _settlements(body.reports)
+    own = await own_attempts(request, (each.seq for each in settlements))
+    if not settlements or not own:
+        return [False] * len(settlements)
+    mine = [each for each in settlements if each.seq in own]
+    accepted = iter(await request.service.run(lambda engine: engine.settle(mine)))
+    return [each.seq in own and next(accepted) for each in settlements]
+
+
+async def exchange(request: Request, body: wire.Exchange) -> Made:
+    """Settle, then claim, in one transaction."""
+    settlements, take = _settlements(body.reports), body.take
+    queues = [engine_queue_of(request, name) for name in take.queues]
+    own = await own_attempts(request, (each.seq for each in settlements))
+    mine = [each for each in settlements if each.seq in own]
+
+    def work(engine: Engine) -> tuple[list[bool], Claim]:
+        return engine.exchange(
+            mine, queues, take.count, worker=take.worker, lease=take.lease, grace=take.grace
+        )
+
+    answers, claim = await request.service.run(work)
+    found = _known(request, claim)
+    accepted = iter(answers)
+    told = [each.seq in own and next(accepted) for each in settlements]
+    without = wire.encode(wire.Exchanged(told, _without(found)))
+    return Made(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
+
+
+async def begun(request: Request, body: wire.Begun) -> None:
+    """Take note of when handlers began."""
+    own = await own_attempts(request, (seq for seq, _, _ in body.reports))
+    mine = [report for report in body.reports if report[0] in own]
+    await request.service.run(lambda engine: engine.begun(mine))
+
+
+async def heartbeat(request: Request, body: wire.Heartbeat) -> list[Beat]:
+    """Renew leases."""
+    own = await own_attempts(request, (seq for seq, _ in body.attempts))
+    mine = [attempt for attempt in body.attempts if attempt[0] in own]
+    beats = iter(await request.service.run(lambda engine: engine.heartbeat(mine, lease=body.lease)))
+    return [next(beats) if seq in own else Beat(seq, alive=False) for seq, _ in body.attempts]
+
+
+async def progress(request: Request, body: wire.Progress) -> bool:
+    """Keep how far an attempt is."""
+    if not await own_attempts(request, [body.seq]):
+        return False
+    return await request.service.run(lambda engine: engine.progress(body.seq, body.fence, body.value))
+
+
+async def refreshes(request: Request, body: wire.Refreshes) -> list[Refresh]:
+    """Lend floating limits that are due; to nobody who speaks for one tenant only, because all may share them."""
+    if request.tenant is not None:
+        return []
+    return await request.service.run(
+        lambda engine: engine.refreshes(body.handlers, body.count, worker=body.worker, lease=body.lease)
+    )
+
+
+async def refreshed(request: Request, body: wire.Refreshed) -> bool:
+    """Take the new value of a floating limit."""
+    if request.tenant is not None:
+        return False
+    return await request.service.run(
+        lambda engine: engine.refreshed(body.refresh, value=body.value, error=body.error)
+    )
+
+
+def _settlements(reports: Sequence[wire.Report]) -> list[Settlement]:
+    try:
+        settlements = wire.settlements_of(reports)
+    except msgspec.ValidationError as error:
+        raise invalid(error) from None
+    for each in settlements:
+        match each.outcome:
+            case Again(after=int() as moment) | HandedBack(after=moment) | Limited(until=moment):
+                check_whole("outcome", moment, 0, MOST)
+            case _:
+                pass
+    return settlements
+
+
+def _known(request: Request, claim: Claim) -> Claim:
+    """Return a claim as whoever asked for it knows its queues; their jobs are remembered as theirs."""
+    if request.tenant is None:
+        return claim
+    owners = request.service.part(Owners)
+    for job in claim.jobs:
+        owners.note(job.seq, job.tenant)
+    return Claim([_named(request, job) for job in claim.jobs], claim.more, claim.next_at)
+
+
+def _named(request: Request, job: Claimed) -> Claimed:
+    return replace(job, queue=own_queue(request, job.queue))
+
+
+def _without(claim: Claim) -> Claim:
+    """Return what is left of a claim whose jobs were given back."""
+    return Claim([], more=True, next_at=claim.next_at)
+
+
+ROUTES = (
+    verb("claim", wire.Take, claim, WORKERS, "Start jobs for a worker", Claim, once=True),
+    verb("settle", wire.Settle, settle, WORKERS, "Record how attempts ended", list[bool], once=True),
+    verb("exchange", wire.Exchange, exchange, WORKERS, "Settle, then claim", wire.Exchanged, once=True),
+    verb("begun", wire.Begun, begun, WORKERS, "Tell when handlers began"),
+    verb("heartbeat", wire.Heartbeat, heartbeat, WORKERS, "Renew leases", list[Beat]),
+    verb("progress", wire.Progress, progress, WORKERS, "Tell how far an attempt is", bool),
+    verb(
+        "refreshes", wire.Refreshes, refreshes, WORKERS, "Take due floating limits", list[Refresh], once=True
+    ),
+    verb("refreshed", wire.Refreshed, refreshed, WORKERS, "Give a floating limit its value", bool, once=True),
+)

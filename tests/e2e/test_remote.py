@@ -1,0 +1,511 @@
+"""Workers and clients that know nothing but a URL: a real server, real processes, killed and started again."""
+
+import http.server
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from penstock import AccessError, App, Client, NotFoundError, StoreDownError
+from penstock.client import RemoteEngine
+from penstock.clock import SECOND
+from penstock.engine import open_engine
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import Unique
+from penstock.limits.rules import Limit, Numbers, Window
+from tests.e2e import test_from_outside as embedded
+from tests.support import outside
+from tests.support.command import COMMAND, penstock
+from tests.support.server import Served, served
+from tests.support.wire import Wire
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+TOKENS = {
+    "everything": "the-token-of-everybody",
+    "producer": "the-token-of-producers roles=producer",
+    "worker": "the-token-of-workers roles=worker",
+    "acme": "the-token-of-acme-only tenant=acme",
+    "bolt": "the-token-of-bolt-only tenant=bolt",
+}
+
+
+class Watch(embedded.Watch):
+    """A server, and worker processes that know its URL only."""
+
+    def __init__(self, folder, monkeypatch):
+        super().__init__(folder, monkeypatch)
+        self.server = Served(self.store)
+        self.server.start()
+        self.logs = []
+
+    def hire(self, *arguments, url=None, token=None):
+        log = open(f"{self.store}.{len(self.logs)}.log", "w+")  # noqa: PTH123, SIM115 - closed with the watch
+        self.logs.append(log)
+        worker = subprocess.Popen(
+            [
+                *COMMAND, "worker", "tests.support.outside:app", "--url", url or self.server.url,
+                "--queue", "default", "--queue", "boxed", "--lease", "2s", "--threads", "6", "--concurrency", "6",
+                "--log-level", "warning", *arguments,
+            ],
+            cwd=ROOT,
+            env=os.environ
+            | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", outside.STORE: "/nowhere/at/all.db"}
+            | ({"PENSTOCK_TOKEN": token} if token else {}),
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )  # fmt: skip
+        self.workers.append(worker)
+        return worker
+
+    def said(self):
+        return "\n".join(Path(log.name).read_text() for log in self.logs)
+
+    def until(self, true, patience=PATIENCE):
+        deadline = time.monotonic() + patience
+        while not true():
+            assert time.monotonic() < deadline, (
+                f"{self.engine.count()}\n{self.said()}\n{''.join(self.server.log)}"
+            )
+            time.sleep(0.02)
+
+    def all_done(self):
+        return set(self.engine.count()) == {State.DONE}
+
+    def close(self):
+        super().close()
+        self.server.stop()
+        for log in self.logs:
+            log.close()
+
+
+@pytest.fixture
+def watch(tmp_path, monkeypatch):
+    watch = Watch(tmp_path, monkeypatch)
+    yield watch
+    watch.close()
+
+
+@pytest.fixture
+def server(tmp_path):
+    with served(tmp_path / "jobs.db") as server:
+        yield server
+
+
+@pytest.fixture
+def remote(server):
+    engine = RemoteEngine(server.url)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    file = tmp_path / "tokens"
+    file.write_text("\n".join(TOKENS.values()))
+    with served(tmp_path / "jobs.db", "--token-file", str(file)) as server:
+        yield server
+
+
+def token(name):
+    return TOKENS[name].split()[0]
+
+
+def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
+    remote = RemoteEngine(watch.server.url)
+    for _ in range(2):
+        watch.hire()
+    end, next_kill = time.monotonic() + 6, time.monotonic() + 1.5
+    while time.monotonic() < end or len(watch.killed) < 2:
+        for name in embedded.MIX:
+            with outside.app.connection.lent(remote):
+                watch.jobs[getattr(outside, name).enqueue(len(watch.jobs) % 3).id] = (
+                    name,
+                    len(watch.jobs) % 3,
+                )
+        at_work = [worker for worker in watch.workers if worker.pid in watch.begun_by()]
+        if time.monotonic() > next_kill and at_work:
+            watch.kill(at_work[0])
+            watch.hire()
+            next_kill = time.monotonic() + 1.0
+        time.sleep(0.1)
+        assert time.monotonic() < end + PATIENCE, watch.said()
+    watch.until(watch.all_done)
+    remote.close()
+
+    check_limits(watch)
+    assert watch.engine.doctor() == []
+
+
+def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit(watch):
+    remote = RemoteEngine(watch.server.url)
+    for _ in range(2):
+        watch.hire()
+    stop = threading.Event()
+
+    def produce():
+        while not stop.wait(0.05):
+            with outside.app.connection.lent(remote):
+                for name in ("one", "two", "rated", "spaced", "both"):
+                    account = len(watch.jobs) % 3
+                    watch.jobs[getattr(outside, name).enqueue(account).id] = (name, account)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    watch.until(lambda: {worker.pid for worker in watch.workers} <= watch.begun_by())
+    for _ in range(3):
+        seen = len(watch.lines())
+        watch.until(lambda seen=seen: len(watch.lines()) > seen + 30)
+        watch.server.kill()
+        time.sleep(0.4)
+        watch.server.restart()
+    stop.set()
+    producer.join(PATIENCE)
+    watch.until(watch.all_done)
+    remote.close()
+
+    assert {State.DONE: len(watch.jobs)} == watch.engine.count()
+    check_limits(watch)
+    assert all(worker.poll() is None for worker in watch.workers)
+    assert watch.engine.doctor() == []
+
+
+def check_limits(watch):
+    spans = watch.attempts()
+    kinds = {job: embedded._kinds(*watch.jobs[job]) for job, *_ in spans}
+    assert {job for job, *_ in spans} == set(watch.jobs)
+    for kind, most in (*((f"one:{n}", 1) for n in range(3)), *((f"two:{n}", 2) for n in range(3))):
+        assert embedded._overlap(embedded._of(spans, kinds, kind)) <= most, kind
+    embedded._windows(embedded._of(spans, kinds, "rated"), 10, 500_000_000)
+    embedded._windows(embedded._of(spans, kinds, "spaced"), 1, 1_000_000_000 // 30)
+
+
+def test_a_long_wire_breaks_no_rate(watch):
+    wire = Wire(watch.server.url, delay=0.06)
+    watch.hire(url=wire.url)
+    with outside.app.connection.lent(watch.engine):
+        for account in range(24):
+            watch.jobs[outside.rated.enqueue(account).id] = ("rated", account)
+    watch.until(watch.all_done)
+    watch.kill(watch.workers[0])
+    wire.close()
+
+    spans = watch.attempts()
+    assert 24 == len(spans)
+    embedded._windows(spans, 10, 500_000_000)
+
+
+def test_an_idle_remote_worker_picks_up_a_job_soon(watch, record_property, capsys):
+    remote = RemoteEngine(watch.server.url)
+    watch.hire()
+    picked, enqueued = [], []
+    with outside.app.connection.lent(remote):
+        outside.boxed.enqueue(0)
+        watch.until(watch.all_done)
+        for n in range(40):
+            time.sleep(0.03)
+            before = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            outside.boxed.enqueue(n)
+            after = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            watch.until(watch.all_done)
+            began = max(line["at"] for line in watch.lines() if line["what"] == "began")
+            picked.append((began - before) / 1e6)
+            enqueued.append((began - after) / 1e6)
+    remote.close()
+    told = f"from the call {statistics.median(picked):.1f} ms (at most {max(picked):.1f}); "
+    told += f"from its return {statistics.median(enqueued):.1f} ms (at most {max(enqueued):.1f})"
+    record_property("pickup", told)
+    with capsys.disabled():
+        print(f"\nan idle remote worker begins a job, median of {len(picked)}: {told}")
+
+    assert statistics.median(picked) < 200
+
+
+def test_a_remote_worker_stops_and_drains_like_any_other(watch):
+    worker = watch.hire()
+    with outside.app.connection.lent(watch.engine):
+        for _ in range(5):
+            outside.boxed.enqueue(1)
+    watch.until(watch.lines)
+    worker.send_signal(signal.SIGTERM)
+
+    assert 0 == worker.wait(PATIENCE)
+    assert State.RUNNING not in watch.engine.count()
+
+
+def test_a_server_with_idle_workers_ends_at_once_when_it_is_asked_to(watch):
+    watch.hire()
+    with outside.app.connection.lent(watch.engine):
+        outside.boxed.enqueue(1)
+    watch.until(watch.all_done)
+    time.sleep(0.3)
+    began = time.monotonic()
+    watch.server.stop()
+
+    assert time.monotonic() - began < 5
+
+
+def test_the_whole_app_works_on_a_url(server):
+    app = App(server.url)
+
+    @app.task(name="double", limits=[outside.Concurrency(1, key="k")])
+    def double(number: int) -> int:
+        return 2 * number
+
+    with app:
+        jobs = [double.enqueue(number) for number in range(5)]
+        assert [] != jobs[-1].why().sentence
+        app.work(until_idle=True)
+
+        assert [0, 2, 4, 6, 8] == [job.result(5) for job in jobs]
+        assert jobs[0].id == app.job(jobs[0].id).id
+
+
+def test_a_client_waits_for_what_a_worker_elsewhere_returns(server):
+    app = App(server.url)
+    app.task(lambda number: number + 1, name="next")
+    worker = app.worker(queues=["mail"])
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    with Client(server.url) as client:
+        job = client.enqueue("next", 4, queue="mail")
+
+        assert 5 == client.result(job.id, timeout=20)
+        with pytest.raises(NotFoundError):
+            client.job("nobody")
+    worker.stop()
+    thread.join(20)
+    app.close()
+
+
+def test_every_look_at_a_server_is_the_same_as_at_its_database(server, remote, tmp_path):
+    direct = open_engine(str(tmp_path / "jobs.db"))
+    limits = (Limit("k", Numbers(slots=1, rate=Window(3, SECOND))),)
+    first, second = remote.enqueue(
+        [NewJob("a", limits=limits), NewJob("b", limits=limits, unique=Unique("u"))]
+    )
+    (again,) = remote.enqueue([NewJob("b", unique=Unique("u"))])
+    claim = remote.claim(["default"], 5, worker="w")
+    attempt = (claim.jobs[0].seq, claim.jobs[0].fence)
+    remote.begun([(*attempt, remote.clock.now())])
+    assert remote.progress(*attempt, "3")
+    assert [True] == [beat.alive for beat in remote.heartbeat([attempt])]
+    remote.override("k", Numbers(slots=2), until=remote.clock.now() + 60 * SECOND)
+    remote.configure("queue", "default", Numbers(slots=9))
+    remote.pause("other")
+
+    assert again.reused
+    assert second.id == again.id
+    assert direct.job(first.id) == remote.job(first.id)
+    assert direct.failures(first.id) == remote.failures(first.id)
+    assert direct.jobs(key="k") == remote.jobs(key="k")
+    assert direct.count() == remote.count()
+    assert direct.queues() == remote.queues()
+    assert direct.gate("k").override == remote.gate("k").override == Numbers(slots=2)
+    assert 1 == remote.gates(prefix="k")[1]
+    assert direct.why(second.id).sentence == remote.why(second.id).sentence
+    assert [] == remote.doctor()
+    remote.clear_override("k")
+    remote.shut("k", remote.clock.now() + SECOND)
+    assert remote.gate("k").override is None
+    accepted, more = remote.exchange([Settlement(*attempt, Done("1"))], ["default"], 1, worker="w")
+    assert [True] == accepted
+    assert [] == more.jobs
+    assert State.CANCELLED is remote.cancel(second.id)
+    remote.retry(second.id)
+    assert 1 == remote.prune(remote.clock.now() + SECOND)
+    direct.close()
+
+
+def test_a_lost_answer_adds_no_job_twice(server):
+    wire = Wire(server.url)
+    remote = RemoteEngine(wire.url)
+    wire.lose_answer(b"/enqueue")
+    (added,) = remote.enqueue([NewJob("a")])
+    remote.close()
+    wire.close()
+
+    assert 1 == wire.lost
+    with Client(server.url) as client:
+        assert [added.id] == [view.id for view in client.engine.jobs()]
+
+
+def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, remote):
+    jobs = [NewJob("a", id="made-here"), NewJob("b", id="made-here-too")]
+    remote.enqueue(jobs)
+    # As if both ids had been made by this call, whose first sending was answered by nobody.
+    again = RemoteEngine(server.url)
+    again_ids = iter(job.id for job in jobs)
+    monkey = pytest.MonkeyPatch()
+    monkey.setattr("penstock.client.enqueueing.new_id", lambda: next(again_ids))
+    added = again.enqueue([NewJob("a"), NewJob("b")])
+    monkey.undo()
+    again.close()
+
+    assert ["made-here", "made-here-too"] == [each.id for each in added]
+    assert 2 == len(remote.jobs())
+
+
+@pytest.mark.parametrize("verb", [b"/claim", b"/exchange"])
+def test_a_lost_answer_to_a_claim_loses_no_job(server, remote, verb):
+    remote.enqueue([NewJob("a"), NewJob("b")])
+    wire = Wire(server.url)
+    worker = RemoteEngine(wire.url)
+    first = worker.claim(["default"], 1, worker="w")
+    wire.lose_answer(verb)
+    if verb == b"/claim":
+        found = worker.claim(["default"], 1, worker="w")
+        accepted = worker.settle([Settlement(first.jobs[0].seq, first.jobs[0].fence, Done())])
+    else:
+        settled = Settlement(first.jobs[0].seq, first.jobs[0].fence, Done())
+        accepted, found = worker.exchange([settled], ["default"], 1, worker="w")
+    if not found.jobs:
+        found = worker.claim(["default"], 1, worker="w")
+    worker.close()
+    wire.close()
+
+    assert 1 == wire.lost
+    assert [True] == accepted
+    # Either the same claim once more, or it was given back meanwhile; not one that nobody holds.
+    (job,) = found.jobs
+    assert [True] == remote.settle([Settlement(job.seq, job.fence, Done())])
+
+
+def test_a_server_that_is_not_there_is_named_without_its_token(unused):
+    with pytest.raises(StoreDownError, match="cannot be reached: connection refused") as caught:
+        RemoteEngine(f"http://:{token('everything')}@127.0.0.1:{unused}")
+
+    assert token("everything") not in str(caught.value)
+    ran = penstock("worker", "tests.support.outside:app", "--url", f"http://127.0.0.1:{unused}", folder=ROOT)
+    assert 4 == ran.returncode
+    assert "cannot be reached" in ran.stderr
+
+
+def test_an_enqueue_waits_a_little_for_a_server_that_comes_back(server, remote):
+    server.kill()
+    threading.Timer(0.5, server.restart).start()
+    (added,) = remote.enqueue([NewJob("a")])
+
+    assert State.WAITING is remote.job(added.id).state
+
+
+def test_what_answers_but_is_no_penstock_is_told_apart(unused):
+    page = http.server.ThreadingHTTPServer(("127.0.0.1", unused), http.server.SimpleHTTPRequestHandler)
+    page.RequestHandlerClass.log_message = lambda *_: None
+    threading.Thread(target=page.serve_forever, daemon=True).start()
+    try:
+        with pytest.raises(Exception, match=r"says|no server"):
+            RemoteEngine(f"http://127.0.0.1:{unused}")
+    finally:
+        page.shutdown()
+        page.server_close()
+
+
+@pytest.fixture
+def unused():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+@pytest.mark.parametrize("sent", [None, "a-token-that-is-wrong"])
+def test_a_bad_token_is_refused_and_told_to_nobody(guarded, sent, monkeypatch):
+    monkeypatch.delenv("PENSTOCK_TOKEN", raising=False)
+    with pytest.raises(AccessError, match="wants a token") as caught:
+        Client(guarded.url, token=sent).enqueue("a")
+
+    assert str(sent) not in str(caught.value)
+    environment = {"PENSTOCK_TOKEN": sent} if sent else {}
+    ran = penstock("worker", "tests.support.outside:app", "--url", guarded.url, folder=ROOT, **environment)
+    assert 4 == ran.returncode
+    assert "wants a token" in ran.stderr
+    assert str(sent) not in ran.stderr + ran.stdout
+
+
+def test_a_worker_reads_its_token_from_a_file(guarded, tmp_path):
+    file = tmp_path / "token"
+    file.write_text(f"# ours\n{token('everything')}\n")
+    with Client(guarded.url, token=token("everything")) as client:
+        job = client.enqueue("tests.support.outside.boxed", 1, queue="boxed")
+        ran = penstock(
+            "worker", "tests.support.outside:app", "--url", guarded.url, "--token-file", str(file), "--until-idle",
+            folder=ROOT,
+        )  # fmt: skip
+
+        assert 0 == ran.returncode, ran.stderr
+        assert State.DONE is job.state
+
+
+def test_commands_look_at_a_server(guarded):
+    with Client(guarded.url, token=token("everything")) as client:
+        client.enqueue("some.task", queue="mail")
+    url = guarded.url.replace("http://", f"http://:{token('everything')}@")
+
+    listed = penstock("jobs", "list", "--store", url, "--json")
+    assert ["some.task"] == [job["task"] for job in json.loads(listed.stdout)["jobs"]]
+    doctor = penstock("doctor", "--store", url)
+    assert f"{guarded.url}: healthy\n" == doctor.stdout
+    assert 2 == penstock("migrate", "--store", url).returncode
+
+
+def test_a_token_allows_what_its_roles_allow(guarded):
+    producer = RemoteEngine(guarded.url, token=token("producer"))
+    worker = RemoteEngine(guarded.url, token=token("worker"))
+    (job,) = producer.enqueue([NewJob("a")])
+
+    with pytest.raises(AccessError, match="worker"):
+        producer.claim(["default"], 1, worker="w")
+    with pytest.raises(AccessError, match="producer"):
+        worker.enqueue([NewJob("b")])
+    for engine in (producer, worker):
+        with pytest.raises(AccessError, match="operator"):
+            engine.pause("default")
+        assert job.id == engine.job(job.id).id
+    assert [job.id] == [each.id for each in worker.claim(["default"], 1, worker="w").jobs]
+    producer.close()
+    worker.close()
+
+
+def test_a_tenant_sees_and_touches_its_own_only(guarded):
+    acme, bolt = (RemoteEngine(guarded.url, token=token(name)) for name in ("acme", "bolt"))
+    everybody = RemoteEngine(guarded.url, token=token("everything"))
+    limits = (Limit("k", Numbers(slots=1)),)
+    (job,) = acme.enqueue([NewJob("a", queue="mail", limits=limits)])
+    bolt.enqueue([NewJob("b", queue="mail", limits=limits)])
+
+    view = acme.job(job.id)
+    assert ("acme", "mail") == (view.tenant, view.queue)
+    assert "acme:mail" == everybody.job(job.id).queue
+    assert [job.id] == [each.id for each in acme.jobs()] == [each.id for each in acme.jobs(queue="mail")]
+    assert {State.WAITING: 1} == acme.count() == acme.count(queue="mail")
+    assert ["mail"] == [queue["name"] for queue in acme.queues()]
+    assert 1 == acme.gates()[1]
+    for verb in (bolt.job, bolt.failures, bolt.why, bolt.cancel, bolt.retry):
+        with pytest.raises(NotFoundError):
+            verb(job.id)
+    with pytest.raises(AccessError):
+        bolt.gate("k", "acme")
+    with pytest.raises(AccessError):
+        bolt.configure("type", "a", Numbers(slots=0))
+
+    acme.pause("mail")
+    (theirs,) = bolt.claim(["mail"], 5, worker="b").jobs
+    assert ("b", "mail") == (theirs.task, theirs.queue)
+    acme.resume("mail")
+    (ours,) = acme.claim(["mail"], 5, worker="a").jobs
+    attempt = (ours.seq, ours.fence)
+    assert [False] == bolt.settle([Settlement(*attempt, Done())])
+    assert [False] == [beat.alive for beat in bolt.heartbeat([attempt])]
+    assert not bolt.progress(*attempt, "1")
+    assert [False] == bolt.exchange([Settlement(*attempt, Done())], ["mail"], 1, worker="b")[0]
+    assert [True] == acme.settle([Settlement(*attempt, Done())])
+    for engine in (acme, bolt, everybody):
+        engine.close()
