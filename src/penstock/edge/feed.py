@@ -1,0 +1,221 @@
+"""What happened lately: kept for those who ask, handed at once to those who follow.
+
+The engine's threads only put each event at the end of a list; all the rest is done on the event loop.  Readers
+have buffers of a fixed size, which lose their oldest: nobody slows the engine by reading slowly, or not at all.
+
+A feed knows what was done through its own process's engine.  Several servers on one database have a feed each,
+and every event is in exactly one of them.
+"""
+
+import asyncio
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from penstock.engine import Engine
+from penstock.errors import StoreBusyError
+from penstock.ids import new_id
+from penstock.job import Event
+
+KEPT: Final = 10_000  # events to look back on
+HEARD: Final = 100_000  # events that the loop has not come to yet
+AT_ONCE: Final = 1_000  # events taken in before others on the loop have their turn
+READERS: Final = 1_000
+ALL: Final = "all"
+LOST: Final = "system.events_dropped"
+
+
+class Entry:
+    """An event under its id; ids grow, also from one process to the next.  *shown* is a dialect's to fill."""
+
+    __slots__ = ("event", "id", "shown")
+
+    def __init__(self, id_: str, event: Event) -> None:
+        self.id = id_
+        self.event = event
+        self.shown: object = None
+
+
+Wants = Callable[[Entry], bool]
+
+
+class Feed:
+    """The events of one engine.  All but `_hear` belongs to the event loop."""
+
+    def __init__(self, engine: Engine, kept: int = KEPT) -> None:
+        self._heard: deque[Event] = deque()
+        self._lost = 0
+        self._due = True  # whether the loop is going to look, or cannot yet
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._kept: deque[Entry] = deque(maxlen=kept)
+        self._forgotten = new_id()  # the last id that cannot be looked back on
+        self._followers: list[Callable[[Entry], None]] = []
+        self._channels: dict[str, dict[Reader, Wants]] = {}
+        self._readers: set[Reader] = set()
+        self._now = engine.clock.now
+        self._stop = engine.listen(self._hear)
+
+    def begin(self) -> None:
+        """Take in events from now on, on the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._take_in()
+
+    def follow(self, follower: Callable[[Entry], None]) -> None:
+        """Have *follower* called on the loop with every event that is taken in."""
+        self._followers.append(follower)
+
+    def since(self, cursor: str) -> tuple[Sequence[Entry], bool]:
+        """Return what happened from an id on (or ever, if empty); and whether more did, which is forgotten."""
+        self._take_in()
+        kept = list(self._kept)
+        if not cursor:
+            return kept, False
+        return kept[bisect_left(kept, cursor, key=lambda entry: entry.id) :], cursor < self._forgotten
+
+    def latest(self) -> str:
+        """Return an id that is later than all there are, and earlier than all there will be."""
+        return new_id()
+
+    def check_room(self) -> None:
+        """Raise if too many are reading."""
+        if len(self._readers) >= READERS:
+            raise StoreBusyError(f"{READERS} are listening already; try again later")
+
+    def open(self, most: int) -> "Reader":
+        """Return a new reader that buffers up to *most* events."""
+        reader = Reader(self, most)
+        self._readers.add(reader)
+        return reader
+
+    def tell(self, name: str, **facts: object) -> None:
+        """Add an event that is not the engine's."""
+        self._add(Event(name, self._now(), facts))
+
+    def forget(self) -> None:
+        """Forget all there is."""
+        self._take_in()
+        self._kept.clear()
+        self._forgotten = new_id()
+
+    def close(self) -> None:
+        """Listen no more, and let every reader end."""
+        self._stop()
+        self._stop = lambda: None
+        for reader in list(self._readers):
+            reader.end()
+
+    def _hear(self, event: Event) -> None:
+        """Note an event.  In any thread."""
+        if len(self._heard) >= HEARD:
+            self._lost += 1
+            return
+        self._heard.append(event)
+        if not self._due:
+            self._due = True
+            if self._loop is not None:
+                with suppress(RuntimeError):  # the loop has ended
+                    self._loop.call_soon_threadsafe(self._take_in)
+
+    def _take_in(self) -> None:
+        self._due = False  # before looking: whoever adds something later has us called again
+        heard = self._heard
+        for _ in range(AT_ONCE):
+            if not heard:
+                break
+            self._add(heard.popleft())
+        if heard and self._loop is not None and not self._due:
+            self._due = True
+            self._loop.call_soon(self._take_in)
+        if self._lost:
+            lost, self._lost = self._lost, 0
+            self.tell(LOST, count=lost)
+
+    def _add(self, event: Event) -> None:
+        entry = Entry(new_id(), event)
+        if len(self._kept) == self._kept.maxlen:
+            self._forgotten = self._kept[0].id
+        self._kept.append(entry)
+        for follower in self._followers:
+            follower(entry)
+        if self._channels:
+            self._hand_out(entry)
+
+    def _hand_out(self, entry: Entry) -> None:
+        facts = entry.event.facts
+        for channel in (ALL, f"job:{facts.get('job')}", f"queue:{facts.get('queue')}"):
+            readers = self._channels.get(channel)
+            for reader, wants in list(readers.items()) if readers else ():
+                if wants(entry):
+                    reader.offer(channel, entry)
+
+    def join(self, reader: "Reader", channel: str, wants: Wants) -> None:
+        """Let a reader have what it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
+        self._channels.setdefault(channel, {})[reader] = wants
+
+    def leave(self, reader: "Reader", channel: str) -> None:
+        """Let a reader have no more of a channel."""
+        readers = self._channels.get(channel, {})
+        readers.pop(reader, None)
+        if not readers:
+            self._channels.pop(channel, None)
+
+    def gone(self, reader: "Reader") -> None:
+        """Forget a reader that has ended."""
+        self._readers.discard(reader)
+
+
+class Reader:
+    """Somebody who follows some channels, with a buffer that loses its oldest when it is full."""
+
+    def __init__(self, feed: Feed, most: int) -> None:
+        self.channels: set[str] = set()
+        self.over = False
+        self._feed = feed
+        self._buffer: deque[tuple[str, Entry]] = deque()
+        self._most = most
+        self._dropped = 0
+        self._ready = asyncio.Event()
+
+    def subscribe(self, channel: str, wants: Wants) -> None:
+        """Follow a channel from now on."""
+        self.channels.add(channel)
+        self._feed.join(self, channel, wants)
+
+    def unsubscribe(self, channel: str) -> None:
+        """Follow a channel no longer."""
+        self.channels.discard(channel)
+        self._feed.leave(self, channel)
+
+    def offer(self, channel: str, entry: Entry) -> None:
+        """Put an event into the buffer."""
+        if len(self._buffer) >= self._most:
+            self._buffer.popleft()
+            self._dropped += 1
+        self._buffer.append((channel, entry))
+        self._ready.set()
+
+    async def take(self, timeout: float) -> tuple[str, Entry] | None:  # noqa: ASYNC109 - waiting is its business
+        """Return the next event and its channel; None after *timeout* seconds without one, or once it is over."""
+        if not self._buffer and not self.over:
+            self._ready.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ready.wait(), timeout)
+        return self._buffer.popleft() if self._buffer else None
+
+    def dropped(self) -> int:
+        """Return how many events were lost since it was last asked."""
+        dropped, self._dropped = self._dropped, 0
+        return dropped
+
+    def end(self) -> None:
+        """Let whoever reads come to an end."""
+        self.over = True
+        self._ready.set()
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        for channel in list(self.channels):
+            self.unsubscribe(channel)
+        self._feed.gone(self)
