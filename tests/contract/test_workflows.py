@@ -638,6 +638,17 @@ class TestLooking:
         works.settle("d")
         assert works.state == "completed"
 
+    def test_what_has_somebody_yet_to_tell_is_not_pruned(self, works, clock):
+        works.start(batch(jobs("a"), on_success=job("yes")))
+        works.run("a")
+        works.claim()
+        clock.advance(SECOND)
+        works.engine.prune(clock.now())
+
+        assert works.state == "completed"
+        works.settle("yes", FAILED)
+        assert works.state == "failed"
+
 
 class TestRefused:
     @pytest.mark.parametrize(

@@ -162,3 +162,19 @@ def test_steps_run_again_by_hand_lead_to_what_would_have_been(steps, data):
 
     assert set(book.states().values()) == {StepState.DONE}
     assert len(book.freed) == len(set(book.freed)) == len(steps)
+
+
+@given(shapes(), st.data())
+def test_nobody_runs_twice_though_others_are_run_again_by_hand(steps, data):
+    book = Book(steps)
+    book.finish(data)
+    for _ in range(3):
+        failed = sorted(n for n in book.freed if book.rows[n].state in BAD)
+        if failed:
+            number = data.draw(st.sampled_from(failed))
+            book.outcome[number] = data.draw(st.sampled_from(OUTCOMES))
+            book.change({number: StepState.RUNNING})
+            book.finish(data)
+
+    assert len(book.freed) == len(set(book.freed))
+    assert not LIVE & set(book.states().values())

@@ -100,15 +100,15 @@ def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
     )  # fmt: skip
 
 
-def enqueue(board: Board, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    """Add jobs that passed `check`."""
+def enqueue(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = ()) -> list[Enqueued]:
+    """Add jobs that passed `check`, under these numbers if they are given."""
     given = [job.id for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
     if given or keys:
         board.db.lock([*given, *keys])
     if given:
         _check_ids(board, given)
-    return add(board, jobs, board.db.numbers(len(jobs)))
+    return add(board, jobs, seqs or board.db.numbers(len(jobs)))
 
 
 def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Enqueued]:

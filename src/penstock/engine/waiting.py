@@ -25,14 +25,34 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
         )
     job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
-    board.ended[seq] = (state, None)
-    board.events.tell(f"job.{state.value}", job=seq, reason=reason)
+    _tell(board, seq, state, reason)
     return True
 
 
-def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> int:
-    """End those that still wait; return how many."""
-    return sum(remove(board, seq, state, reason) for seq in seqs)
+def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:
+    """End those that still wait; return the others."""
+    board.db.need_gates()
+    gone = job_rows.leave_free(board.db, list(seqs))
+    if gone:
+        job_rows.end(
+            board.db,
+            [
+                (seq, state.value, board.now, None, attempt, None, None, reason)
+                for seq, attempt in gone.items()
+            ],
+        )
+    others = []
+    for seq in seqs:
+        if seq in gone:
+            _tell(board, seq, state, reason)
+        elif not remove(board, seq, state, reason):
+            others.append(seq)
+    return others
+
+
+def _tell(board: Board, seq: int, state: State, reason: str) -> None:
+    board.ended[seq] = (state, None)
+    board.events.tell(f"job.{state.value}", job=seq, reason=reason)
 
 
 def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:

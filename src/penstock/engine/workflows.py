@@ -5,18 +5,18 @@ On PostgreSQL whoever changes a workflow holds the gates, so that ends of two st
 Invariant: a job of a workflow ends, and what follows from that is written down, or neither.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from penstock.engine.board import Board
-from penstock.engine.enqueue import add, check, check_text
-from penstock.engine.waiting import remove
+from penstock.engine.enqueue import add, check, check_text, enqueue
+from penstock.engine.waiting import remove_all
 from penstock.errors import DuplicateJobError, InvalidWorkflowError, NotFoundError, WrongStateError
 from penstock.ids import new_id
-from penstock.job import NewJob, NewWorkflow
+from penstock.job import Enqueued, NewJob, NewWorkflow
 from penstock.lifecycle.checks import check_job_id
 from penstock.lifecycle.states import State
 from penstock.store import leases as lease_rows
@@ -26,6 +26,7 @@ from penstock.workflows.flow import Flow, Standing, Tally
 from penstock.workflows.steps import StepState, When, WorkflowState, check_steps, children
 
 PARENT_RESULTS: Final = "parent_results"
+_Adding = Callable[[Board, Sequence[NewJob], Sequence[int]], list[Enqueued]]
 _ENDS: Final = {State.DONE: StepState.DONE, State.CANCELLED: StepState.CANCELLED}
 
 
@@ -97,7 +98,7 @@ def start(board: Board, new: NewWorkflow) -> str:
             for s in new.steps
         ],
     )  # fmt: skip
-    _begin(board, [(number, number_of[step.id], step.job) for step in first])
+    _begin(board, [(number, number_of[step.id], step.job) for step in first], enqueue)
     board.events.tell("workflow.started", workflow=id_, tenant=new.tenant, kind=new.kind)
     follow(board)  # one may have been dropped already
     return id_
@@ -135,9 +136,9 @@ def cancel(board: Board, id_: str, reason: str) -> None:
     waiting = {step: StepState.CANCELLED for step, seq in live if seq is None}
     held.cancelled = True
     _save(board, _changed(board, waiting, {}, {held.number}), {held.number: held})
-    for _, seq in live:
-        if seq is not None and not remove(board, seq, State.CANCELLED, reason):
-            lease_rows.ask_to_cancel(board.db, seq)
+    begun = [seq for _, seq in live if seq is not None]
+    for seq in remove_all(board, begun, State.CANCELLED, reason):
+        lease_rows.ask_to_cancel(board.db, seq)
     follow(board)
 
 
@@ -197,13 +198,14 @@ def _set_free(board: Board, flow: Flow) -> None:
             (flow.steps[step].workflow, step, _with_results(text, [results.get(p) for p in parents[step]]))
             for step, text, _ in plans
         ],
+        add,  # accepted when the workflow was; no bound of a queue turns them away now
     )
 
 
-def _begin(board: Board, steps: Sequence[tuple[int, int, NewJob]]) -> None:
+def _begin(board: Board, steps: Sequence[tuple[int, int, NewJob]], adding: _Adding) -> None:
     """Enqueue the jobs of (workflow, step, job)."""
     seqs = board.db.numbers(len(steps))
-    added = add(board, [job for _, _, job in steps], seqs)
+    added = adding(board, [job for _, _, job in steps], seqs)
     rows.begin(
         board.db,
         [

@@ -242,7 +242,8 @@ def start(db: Session, rows: Iterable[Row]) -> None:
 
 RUNNING_COLUMNS = """
     seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel,
-    (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq)
+    CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
+        THEN (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq) END
 """
 
 
@@ -437,6 +438,17 @@ def leave(db: Session, table: str, seq: int) -> int | None:
     """Delete a job from the table it waits in; return how many attempts it has made, or None if it just left."""
     row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING attempt", seq)
     return int(row[0]) if row else None
+
+
+def leave_free(db: Session, seqs: list[int]) -> dict[int, int]:
+    """Delete those that wait but stand in no lane; return how many attempts each has made."""
+    return {
+        seq: attempt
+        for table in ("ready", "scheduled", "door")
+        for seq, attempt in db.all(
+            f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt", seqs
+        )
+    }
 
 
 def state(db: Session, seq: int) -> State | None:
