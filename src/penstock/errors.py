@@ -9,6 +9,7 @@ PenstockError
 ├── ConflictError         a good request at a bad moment
 │   ├── DuplicateJobError     .existing
 │   ├── WrongStateError       .state, .wanted
+│   ├── QueueFullError        .queue, .depth, .bound
 │   └── LeaseLostError        someone else may hold the job now
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
@@ -87,6 +88,18 @@ class DuplicateJobError(ConflictError):
     def __init__(self, existing: str, kind: str = "job") -> None:
         super().__init__(f"{kind} {existing} already stands for this request")
         self.existing = existing
+
+
+class QueueFullError(ConflictError):
+    """The queue has as many jobs as it may have."""
+
+    code = "queue_full"
+
+    def __init__(self, queue: str, depth: int, bound: int) -> None:
+        super().__init__(f"queue {queue} is full: {depth} jobs wait in it, and {bound} may")
+        self.queue = queue
+        self.depth = depth
+        self.bound = bound
 
 
 class WrongStateError(ConflictError):

@@ -4,6 +4,7 @@ Those made once for every job are structs, which take a fraction of a dataclass'
 """
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -33,6 +34,7 @@ class NewJob(Struct, frozen=True):
     retry: RetryPolicy = RetryPolicy()
     unique: Unique | None = None
     meta: str = "{}"
+    lease: int | None = None
 
 
 class Enqueued(Struct, frozen=True):
@@ -62,6 +64,7 @@ class Claimed(Struct, frozen=True, gc=False):
     tenant: str
     enqueued: int
     lost: int = 0
+    started: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +76,75 @@ class Claim:
     next_at: int | None
 
 
+class Order(StrEnum):
+    """Between several queues, who comes first?"""
+
+    PRIORITY = "priority"  # the best of all of them
+    STRICT = "strict"  # the first queue, and the next only gets what it leaves
+    ROUND_ROBIN = "round_robin"
+    WEIGHTED = "weighted"
+    LEAST_LOADED = "least_loaded"  # the queue of which the fewest run
+
+
+class ClaimFor(Struct, frozen=True):
+    """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
+
+    Where starts are remembered, handlers must begin within *grace*; None if nobody will tell when they did.
+    """
+
+    queues: tuple[str, ...]
+    count: int
+    worker: str
+    lease: int
+    grace: int | None = None
+    timed: bool = False
+    order: Order = Order.PRIORITY
+    weights: tuple[int, ...] = ()
+
+
+class Running(Struct, frozen=True):
+    """An attempt that runs now."""
+
+    id: str
+    seq: int
+    fence: int
+    worker: str
+    queue: str
+    task: str
+    tenant: str
+    meta: str
+    attempt: int = 1
+    cancel_at: int = 0  # when it was asked to stop
+    own_lease: int | None = None
+
+
+class OnFull(StrEnum):
+    """What becomes of a job for a queue that is full."""
+
+    REJECT = "reject"
+    BLOCK = "block"  # refused as well; a server lets whoever asked wait for room
+    DROP_OLDEST = "drop_oldest"
+
+
+class Bound(Struct, frozen=True):
+    """How many jobs may wait in a queue; from *warning* of it on, a part of 1, producers hear of it."""
+
+    max_depth: int
+    strategy: OnFull = OnFull.REJECT
+    warning: float | None = None
+
+
 class Settlement(Struct, frozen=True, gc=False):
-    """How one attempt ended.  *began* is when its handler began, if known."""
+    """How one attempt ended.  *began* is when its handler began, if known.
+
+    With *heed_cancel* an attempt whose cancelling was asked for ends as cancelled, and this counts for nothing.
+    """
 
     seq: int
     fence: int
     outcome: Outcome
     began: int | None = None
+    heed_cancel: bool = False
 
 
 class Beat(Struct, frozen=True):
@@ -119,6 +184,8 @@ class JobView:
     progress: str | None = None
     cancel_asked: bool = False
     expires: int | None = None
+    cancel_at: int | None = None
+    timeout: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +197,8 @@ class Failure:
     kind: str
     message: str
     traceback: str
+    details: str = ""
+    delay: int | None = None  # until the next attempt, if one followed
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +218,7 @@ class GateView:
     shut_until: int | None = None
     opens_at: int | None = None
     next_start: int | None = None
+    window_resets_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +349,59 @@ class WorkflowView(Struct, frozen=True):
     def jobs_completed(self) -> int:
         """The same."""
         return self.steps_completed
+
+
+class Pool(Struct, frozen=True):
+    """Queues from which workers fetch in one order; *slots* is how many of all their jobs may run at once.
+
+    There is a weight for each queue, or none.
+    """
+
+    name: str
+    queues: tuple[str, ...]
+    order: Order = Order.STRICT
+    weights: tuple[int, ...] = ()
+    slots: int | None = None
+    tenant: str = ""
+
+
+class QueueCounts(Struct, frozen=True):
+    """How many jobs of one queue are in each state; those to be tried again count as `retrying`."""
+
+    tenant: str
+    queue: str
+    counts: dict[str, int]
+
+
+class JobFilter(Struct, frozen=True):
+    """Which jobs are meant: all that is given must fit.  *states* are names, `retrying` apart from `scheduled`."""
+
+    states: frozenset[str] | None = None
+    queue: str | None = None
+    task: str | None = None
+    task_prefix: str | None = None
+    tenant: str | None = None
+    since: int | None = None
+    until: int | None = None
+    ended_before: int | None = None
+
+
+class KeyGauge(Struct, frozen=True):
+    """How many jobs of a key run and wait."""
+
+    tenant: str
+    key: str
+    running: int
+    waiting: int
+
+
+class Gauges(Struct, frozen=True):
+    """How full everything is: *queues* as (queue, state, jobs); the busiest *keys*, and all others together."""
+
+    queues: list[tuple[str, str, int]]
+    keys: list[KeyGauge]
+    other_running: int
+    other_waiting: int
 
 
 class Webhook(Struct, frozen=True):

@@ -5,6 +5,21 @@ CREATE TABLE anchor (
     since_epoch bigint NOT NULL
 );
 
+CREATE TABLE bound (
+    queue text COLLATE "C" NOT NULL,
+    max_depth bigint NOT NULL,
+    strategy text COLLATE "C" NOT NULL,
+    warning bigint,
+    CONSTRAINT bound_pkey PRIMARY KEY (queue)
+);
+
+CREATE TABLE deadline (
+    seq bigint NOT NULL,
+    fence bigint NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT deadline_pkey PRIMARY KEY (seq)
+);
+
 CREATE TABLE done (
     seq bigint NOT NULL,
     state text COLLATE "C" NOT NULL,
@@ -64,6 +79,7 @@ CREATE TABLE gate (
     running bigint NOT NULL,
     lanes bigint NOT NULL,
     rules text COLLATE "C",
+    own text COLLATE "C",
     CONSTRAINT gate_pkey PRIMARY KEY (id),
     CONSTRAINT gate_kind_tenant_name_key UNIQUE (kind, tenant, name)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
@@ -142,10 +158,34 @@ CREATE TABLE line (
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX line_order ON line USING btree (lane, priority DESC, ord);
 
+CREATE TABLE own_lease (
+    seq bigint NOT NULL,
+    lease bigint NOT NULL,
+    CONSTRAINT own_lease_pkey PRIMARY KEY (seq)
+);
+
 CREATE TABLE paused (
     queue text COLLATE "C" NOT NULL,
     at bigint NOT NULL,
     CONSTRAINT paused_pkey PRIMARY KEY (queue)
+);
+
+CREATE TABLE pool (
+    tenant text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    ordering text COLLATE "C" NOT NULL,
+    slots bigint,
+    CONSTRAINT pool_pkey PRIMARY KEY (tenant, name)
+);
+
+CREATE TABLE pool_queue (
+    queue text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    pool text COLLATE "C" NOT NULL,
+    place bigint NOT NULL,
+    weight bigint NOT NULL,
+    gate bigint,
+    CONSTRAINT pool_queue_pkey PRIMARY KEY (queue, tenant, pool)
 );
 
 CREATE TABLE progress (
@@ -213,13 +253,6 @@ CREATE TABLE schedule (
 );
 CREATE INDEX schedule_next ON schedule USING btree (next_at);
 
-CREATE TABLE schedule_job (
-    tenant text COLLATE "C" NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    seq bigint NOT NULL,
-    CONSTRAINT schedule_job_pkey PRIMARY KEY (tenant, name, seq)
-);
-
 CREATE TABLE scheduled (
     seq bigint NOT NULL,
     due bigint NOT NULL,
@@ -231,6 +264,13 @@ CREATE INDEX scheduled_due ON scheduled USING btree (due, seq);
 
 CREATE TABLE schema_version (
     version bigint NOT NULL
+);
+
+CREATE TABLE setting (
+    name text COLLATE "C" NOT NULL,
+    value text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT setting_pkey PRIMARY KEY (name)
 );
 
 CREATE TABLE turn (

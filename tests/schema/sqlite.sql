@@ -3,7 +3,20 @@ CREATE TABLE anchor (
     since_epoch BIGINT NOT NULL
 );
 
+CREATE TABLE bound (
+    queue TEXT PRIMARY KEY,
+    max_depth BIGINT NOT NULL,
+    strategy TEXT NOT NULL,
+    warning BIGINT
+);
+
 CREATE TABLE counter (value BIGINT NOT NULL);
+
+CREATE TABLE deadline (
+    seq INTEGER PRIMARY KEY,
+    fence BIGINT NOT NULL,
+    at BIGINT NOT NULL
+);
 
 CREATE TABLE done (
     seq INTEGER PRIMARY KEY,
@@ -62,7 +75,7 @@ CREATE TABLE gate (
     name TEXT NOT NULL,
     running BIGINT NOT NULL,
     lanes BIGINT NOT NULL,
-    rules TEXT,
+    rules TEXT, own TEXT,
     UNIQUE (kind, tenant, name)
 );
 
@@ -139,9 +152,32 @@ CREATE TABLE line (
 
 CREATE INDEX line_order ON line (lane, priority DESC, ord);
 
+CREATE TABLE own_lease (
+    seq INTEGER PRIMARY KEY,
+    lease BIGINT NOT NULL
+);
+
 CREATE TABLE paused (
     queue TEXT PRIMARY KEY,
     at BIGINT NOT NULL
+);
+
+CREATE TABLE pool (
+    tenant TEXT NOT NULL,
+    name TEXT NOT NULL,
+    ordering TEXT NOT NULL,
+    slots BIGINT,
+    PRIMARY KEY (tenant, name)
+);
+
+CREATE TABLE pool_queue (
+    queue TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    place BIGINT NOT NULL,
+    weight BIGINT NOT NULL,
+    gate BIGINT,
+    PRIMARY KEY (queue, tenant, pool)
 );
 
 CREATE TABLE progress (
@@ -208,13 +244,6 @@ CREATE TABLE schedule (
 
 CREATE INDEX schedule_next ON schedule (next_at);
 
-CREATE TABLE schedule_job (
-    tenant TEXT NOT NULL,
-    name TEXT NOT NULL,
-    seq BIGINT NOT NULL,
-    PRIMARY KEY (tenant, name, seq)
-);
-
 CREATE TABLE scheduled (
     seq INTEGER PRIMARY KEY,
     due BIGINT NOT NULL,
@@ -225,6 +254,12 @@ CREATE TABLE scheduled (
 CREATE INDEX scheduled_due ON scheduled (due, seq);
 
 CREATE TABLE schema_version (version BIGINT NOT NULL);
+
+CREATE TABLE setting (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL,
+    at BIGINT NOT NULL
+);
 
 CREATE TABLE turn (
     gate INTEGER PRIMARY KEY,

@@ -11,6 +11,13 @@ from penstock.bench.ground import Ground, prepared
 from penstock.bench.machine import Machine
 from penstock.bench.report import show_json, show_table
 
+
+def _web(ground: Ground) -> list[Figure]:
+    from penstock.bench import web  # noqa: PLC0415 - not everybody has the server's packages
+
+    return web.run(ground)
+
+
 WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
     "W1": enqueue.run,
     "W2": drain.run_free,
@@ -20,11 +27,12 @@ WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
     "W6": pickup.run,
     "W7": keys.run,
     "W8": workers.run,
+    "W9": _web,
     "MEM": memory.run,
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
-BY_NAME: Final = {"MEM", "W8"}
-BY_NAME_ON_POSTGRES: Final = {"MEM"}
+BY_NAME: Final = {"MEM", "W8", "W9"}
+BY_NAME_ON_POSTGRES: Final = {"MEM", "W9"}
 
 
 def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> int:

@@ -9,6 +9,7 @@ from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
 from penstock.cli.options import DEFAULT_STORE, STORE_HELP
+from penstock.cli.serve import serve
 from penstock.cli.upkeep import doctor, migrate, prune
 from penstock.cli.worker import worker
 
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("demo", epilog="Example: penstock demo B C --workers 2")(demo)
 app.command("worker", epilog="Example: penstock worker tasks:app --queue mail --threads 8")(worker)
+app.command("serve", epilog="Example: penstock serve --store jobs.db --port 8080")(serve)
 app.command("bench", epilog="Example: penstock bench W2 W3 --quick")(bench)
 app.add_typer(jobs.app, name="jobs", help="Look at jobs, run them once more, cancel them.")
 app.add_typer(gates.app, name="gates", help="Look at limits at work, and change them.")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board, Shut
-from penstock.engine.lane import Lane, Post
+from penstock.engine.lane import Lane, Post, Stand
 from penstock.engine.placing import (
     Budget,
     apart_at_queue,
@@ -33,6 +33,7 @@ from penstock.store.session import Row, Topic
 # moment until the worker tells the true one.  So the memory is never earlier than the handler.
 # A worker that finds itself slower than that asks for more.
 START_GRACE: Final = 50 * MILLISECOND
+UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
 LEAST_PAGE: Final = 64
 
 
@@ -54,11 +55,17 @@ class _Queue:
 
     name: str
     gate: Post | None
+    pools: list[Post] = field(default_factory=list)  # where its jobs take a slot as well
     free: list[tuple[int, ...]] = field(default_factory=list)  # last first
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
     read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
     shut: bool = False  # nobody else may start from it now
+
+    @property
+    def posts(self) -> list[Post]:
+        """What every job of the queue must pass."""
+        return self.pools if self.gate is None else [self.gate, *self.pools]
 
     @property
     def gate_id(self) -> int:
@@ -67,10 +74,10 @@ class _Queue:
         return self.gate.gate.id
 
 
-def start_at_once(board: Board, queue: str, count: int, worker: str, lease: int) -> list[Claimed]:
+def start_at_once(board: Board, queue: str, count: int, workers: Sequence[str], lease: int) -> list[Claimed]:
     """Start jobs of a queue in which nobody has limits, in one step, without a look at each."""
     fence = board.db.fence()
-    rows = job_rows.start_first(board.db, queue, count, fence, worker, lease, board.now)
+    rows = job_rows.start_first(board.db, queue, count, fence, workers[0], lease, board.now)
     jobs = []
     for seq, id_, task, args, timeout, meta, tenant, enqueued, attempt, lost in rows:
         jobs.append(
@@ -89,16 +96,24 @@ def start_at_once(board: Board, queue: str, count: int, worker: str, lease: int)
                 tenant,
                 enqueued,
                 lost,
+                board.now,
             )
         )
-        board.events.started(jobs[-1], worker)
+        board.events.started(jobs[-1], _worker(workers, len(jobs) - 1))
     return jobs
+
+
+def _worker(workers: Sequence[str], n: int) -> str:
+    """Return who gets the job at place *n*: one worker may stand for all."""
+    return workers[n] if n < len(workers) else workers[0]
 
 
 class Claiming:
     """One claim on its way through the queues."""
 
-    def __init__(self, board: Board, queues: Sequence[str], count: int, grace: int, outlook: Outlook) -> None:
+    def __init__(
+        self, board: Board, queues: Sequence[str], count: int, grace: int | None, outlook: Outlook
+    ) -> None:
         self.board = board
         self._outlook = outlook
         self._grace = grace
@@ -143,8 +158,8 @@ class Claiming:
             rows = job_rows.payloads(self.board.db, [t.seq for t in self.taken])
             self._payloads = {row[0]: row[1:] for row in rows}
 
-    def save(self, worker: str, lease: int) -> list[Claimed]:
-        """Write the starts down; return what the worker gets."""
+    def save(self, workers: Sequence[str], lease: int) -> list[Claimed]:
+        """Write the starts down, all for the first worker; return what is to be dealt out."""
         db, now, events = self.board.db, self.board.now, self.board.events
         if any(queue.free for queue in self._queues.values()):
             # Nobody else could take those meanwhile.
@@ -160,7 +175,7 @@ class Claiming:
             if t.gates or t.seq not in self._free_attempts:
                 gates = ",".join(map(str, t.gates))
                 rows.append(
-                    (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
+                    (t.seq, fence, t.queue, task, workers[0], lease, now, t.begin_by, gates, t.cost,
                      t.priority, t.ord, attempt + 1, lost, 0)
                 )  # fmt: skip
             else:
@@ -168,12 +183,12 @@ class Claiming:
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued, lost,
+                    enqueued, lost, now,
                 )
             )  # fmt: skip
-            events.started(claimed[-1], worker)
+            events.started(claimed[-1], _worker(workers, len(claimed) - 1))
         if free:
-            job_rows.run_ready(db, free, fence, worker, lease, now)
+            job_rows.run_ready(db, free, fence, workers[0], lease, now)
         if rows:
             limited = [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts]
             if limited:
@@ -187,24 +202,30 @@ class Claiming:
     def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
         board, gates = self.board, self._outlook.queue_gates
         board.load_gates([*gates.values(), *self._types.values()])
+        pools = self._outlook.pool_gates
+        board.load_gates(gate for of_queue in pools.values() for gate in of_queue)
         return [
-            _Queue(name, board.posts[gates[name]] if name in gates else None)
+            _Queue(
+                name,
+                board.posts[gates[name]] if name in gates else None,
+                [board.posts[gate] for gate in pools.get(name, ())],
+            )
             for name in names
             if name not in self._outlook.paused
         ]
 
     def _queue_open(self, queue: _Queue, cost: int) -> bool:
-        """Ask the queue's own gate; the queue is its line, so whoever is refused there holds the rest."""
-        if queue.gate is None:
-            return True
-        gate, now = queue.gate.gate, self.board.now
-        at = gate.opens_at(UNLIMITED, cost, now)
-        if at <= now:
-            return True
-        queue.shut = True
-        changes = gate.rules.next_change(now) if gate.rules is not None else ON_RELEASE
-        self.opens_at = min(self.opens_at, at, changes)
-        return False
+        """Ask the queue's own gate and those of its pools; whoever is refused there holds the rest of the queue."""
+        now = self.board.now
+        for post in queue.posts:
+            gate = post.gate
+            at = gate.opens_at(UNLIMITED, cost, now)
+            if at > now:
+                queue.shut = True
+                changes = gate.rules.next_change(now) if gate.rules is not None else ON_RELEASE
+                self.opens_at = min(self.opens_at, at, changes)
+                return False
+        return True
 
     def _too_heavy(self, queue: _Queue, cost: int) -> bool:
         """Tell whether a start of *cost* can never fit into the queue's own rate."""
@@ -243,7 +264,7 @@ class Claiming:
             if self._queue_open(queue, cost):
                 queue.free_passed += 1
                 self._free_attempts[seq] = (attempt, lost)
-                self._take(queue, seq, cost, priority, ord_, [])
+                self._take(queue, seq, cost, priority, ord_, ())
         self._read_free(queue)
 
     def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
@@ -312,7 +333,7 @@ class Claiming:
         assert lane.head is not None  # noqa: S101 - the caller looked
         if lane.behind is not None:
             board.events.released(board, lane.behind, lane.head)
-        self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, [s.gate for s in lane.stands])
+        self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands)
         board.turns.gone(lane)
         board.turns.started_at(lane)
         board.drop_head(lane)
@@ -336,19 +357,35 @@ class Claiming:
         if lane.ready and lane.head is not None:
             self._push(queue, lane)
 
-    def _take(self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, gates: list[int]) -> None:
-        board = self.board
-        if not gates and queue.gate is None:
+    def _take(
+        self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, stands: Sequence[Stand]
+    ) -> None:
+        board, gates = self.board, [stand.gate for stand in stands]
+        if not gates and not queue.posts:
             self.taken.append(Taken(seq, queue.name, cost, priority, ord_, gates, 0))
             return
         passed = [board.posts[gate] for gate in gates]
-        if queue.gate is not None and queue.gate.gate.id not in gates:
-            passed.append(queue.gate)
-        begin_by = board.now + self._grace if any(p.gate.starts is not None for p in passed) else 0
+        passed += [post for post in queue.posts if post.gate.id not in gates]
+        remembered = any(p.gate.starts is not None for p in passed)
+        begin_by = board.now + self._grace_of(stands, queue) if remembered else 0
         for post in passed:
             post.gate.start(begin_by, cost)
             post.memory_changed = post.memory_changed or post.gate.starts is not None
         self.taken.append(Taken(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by))
+
+    def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:
+        """Return how long after the claim a handler may begin.
+
+        If nobody will tell when it did, what that costs is to be little beside the gaps and windows it must keep.
+        """
+        if self._grace is not None:
+            return self._grace
+        now = self.board.now
+        numbers = [self.board.posts[stand.gate].gate.numbers(stand.own, now) for stand in stands]
+        numbers += [post.gate.numbers(UNLIMITED, now) for post in queue.posts]
+        spans = [each.rate.period for each in numbers if each.rate is not None]
+        spans += [each.throttle.gap for each in numbers if each.throttle is not None and each.throttle.limit]
+        return min([START_GRACE, *(span // UNTOLD for span in spans)])
 
     def _type_gate(self, seq: int) -> int | None:
         if not self._types:

@@ -4,13 +4,28 @@ Blocking and safe to call from any thread.  Time comes from one clock, read insi
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, Clock
-from penstock.engine import doctor, floating, look, rules, schedules, webhooks, workflow_views, workflows
+from penstock.engine import (
+    doctor,
+    floating,
+    gauges,
+    look,
+    operating,
+    pools,
+    rules,
+    schedules,
+    webhooks,
+    workflow_views,
+    workflows,
+)
 from penstock.engine.again import retry
 from penstock.engine.board import Board
+from penstock.engine.bounds import bound_of, set_bound
 from penstock.engine.claim import START_GRACE, Claiming, start_at_once
+from penstock.engine.claims import claim_all, deal
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, enqueued, named
 from penstock.engine.gathering import Gathering
@@ -19,22 +34,29 @@ from penstock.engine.settle import Settling, begun
 from penstock.engine.telling import Listener, Telling
 from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
-from penstock.engine.waiting import remove
+from penstock.engine.waiting import ask_to_stop, remove
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.ids import new_id
 from penstock.job import (
     Beat,
+    Bound,
     Claim,
     Claimed,
+    ClaimFor,
     Enqueued,
     Event,
     Failure,
     FloatingView,
     GateView,
+    Gauges,
+    JobFilter,
     JobView,
     NewJob,
     NewWorkflow,
+    Pool,
+    QueueCounts,
     Refresh,
+    Running,
     Schedule,
     Settlement,
     Webhook,
@@ -45,13 +67,17 @@ from penstock.lifecycle.checks import check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import MAX_NUMBER, Numbers
+from penstock.store import bounds as bound_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
+from penstock.store import prune as prune_rows
 from penstock.store import queues as queue_rows
+from penstock.store import settings as setting_rows
+from penstock.store import tallies as tally_rows
 from penstock.store import views
 from penstock.store.outlook import Outlook, next_moment, outlook
-from penstock.store.session import Hold, Row, Session, Store, Topic
+from penstock.store.session import BoundedError, Hold, Row, Session, Store, Topic
 from penstock.workflows.steps import WorkflowState
 
 T = TypeVar("T")
@@ -66,6 +92,8 @@ class Engine:
 
     def __init__(self, store: Store, clock: Clock | None = None, *, turns: bool = True) -> None:
         self.store = store
+        # Whether workers may go on when the machine of the store loses its power.
+        self.far = store.remote
         self._time = Time(clock)
         self.clock = self._time.clock
         self._turns = turns
@@ -92,13 +120,8 @@ class Engine:
                 connection, lambda db: self._run(db, lambda board: enqueue(board, jobs))[0]
             )
         if self._plain is not None and all(is_plain(job) for job in jobs):
-            now = self._time.seen()
-            rows = [job_row(job, None, new_id(), now) for job in jobs]
-            if not self._telling.listeners:
-                self._plain.add(rows)
-            else:
-                self._add_and_tell(self._plain, rows, now)
-            return [Enqueued(row[1]) for row in rows]
+            with suppress(BoundedError):
+                return self._add_plain(self._plain, jobs)
         hold = Hold.GATES_IF_FREE if any(job.limits for job in jobs) else Hold.NOTHING
         return self._write(lambda board: enqueue(board, jobs), hold=hold)
 
@@ -113,10 +136,28 @@ class Engine:
             raise InvalidError("count", f"{count} must be at least 1")
         # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
         return self._write_freely(
-            lambda board: _claim(board, queues, count, worker, lease, grace),
+            lambda board: _claim(board, queues, count, [worker], lease, grace),
             Hold.STARTS,
-            keep=self.store.remote,
+            keep=self.far,
         )
+
+    def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
+        """Answer several claims, one after the other, in one transaction."""
+        for each in requests:
+            if each.count < 1:
+                raise InvalidError("count", f"{each.count} must be at least 1")
+        if not requests:
+            return []
+        return self._write_freely(
+            lambda board: claim_all(board, requests, _claim), Hold.STARTS, keep=self.far
+        )
+
+    def attempts(self, ids: Sequence[str]) -> dict[str, Running]:
+        """Return the attempts of these jobs that run now."""
+        if not ids:
+            return {}
+        rows = self.store.read(lambda db: lease_rows.running(db, ids))
+        return {row[0]: Running(*row) for row in rows}
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
@@ -140,7 +181,7 @@ class Engine:
 
         def work(board: Board) -> tuple[list[bool], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim(board, queues, count, worker, lease, grace)
+            return answers, _claim(board, queues, count, [worker], lease, grace)
 
         return self._write_freely(work, Hold.STARTS)
 
@@ -156,7 +197,7 @@ class Engine:
         return self._write(
             lambda board: lease_rows.renew(board.db, attempts, board.now, lease),
             Hold.NOTHING,
-            keep=self.store.remote,
+            keep=self.far,
         )
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
@@ -167,6 +208,21 @@ class Engine:
             keep=False,
         )
 
+    def bound(self, queue: str, bound: Bound | None) -> None:
+        """Let a queue become so full and no fuller; None removes the bound."""
+        check_queue(queue)
+        if bound is not None:
+            check_whole("max_depth", bound.max_depth, 0, MAX_NUMBER)
+        self._write(lambda board: set_bound(board, queue, bound), Hold.NOTHING)
+
+    def bounds(self) -> dict[str, Bound]:
+        """Return the bounds of queues."""
+        return {row[0]: bound_of(row) for row in self.store.read(bound_rows.every)}
+
+    def depth(self, queue: str) -> int:
+        """Return how many jobs of a queue wait or are scheduled."""
+        return self.store.read(lambda db: bound_rows.depth(db, queue))
+
     def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:
         """Cancel a job: at once if it waits; if it runs its worker is asked to stop."""
         return self._write(lambda board: _cancel(board, job_id, reason))
@@ -175,21 +231,39 @@ class Engine:
         """Stand an ended job in line again, with all its attempts."""
         self._write(lambda board: retry(board, job_id))
 
+    def forget(self, job_id: str) -> None:
+        """Delete a job that has ended, and all that is known of it."""
+        self._write(lambda board: _forget(board, job_id))
+
+    def reset(self) -> None:
+        """Delete everything: for tests."""
+        self._write(lambda board: prune_rows.everything(board.db), Hold.RULES)
+        self._gated = self._swept = 0
+
     # Rules.
 
     def pause(self, queue: str) -> None:
         """Let nothing start from a queue."""
         check_queue(queue)
-        self._write(lambda board: queue_rows.pause(board.db, queue, board.now), Hold.RULES)
+        self._write(lambda board: operating.pause(board, queue), Hold.RULES)
 
     def resume(self, queue: str) -> None:
         """Let jobs start from a queue again."""
         check_queue(queue)
-        self._write(lambda board: queue_rows.resume(board.db, queue), Hold.RULES)
+        self._write(lambda board: operating.resume(board, queue), Hold.RULES)
 
     def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
         """Set the numbers of a key, a queue or a job type for everybody; None removes them."""
         self._write(lambda board: rules.configure(board, scope, name, tenant, numbers), Hold.RULES)
+
+    def set_pool(self, pool: Pool) -> None:
+        """Add a pool of queues, or replace the one of its name."""
+        pools.check(pool)
+        self._write(lambda board: pools.put(board, pool), Hold.RULES)
+
+    def delete_pool(self, name: str, *, tenant: str = "") -> None:
+        """Delete a pool; its queues stay."""
+        self._write(lambda board: pools.delete(board, name, tenant), Hold.RULES)
 
     def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
         """Let other numbers rule a key until then, or until cleared."""
@@ -237,21 +311,34 @@ class Engine:
 
         return self.store.read(work)
 
-    def count(self, *, queue: str | None = None, task: str | None = None) -> dict[State, int]:
+    def count(
+        self, *, queue: str | None = None, task: str | None = None, tenant: str | None = None
+    ) -> dict[State, int]:
         """Return how many jobs are in each state."""
-        return self.store.read(lambda db: views.count(db, queue, task))
+        return self.store.read(lambda db: views.count(db, queue, task, tenant))
 
     def gate(self, key: str, tenant: str = "") -> GateView:
         """Return one gate with its numbers in force."""
         return self._read(lambda board: look.gate(board, key, tenant))
 
-    def gates(self, *, prefix: str = "", offset: int = 0, limit: int = 50) -> tuple[list[GateView], int]:
-        """Return a page of gates by name, and how many there are."""
+    def gates(
+        self,
+        *,
+        tenant: str | None = None,
+        prefix: str = "",
+        without: str = "",
+        offset: int = 0,
+        limit: int = 50,
+    ) -> tuple[list[GateView], int]:
+        """Return a page of gates by name, of one tenant or of all, and how many there are.
+
+        Only those whose names begin with *prefix*, and not with *without*.
+        """
 
         def work(board: Board) -> tuple[list[GateView], int]:
-            rows = views.gates(board.db, prefix, offset, limit)
-            page = [look.gate_view(board, id_, name, tenant) for id_, tenant, name in rows]
-            return page, views.gates_total(board.db, prefix)
+            rows = views.gates(board.db, tenant, prefix, without, offset, limit)
+            page = [look.gate_view(board, id_, name, owner) for id_, owner, name in rows]
+            return page, views.gates_total(board.db, tenant, prefix, without)
 
         return self._read(work)
 
@@ -265,12 +352,24 @@ class Engine:
                     "waiting": w,
                     "running": r,
                     "paused": bool(p),
-                    "numbers": _queue_numbers(board, n),
+                    "numbers": look.configured(board, "queue", n),
                 }
                 for n, w, r, p in queue_rows.counts(board.db)
             ]
 
         return self._read(work)
+
+    def pools(self, tenant: str | None = None) -> list[Pool]:
+        """Return the pools of one tenant or of all, by name."""
+        return self.store.read(lambda db: pools.pools(db, tenant))
+
+    def busy_queues(self) -> list[str]:
+        """Return the queues in which a claim might find somebody."""
+        return self.store.read(queue_rows.busy)
+
+    def configured(self, scope: str, name: str) -> Numbers | None:
+        """Return the numbers that were set for a queue or a type; None if none were."""
+        return self._read(lambda board: look.configured(board, scope, name))
 
     def why(self, job_id: str) -> Why:
         """Say why a job waits."""
@@ -279,6 +378,36 @@ class Engine:
     def doctor(self) -> list[str]:
         """Recompute every counter; return what is not as it should be."""
         return self._read(doctor.examine)
+
+    def search(self, wanted: JobFilter, *, offset: int = 0, limit: int = 50) -> tuple[list[JobView], int]:
+        """Return a page of the jobs that fit, newest first, and how many there are."""
+        return self.store.read(lambda db: operating.search(db, wanted, offset, limit))
+
+    def matching(self, wanted: JobFilter, limit: int) -> tuple[list[str], int]:
+        """Return the ids of the jobs that fit, oldest first, and how many there are."""
+        return self.store.read(lambda db: operating.matching(db, wanted, limit))
+
+    def tally(self) -> list[QueueCounts]:
+        """Count the jobs of every queue that has any."""
+        return self.store.read(operating.tally)
+
+    def ended_since(self, since: int) -> list[QueueCounts]:
+        """Count the jobs of every queue that ended after then."""
+        return self.store.read(lambda db: operating.ended_since(db, since))
+
+    def tenant_depth(self, tenant: str, *, scheduled: bool = False) -> int:
+        """Return how many jobs of a tenant wait or are *scheduled*, or only the latter."""
+        return self.store.read(lambda db: tally_rows.depth(db, tenant, scheduled=scheduled))
+
+    # What operators decided.
+
+    def settings(self, prefix: str = "") -> dict[str, str]:
+        """Return the settings whose names begin with *prefix*."""
+        return self.store.read(lambda db: setting_rows.under(db, prefix))
+
+    def set_setting(self, name: str, value: str | None) -> None:
+        """Keep a setting, for every process; None forgets it."""
+        self._write(lambda board: operating.set_setting(board, name, value), Hold.NOTHING)
 
     def advice(self) -> list[str]:
         """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
@@ -408,6 +537,10 @@ class Engine:
 
         return self._write(work)
 
+    def gauges(self, most: int) -> Gauges:
+        """Return how full queues and gates are; of the keys only the *most* busy ones by name."""
+        return self.store.read(lambda db: gauges.read(db, most))
+
     # Webhooks.
 
     def add_webhook(self, webhook: Webhook) -> Webhook:
@@ -499,6 +632,15 @@ class Engine:
             lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
         )
 
+    def _add_plain(self, plain: Gathering, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        now = self._time.seen()
+        rows = [job_row(job, None, new_id(), now) for job in jobs]
+        if self._telling.listeners:
+            self._add_and_tell(plain, rows, now)
+        else:
+            plain.add(rows)
+        return [Enqueued(row[1]) for row in rows]
+
     def _add_and_tell(self, plain: Gathering, rows: list[Row], now: int) -> None:
         number, told = self._telling.number(), []
         try:
@@ -508,7 +650,9 @@ class Engine:
             self._telling.told(number, told)
 
 
-def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: int, grace: int) -> Claim:
+def _claim(
+    board: Board, queues: Sequence[str], count: int, workers: Sequence[str], lease: int, grace: int | None
+) -> Claim:
     names = list(dict.fromkeys(queues))
     view = outlook(board.db, names)
     if view.at_door:
@@ -518,13 +662,15 @@ def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: 
             # Whoever is due next may come before all others, so nobody starts yet.
             return Claim([], more=True, next_at=board.now)
         view = outlook(board.db, names)
-    if not board.db.gated and not view.type_gates and not view.queue_gates and len(names) == 1:
-        return _claim_at_once(board, view, names[0], count, worker, board.now + lease)
+    ruled = view.type_gates or view.queue_gates or view.pool_gates
+    if not board.db.gated and not ruled and len(names) == 1:
+        return _claim_at_once(board, view, names[0], count, workers, board.now + lease)
     claiming = Claiming(board, names, count, grace, view)
     claiming.run()
     claiming.read_payloads()
     board.flush()
-    jobs = claiming.save(worker, board.now + lease)
+    jobs = claiming.save(workers, board.now + lease)
+    deal(board, jobs, workers)
     left_over = any(lane.queue in queues and lane.ready for lane in board.newly_ready)
     more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
     if more or len(jobs) == count:
@@ -532,12 +678,15 @@ def _claim(board: Board, queues: Sequence[str], count: int, worker: str, lease: 
     return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
 
 
-def _claim_at_once(board: Board, view: Outlook, queue: str, count: int, worker: str, lease: int) -> Claim:
+def _claim_at_once(
+    board: Board, view: Outlook, queue: str, count: int, workers: Sequence[str], lease: int
+) -> Claim:
     if view.with_lanes:
         board.db.need_gates()
     jobs = []
     if queue not in view.paused and view.with_free:
-        jobs = start_at_once(board, queue, count, worker, lease)
+        jobs = start_at_once(board, queue, count, workers, lease)
+        deal(board, jobs, workers)
     if len(jobs) == count:
         return Claim(jobs, more=False, next_at=board.now)
     return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
@@ -567,22 +716,21 @@ def _cancel(board: Board, job_id: str, reason: str) -> State:
         raise NotFoundError("job", job_id)
     if remove(board, seq, State.CANCELLED, reason):
         return State.CANCELLED
-    if lease_rows.ask_to_cancel(board.db, seq):
+    if ask_to_stop(board, seq):
         return State.RUNNING
     state = job_rows.state(board.db, seq)
     raise WrongStateError(job_id, str(state), "a job that has not ended")
+
+
+def _forget(board: Board, job_id: str) -> None:
+    seq = job_rows.seq_of(board.db, job_id)
+    if seq is None:
+        raise NotFoundError("job", job_id)
+    if not prune_rows.forget(board.db, seq):
+        raise WrongStateError(job_id, str(job_rows.state(board.db, seq)), "a job that has ended")
 
 
 def _clear(board: Board, key: str, tenant: str) -> None:
     if key not in gate_rows.find(board.db, "key", tenant, [key]):
         raise NotFoundError("gate", key)
     rules.clear(board, key, tenant)
-
-
-def _queue_numbers(board: Board, queue: str) -> Numbers | None:
-    gate = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
-    if gate is None:
-        return None
-    board.load_gates([gate])
-    found = board.posts[gate].gate.rules
-    return None if found is None else found.configured

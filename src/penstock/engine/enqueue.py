@@ -7,17 +7,27 @@ from typing import Final
 
 from penstock.engine.arrive import Arrival, arrive
 from penstock.engine.board import Board
+from penstock.engine.bounds import make_room
 from penstock.engine.sameness import holder, terms_to_text
 from penstock.engine.waiting import remove
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob
-from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_task_name
+from penstock.lifecycle.checks import (
+    MAX_NUMBER,
+    check_cost,
+    check_job_id,
+    check_priority,
+    check_queue,
+    check_task_name,
+    check_whole,
+)
 from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
+from penstock.store import terms as term_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store.session import Row
 
@@ -34,6 +44,7 @@ class _Batch:
     arrivals: list[Arrival] = field(default_factory=list)
     scheduled: list[tuple[int, int, int, int]] = field(default_factory=list)
     expiring: list[tuple[object, ...]] = field(default_factory=list)
+    leases: list[tuple[object, ...]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)  # unique keys of jobs that are not written yet
 
     def write(self, board: Board) -> None:
@@ -44,7 +55,10 @@ class _Batch:
             self._write_in_line(board)
         if self.expiring:
             job_rows.expire_at(board.db, self.expiring)
-        self.jobs, self.arrivals, self.scheduled, self.expiring, self.keys = [], [], [], [], set()
+        if self.leases:
+            term_rows.set_own(board.db, self.leases)
+        self.jobs, self.arrivals, self.scheduled, self.keys = [], [], [], set()
+        self.expiring, self.leases = [], []
 
     def _write_in_line(self, board: Board) -> None:
         if self.jobs:
@@ -64,6 +78,8 @@ def check(job: NewJob) -> None:
         _check_weight(job)
     if job.id is not None:
         check_job_id(job.id)
+    if job.lease is not None:
+        check_whole("lease", job.lease, 1, MAX_NUMBER)
     check_text("args", job.args)
     check_text("meta", job.meta)
     check_text("tenant", job.tenant)
@@ -87,7 +103,12 @@ def check_text(field_: str, text: str) -> None:
 def is_plain(job: NewJob) -> bool:
     """Tell whether a job needs nothing but to be written down."""
     return (
-        not job.limits and job.unique is None and job.id is None and job.due is None and job.expires is None
+        not job.limits
+        and job.unique is None
+        and job.id is None
+        and job.due is None
+        and job.expires is None
+        and job.lease is None
     )
 
 
@@ -108,6 +129,7 @@ def enqueue(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = ()) -> l
         board.db.lock([*given, *keys])
     if given:
         _check_ids(board, given)
+    make_room(board, jobs)
     return add(board, jobs, seqs or board.db.numbers(len(jobs)))
 
 
@@ -135,6 +157,8 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
         )
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
+    if job.lease is not None:
+        batch.leases.append((seq, job.lease))
     if board.events.wanted:
         facts: dict[str, object] = {"job": id_, "task": job.task, "queue": job.queue, "tenant": job.tenant}
         if batch.scheduled and batch.scheduled[-1][0] == seq:

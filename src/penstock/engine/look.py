@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from penstock.engine.board import Board
 from penstock.engine.lane import Stand, line_of, stands_from_text
@@ -12,7 +12,7 @@ from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
 from penstock.limits.gate import ON_RELEASE, Gate
-from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window
+from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window, numbers_from_text
 from penstock.limits.spec import limits_from_json
 from penstock.store import gates as gate_rows
 from penstock.store import queues as queue_rows
@@ -33,11 +33,14 @@ def job(board: Board, id_: str) -> JobView:
 def failures(db: Session, id_: str) -> list[Failure]:
     """Return the failed attempts of a job."""
     rows = views.failures(db, _job(db, id_).seq)
-    return [Failure(attempt, at, **_told(json.loads(error))) for attempt, at, error in rows]
+    return [_failure(attempt, at, json.loads(error)) for attempt, at, error in rows]
 
 
-def _told(error: dict[str, str]) -> dict[str, str]:
-    return {name: error.get(name, "") for name in ("kind", "message", "traceback")}
+def _failure(attempt: int, at: int, error: dict[str, Any]) -> Failure:
+    kind, message, traceback, details = (
+        error.get(n, "") for n in ("kind", "message", "traceback", "details")
+    )
+    return Failure(attempt, at, kind, message, traceback, details, error.get("delay"))
 
 
 def _job(db: Session, id_: str) -> JobView:
@@ -51,7 +54,7 @@ def job_view(row: Row) -> JobView:
     """Turn a row of `views.jobs` into a view."""
     (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
-     state, finished, d_started, d_attempt, result, error, reason, progress) = row  # fmt: skip
+     state, finished, d_started, d_attempt, result, error, reason, progress, timeout) = row  # fmt: skip
     if state is None:
         state = (
             State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
@@ -63,16 +66,32 @@ def job_view(row: Row) -> JobView:
         args=args, meta=meta, limits=limits_from_json(limits) if limits else (), enqueued=enqueued, due=due,
         started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
         error=json.loads(error) if error else None, reason=reason or "", progress=progress,
-        cancel_asked=bool(cancel), expires=expires,
+        cancel_asked=bool(cancel), expires=expires, cancel_at=cancel or None, timeout=timeout,
     )  # fmt: skip
 
 
 def gate(board: Board, key: str, tenant: str) -> GateView:
     """Return one gate."""
     found = gate_rows.find(board.db, "key", tenant, [key]).get(key)
-    if found is None:
-        raise NotFoundError("gate", key)
-    return gate_view(board, found, key, tenant)
+    if found is not None:
+        return gate_view(board, found, key, tenant)
+    # Nobody has come to it yet, but perhaps somebody will.
+    limits = views.coming(board.db, tenant, key)
+    for limit in limits_from_json(limits) if limits else ():
+        if limit.key == key:
+            waiting = views.at_door(board.db, tenant, key)
+            return GateView(key, tenant, 0, 0, waiting, limit.numbers, opens_at=board.now)
+    raise NotFoundError("gate", key)
+
+
+def configured(board: Board, scope: str, name: str) -> Numbers | None:
+    """Return the numbers that were set for a queue or a type."""
+    gate_ = gate_rows.find(board.db, scope, "", [name]).get(name)
+    if gate_ is None:
+        return None
+    board.load_gates([gate_])
+    rules = board.posts[gate_].gate.rules
+    return None if rules is None else rules.configured
 
 
 def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
@@ -87,13 +106,13 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
     return GateView(
         key=key, tenant=tenant, running=gate_.running,
         recent=gate_.starts.since(board.now - period) if gate_.starts and period else 0,
-        waiting=views.waiting(board.db, id_), numbers=numbers,
+        waiting=views.waiting(board.db, id_) + views.at_door(board.db, tenant, key), numbers=numbers,
         configured=rules.configured if rules else None, floating=rules.floating if rules else None,
         override=rules.live_override(board.now) if rules else None,
         override_until=rules.override_until if rules and rules.live_override(board.now) else None,
         shut_until=rules.shut_until if rules and rules.shut_until > board.now else None,
         opens_at=None if opens == ON_RELEASE else max(opens, board.now),
-        next_start=_next_start(gate_, numbers),
+        next_start=_next_start(gate_, numbers), window_resets_at=_window_resets_at(gate_, numbers.rate, board.now),
     )  # fmt: skip
 
 
@@ -242,8 +261,15 @@ def _words(words: str, reasons: "list[Reason] | tuple[Reason, ...]") -> str:
 
 def _own_numbers(db: Session, gate_id: int) -> Numbers:
     text = views.lane_gates(db, gate_id)
-    stands = stands_from_text(text) if text else ()
-    return next((s.own for s in stands if s.gate == gate_id), UNLIMITED)
+    if text is None:
+        return numbers_from_text(views.own_numbers(db, gate_id) or "")
+    return next((s.own for s in stands_from_text(text) if s.gate == gate_id), UNLIMITED)
+
+
+def _window_resets_at(gate_: Gate, rate: Window | None, now: int) -> int | None:
+    """Return when the oldest start that counts leaves the window; None if none counts."""
+    counted = gate_.starts.since_pairs(now - rate.period) if gate_.starts and rate else []
+    return counted[0][0] + rate.period if rate and counted else None
 
 
 def _next_start(gate_: Gate, numbers: Numbers) -> int | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from penstock.clock import MILLISECOND
+from penstock.clock import MILLISECOND, SECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.lane import Post
@@ -20,6 +20,7 @@ from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBa
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
+from penstock.store import terms as term_rows
 from penstock.store.session import Row
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
@@ -82,8 +83,13 @@ class Settling:
             if attempt is None or attempt.fence != s.fence:
                 accepted.append(False)
                 continue
-            accepted.append(True)
             del running[s.seq]
+            if s.heed_cancel and attempt.cancel:
+                accepted.append(False)
+                self._stop(attempt, s.began)
+                self._end(attempt, State.CANCELLED, "cancelled while it ran")
+                continue
+            accepted.append(True)
             self._one(attempt, s)
         self._save()
         follow(self.board)
@@ -95,15 +101,20 @@ class Settling:
         self._meet_workflows(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
         job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
+        deadlines = term_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
+            if deadlines.get((attempt.seq, attempt.fence), self.board.now + 1) <= self.board.now:
+                self._fail(attempt, _too_long(attempt, self.board.now))
+                continue
             lost = attempt.lost + 1
             error = {
                 "kind": "LeaseLost",
                 "message": f"attempt {attempt.attempt}: its worker was not heard from",
             }
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
-            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt)
+            again = not attempt.cancel and lost <= MAX_LOST
+            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=again)
             if attempt.cancel:
                 self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
             elif lost > MAX_LOST:
@@ -145,7 +156,7 @@ class Settling:
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
-        self.board.events.tell("job.handed_back", job=attempt.seq)
+        self.board.events.tell("job.handed_back", job=attempt.seq, again=not attempt.cancel)
         self._stand_again(attempt, self.board.now + outcome.after if outcome.after else None)
 
     def _stand_again(self, attempt: Attempt, due: int | None) -> None:
@@ -158,13 +169,18 @@ class Settling:
             self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
 
     def _fail(self, attempt: Attempt, outcome: Failed | Again) -> None:
-        error = _error(outcome)
-        self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+        if isinstance(outcome, Failed) and outcome.shut_until is not None:
+            until = max(outcome.shut_until, self.board.now + LEAST_PAUSE)
+            shut_until(self.board, attempt.gate_ids, until, outcome.shut_key, outcome.message)
         if attempt.cancel:
+            error = _error(outcome)
+            self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
             self._end(attempt, State.CANCELLED, "cancelled", error=error)
             return
         policy = self._policy(attempt)
         after = self._after(policy, attempt, outcome)
+        error = _error(outcome, None if isinstance(after, Exhausted) else after)
+        self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
         if isinstance(after, Exhausted):
             spent = attempt.attempt - attempt.lost >= policy.attempts
             reason = "attempts used up" if spent else "an error that is not to be retried"
@@ -190,6 +206,8 @@ class Settling:
     def _after(self, policy: RetryPolicy, attempt: Attempt, outcome: Failed | Again) -> int | Exhausted:
         failures = attempt.attempt - attempt.lost
         chance = random.random()  # noqa: S311 - spreads retries, keeps no secret
+        if isinstance(outcome, Failed) and outcome.final:
+            return policy.exhausted
         if isinstance(outcome, Failed):
             return verdict(policy, failures, (outcome.kind, *outcome.ancestry), chance)
         if failures >= policy.attempts:
@@ -232,6 +250,7 @@ class Settling:
                 job=attempt.seq,
                 attempt=attempt.attempt,
                 started=attempt.started,
+                asked=bool(attempt.cancel),
                 reason=reason,
                 error=error,
             )
@@ -292,11 +311,23 @@ def _credible(attempt: Attempt, began: int, now: int) -> bool:
     return attempt.started <= began <= now + LOOSE
 
 
-def _error(outcome: Failed | Again) -> str:
+def _error(outcome: Failed | Again, delay: int | None = None) -> str:
     if isinstance(outcome, Again):
-        return json.dumps(
-            {"kind": "Retry", "message": storable(outcome.reason) or "the handler asked to run again"}
-        )
-    return json.dumps(
-        {"kind": outcome.kind, "message": storable(outcome.message), "traceback": outcome.traceback}
+        told: dict[str, object] = {
+            "kind": "Retry",
+            "message": storable(outcome.reason) or "the handler asked to run again",
+        }
+    else:
+        told = {"kind": outcome.kind, "message": storable(outcome.message), "traceback": outcome.traceback}
+        if outcome.details:
+            told["details"] = outcome.details
+    if delay is not None:
+        told["delay"] = delay
+    return json.dumps(told)
+
+
+def _too_long(attempt: Attempt, now: int) -> Failed:
+    seconds = (now - attempt.started) / SECOND
+    return Failed(
+        "timeout", f"attempt {attempt.attempt} took longer than it may; it was ended after {seconds:.1f} s"
     )

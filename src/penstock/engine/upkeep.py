@@ -8,9 +8,9 @@ from typing import Final
 
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
+from penstock.engine.firing import fire
 from penstock.engine.lane import stands_from_text
 from penstock.engine.rules import forget_past
-from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.waiting import remove_all
 from penstock.engine.workflows import follow
@@ -58,8 +58,9 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
 def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     """Delete lanes and gates that nobody needs; return where to go on looking at gates, and counts."""
     rows = lane_rows.empty(board.db, BATCH)
-    pairs = [(stand.gate, lane) for lane, gates in rows for stand in stands_from_text(gates)]
-    lane_rows.delete(board.db, [lane for lane, _ in rows], pairs)
+    stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)]
+    gate_rows.keep_own(board.db, [(stand.own.text, stand.gate) for _, stand in stands])
+    lane_rows.delete(board.db, [lane for lane, _ in rows], [(stand.gate, lane) for lane, stand in stands])
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
     if not last:
         prune_rows.receipts(board.db, board.now)

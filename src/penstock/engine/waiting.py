@@ -1,4 +1,4 @@
-"""Take waiting jobs out of line: cancelled, expired or replaced."""
+"""Take waiting jobs out of line: cancelled, expired or replaced; ask for those that run."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from penstock.engine.lane import Lane
 from penstock.engine.placing import Budget, place
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
+from penstock.store import leases as lease_rows
 
 
 def remove(board: Board, seq: int, state: State, reason: str) -> bool:
@@ -48,6 +49,14 @@ def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> 
         elif not remove(board, seq, state, reason):
             others.append(seq)
     return others
+
+
+def ask_to_stop(board: Board, seq: int) -> bool:
+    """Ask the worker of a running job to stop; False if it does not run."""
+    if not lease_rows.ask_to_cancel(board.db, seq, board.now):
+        return False
+    board.events.tell("job.cancel_asked", job=seq)
+    return True
 
 
 def _tell(board: Board, seq: int, state: State, reason: str) -> None:

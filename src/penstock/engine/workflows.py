@@ -13,13 +13,12 @@ import msgspec
 
 from penstock.engine.board import Board
 from penstock.engine.enqueue import add, check, check_text, enqueue
-from penstock.engine.waiting import remove_all
+from penstock.engine.waiting import ask_to_stop, remove_all
 from penstock.errors import DuplicateJobError, InvalidWorkflowError, NotFoundError, WrongStateError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob, NewWorkflow
 from penstock.lifecycle.checks import check_job_id
 from penstock.lifecycle.states import State
-from penstock.store import leases as lease_rows
 from penstock.store import workflows as rows
 from penstock.store.session import Row
 from penstock.workflows.flow import Flow, Standing, Tally
@@ -138,7 +137,7 @@ def cancel(board: Board, id_: str, reason: str) -> None:
     _save(board, _changed(board, waiting, {}, {held.number}), {held.number: held})
     begun = [seq for _, seq in live if seq is not None]
     for seq in remove_all(board, begun, State.CANCELLED, reason):
-        lease_rows.ask_to_cancel(board.db, seq)
+        ask_to_stop(board, seq)
     follow(board)
 
 

@@ -17,12 +17,20 @@ class Done(Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The handler raised: *kind* is the error's class name, *ancestry* its bases' names too."""
+    """The handler raised: *kind* is the error's class name, *ancestry* its bases' names too.
+
+    *details* is JSON text that is kept with it; *final* allows no other attempt.  With *shut_until* the gates
+    of the job, or that of *shut_key*, let nobody through until then.
+    """
 
     kind: str
     message: str
     traceback: str = ""
     ancestry: tuple[str, ...] = ()
+    details: str = ""
+    final: bool = False
+    shut_until: int | None = None
+    shut_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ class Outlook(NamedTuple):
     at_door: bool
     paused: set[str]
     queue_gates: dict[str, int]
+    pool_gates: dict[str, list[int]]  # of the pools that a queue belongs to and that have a number of slots
     type_gates: dict[str, int]  # only types about which something was decided
     with_free: set[str]  # queues that have jobs without limits
     with_lanes: set[str]  # queues that have ready lanes
@@ -34,6 +35,8 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         UNION ALL SELECT 'paused', queue, 0 FROM paused WHERE queue IN (SELECT value FROM each(?))
         UNION ALL SELECT kind, name, id FROM gate
             WHERE kind = 'queue' AND tenant = '' AND name IN (SELECT value FROM each(?))
+        UNION ALL SELECT 'pool', queue, gate FROM pool_queue
+            WHERE gate IS NOT NULL AND queue IN (SELECT value FROM each(?))
         UNION ALL SELECT kind, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
         UNION ALL SELECT 'free', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
         UNION ALL SELECT 'lanes', e.value, 0 FROM each(?) e
@@ -43,9 +46,17 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         queues,
         queues,
         queues,
+        queues,
     )
     found = Outlook(
-        {}, at_door=False, paused=set(), queue_gates={}, type_gates={}, with_free=set(), with_lanes=set()
+        {},
+        at_door=False,
+        paused=set(),
+        queue_gates={},
+        pool_gates={},
+        type_gates={},
+        with_free=set(),
+        with_lanes=set(),
     )
     at_door = False
     for what, name, number in rows:
@@ -59,6 +70,8 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
                 found.paused.add(name)
             case "queue":
                 found.queue_gates[name] = number
+            case "pool":
+                found.pool_gates.setdefault(name, []).append(number)
             case "type":
                 found.type_gates[name] = number
             case "free":

@@ -1,11 +1,19 @@
 """Statements that delete what nobody asks for any more."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SECOND
-from penstock.store.session import Session
+from penstock.store import migrations
+from penstock.store.session import Row, Session
 
 _FORGOTTEN: Final = 24 * 3_600 * SECOND  # nobody asks any more what became of a transaction so old
+
+# Where something is kept about a job, by its number; the job itself last.
+OF_A_JOB: Final = (
+    "done", "progress", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job", "job",
+)  # fmt: skip
+_KEPT: Final = frozenset({"schema_version", "anchor", "receipt"})
 
 
 def receipts(db: Session, now: int) -> None:
@@ -26,6 +34,24 @@ def prune(db: Session, before: int, now: int, most: int) -> int:
         now,
         most,
     )
-    for table in ("done", "progress", "failure", "expiry", "uniqueness", "workflow_job", "job"):
-        db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
+    _delete(db, rows)
     return len(rows)
+
+
+def forget(db: Session, seq: int) -> bool:
+    """Delete a job that has ended; tell whether there was one."""
+    rows = db.all("SELECT seq FROM done WHERE seq = ? FOR UPDATE", seq)
+    _delete(db, rows)
+    return bool(rows)
+
+
+def _delete(db: Session, rows: Sequence[Row]) -> None:
+    for table in OF_A_JOB:
+        db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
+
+
+def everything(db: Session) -> None:
+    """Empty every table but those that belong to the database itself."""
+    for name in migrations.tables():
+        if name not in _KEPT:
+            db.run(f"DELETE FROM {name}")

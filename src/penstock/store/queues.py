@@ -1,5 +1,7 @@
 """Statements about queues."""
 
+from collections.abc import Sequence
+
 from penstock.store.session import Row, Session, Topic
 
 
@@ -19,6 +21,27 @@ def resume(db: Session, queue: str) -> None:
     db.run("DELETE FROM paused WHERE queue = ?", queue)
 
 
+def busy(db: Session) -> list[str]:
+    """Return the queues in which a claim might find somebody: a step for each of them, however many jobs wait."""
+    rows = db.all(
+        """
+        WITH RECURSIVE free (queue) AS (
+            SELECT min(queue) FROM ready
+            UNION ALL
+            SELECT (SELECT min(r.queue) FROM ready r WHERE r.queue > f.queue) FROM free f WHERE f.queue IS NOT NULL
+        ), limited (queue) AS (
+            SELECT min(queue) FROM lane WHERE ready = 1
+            UNION ALL
+            SELECT (SELECT min(l.queue) FROM lane l WHERE l.ready = 1 AND l.queue > f.queue)
+            FROM limited f WHERE f.queue IS NOT NULL
+        )
+        SELECT queue FROM free WHERE queue IS NOT NULL UNION SELECT queue FROM limited WHERE queue IS NOT NULL
+        UNION SELECT j.queue FROM door d JOIN job j ON j.seq = d.seq
+        """
+    )
+    return [queue for (queue,) in rows]
+
+
 def counts(db: Session) -> list[Row]:
     """Return (queue, waiting, running, paused) of every queue that has any of them."""
     return db.all(
@@ -32,4 +55,14 @@ def counts(db: Session) -> list[Row]:
             UNION ALL SELECT name, 0, 0, 0 FROM gate WHERE kind = 'queue' AND rules IS NOT NULL
         ) AS parts GROUP BY queue ORDER BY queue
         """
+    )
+
+
+def running(db: Session, queues: Sequence[str]) -> dict[str, int]:
+    """Return how many jobs of each of these queues run."""
+    return dict(
+        db.all(
+            "SELECT queue, count(*) FROM running WHERE queue IN (SELECT value FROM each(?)) GROUP BY queue",
+            queues,
+        )
     )

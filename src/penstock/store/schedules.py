@@ -1,5 +1,6 @@
-"""Statements about schedules, and about the jobs they enqueued."""
+"""Statements about schedules."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.store.session import Row, Session, Topic
@@ -7,12 +8,6 @@ from penstock.store.session import Row, Session, Topic
 COLUMNS: Final = """
     tenant, name, expression, timezone, overlap, enabled, job, ttl, meta, created, next_at, last_at, last_job, fired
 """
-# One whose job is unknown was pruned.
-_LIVE: Final = """
-    EXISTS (SELECT 1 FROM job j WHERE j.seq = schedule_job.seq)
-    AND NOT EXISTS (SELECT 1 FROM done d WHERE d.seq = schedule_job.seq)
-"""
-_FORGOTTEN: Final = 100  # ended jobs looked at when a schedule fires
 
 
 def of(db: Session, tenant: str, name: str) -> Row | None:
@@ -81,62 +76,36 @@ def enable(db: Session, tenant: str, name: str, next_at: int | None) -> None:
     )
 
 
-def move_on(db: Session, tenant: str, name: str, next_at: int | None) -> None:
-    """Have a schedule fire next at that moment."""
-    db.run("UPDATE schedule SET next_at = ? WHERE tenant = ? AND name = ?", next_at, tenant, name)
+def move_on(db: Session, moved: Iterable[Row]) -> None:
+    """Have schedules fire next at other moments, given (next_at, tenant, name)."""
+    db.many("UPDATE schedule SET next_at = ? WHERE tenant = ? AND name = ?", moved)
 
 
-def fired(db: Session, tenant: str, name: str, at: int, job: str) -> None:
-    """Remember that a schedule enqueued a job."""
-    db.run(
+def fired(db: Session, jobs: Iterable[Row]) -> None:
+    """Remember what schedules enqueued, given (last_at, last_job, tenant, name)."""
+    db.many(
         """
         UPDATE schedule SET last_at = ?, last_job = ?, fired = fired + 1 WHERE tenant = ? AND name = ?
         """,
-        at,
-        job,
-        tenant,
-        name,
-    )
-    db.run(
-        """
-        INSERT INTO schedule_job (tenant, name, seq) SELECT ?, ?, seq FROM job WHERE id = ?
-        ON CONFLICT DO NOTHING
-        """,
-        tenant,
-        name,
-        job,
+        jobs,
     )
 
 
-def forget_ended(db: Session, tenant: str, name: str) -> None:
-    """Forget which jobs of a schedule have ended, a bounded number of them."""
-    db.run(
-        f"""
-        DELETE FROM schedule_job WHERE tenant = ? AND name = ? AND seq IN (
-            SELECT seq FROM schedule_job WHERE tenant = ? AND name = ? ORDER BY seq LIMIT ?
-        ) AND NOT ({_LIVE})
-        """,
-        tenant,
-        name,
-        tenant,
-        name,
-        _FORGOTTEN,
-    )
-
-
-def live(db: Session, tenant: str, name: str) -> list[int]:
-    """Return the jobs of a schedule that have not ended."""
+def live(db: Session, ids: list[str]) -> dict[str, int]:
+    """Return the numbers of those jobs that have not ended, by their ids."""
     rows = db.all(
-        f"SELECT seq FROM schedule_job WHERE tenant = ? AND name = ? AND {_LIVE} ORDER BY seq", tenant, name
+        """
+        SELECT j.id, j.seq FROM job j WHERE j.id IN (SELECT value FROM each(?))
+        AND NOT EXISTS (SELECT 1 FROM done d WHERE d.seq = j.seq)
+        """,
+        ids,
     )
-    return [seq for (seq,) in rows]
+    return dict(rows)
 
 
 def delete(db: Session, tenant: str, name: str) -> bool:
     """Delete a schedule; tell whether there was one."""
-    gone = db.run("DELETE FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
-    db.run("DELETE FROM schedule_job WHERE tenant = ? AND name = ?", tenant, name)
-    return gone > 0
+    return db.run("DELETE FROM schedule WHERE tenant = ? AND name = ?", tenant, name) > 0
 
 
 def _of_tenant(tenant: str | None) -> tuple[str, list[object]]:

@@ -35,6 +35,10 @@ class GatesNeededError(Exception):
     """A transaction that does not hold the gates came upon one; it is run again with them."""
 
 
+class BoundedError(Exception):
+    """Queues have bounds, so jobs cannot be added without a look at them."""
+
+
 class NamesTakenError(Exception):
     """Somebody else decides about a name; whoever holds the gates lets go of them before waiting for that."""
 
@@ -125,7 +129,10 @@ class Store(Protocol):
 
     @property
     def add_free(self) -> Callable[[Sequence[Row]], None] | None:
-        """What adds jobs without limits and without a number yet, if that is quicker than in a transaction."""
+        """What adds jobs without limits and without a number yet, if that is quicker than in a transaction.
+
+        Raises `BoundedError` if any queue has a bound.
+        """
         ...
 
     def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:

@@ -3,12 +3,12 @@
 from penstock.lifecycle.states import State
 from penstock.store.session import Row, Session
 
-_JOB = """
+JOB = """
     SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.limits, j.retry, j.expires,
            j.meta, j.enqueued,
            s.due, s.attempt, coalesce(w.attempt, o.attempt), l.attempt,
            r.attempt, r.started, r.worker, r.lease, r.cancel,
-           d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value
+           d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value, j.timeout
     FROM job j
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN line l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
@@ -23,7 +23,7 @@ _AMONG = {  # where to look for the few that are not ended, among all that ever 
 
 def job(db: Session, id_: str) -> Row | None:
     """Return all that is known of one job."""
-    return db.one(f"{_JOB} WHERE j.id = ?", id_)
+    return db.one(f"{JOB} WHERE j.id = ?", id_)
 
 
 def jobs(
@@ -48,17 +48,17 @@ def jobs(
             values.append(value)
     if key is not None:
         where.append("j.limits LIKE ? ESCAPE '!'")
-        values.append('%["' + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + '",%')
+        values.append(_naming(key))
     if before is not None:
         where.append("j.seq < ?")
         values.append(before)  # type: ignore[arg-type]
-    return db.all(f"{_JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
+    return db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
 
 
-def count(db: Session, queue: str | None, task: str | None) -> dict[State, int]:
+def count(db: Session, queue: str | None, task: str | None, tenant: str | None = None) -> dict[State, int]:
     """Return how many jobs are in each state."""
     where, values = [], []
-    for column, value in (("j.queue", queue), ("j.task", task)):
+    for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
         if value is not None:
             where.append(f"{column} = ?")
             values.append(value)
@@ -84,34 +84,76 @@ def failures(db: Session, seq: int) -> list[Row]:
     return db.all("SELECT attempt, at, error FROM failure WHERE seq = ? ORDER BY attempt", seq)
 
 
-def gates(db: Session, prefix: str, offset: int, most: int) -> list[Row]:
-    """Return (id, tenant, name) of the gates of keys, by name."""
+def gates(db: Session, tenant: str | None, prefix: str, without: str, offset: int, most: int) -> list[Row]:
+    """Return (id, tenant, name) of the gates of keys, by name, of one tenant or of all."""
+    which, values = _gates_of(tenant, prefix, without)
     return db.all(
-        """
-        SELECT id, tenant, name FROM gate WHERE kind = 'key' AND name >= ? AND name < ?
-        ORDER BY name, tenant LIMIT ? OFFSET ?
-        """,
-        prefix,
-        prefix + "\U0010ffff",
+        f"SELECT id, tenant, name FROM gate WHERE {which} ORDER BY name, tenant LIMIT ? OFFSET ?",
+        *values,
         most,
         offset,
     )
 
 
-def gates_total(db: Session, prefix: str) -> int:
+def gates_total(db: Session, tenant: str | None, prefix: str, without: str) -> int:
     """Return how many gates of keys begin with *prefix*."""
+    which, values = _gates_of(tenant, prefix, without)
+    row = db.one(f"SELECT count(*) FROM gate WHERE {which}", *values)
+    return int(row[0]) if row else 0
+
+
+def _gates_of(tenant: str | None, prefix: str, without: str) -> tuple[str, list[str]]:
+    which, values = "kind = 'key' AND name >= ? AND name < ?", [prefix, prefix + "\U0010ffff"]
+    if without:
+        which, values = (
+            f"{which} AND NOT (name >= ? AND name < ?)",
+            [*values, without, without + "\U0010ffff"],
+        )
+    return (which, values) if tenant is None else (f"{which} AND tenant = ?", [*values, tenant])
+
+
+def coming(db: Session, tenant: str, key: str) -> str | None:
+    """Return the limits of the newest job that will pass the gate of *key* but has not come to it yet."""
     row = db.one(
-        "SELECT count(*) FROM gate WHERE kind = 'key' AND name >= ? AND name < ?",
-        prefix,
-        prefix + "\U0010ffff",
+        """
+        SELECT j.limits FROM (SELECT seq FROM door UNION ALL SELECT seq FROM scheduled) AS t
+        JOIN job j ON j.seq = t.seq
+        WHERE j.tenant = ? AND j.limits LIKE ? ESCAPE '!' ORDER BY j.seq DESC LIMIT 1
+        """,
+        tenant,
+        _naming(key),
+    )
+    return None if row is None else str(row[0])
+
+
+def at_door(db: Session, tenant: str, key: str) -> int:
+    """Return how many jobs at the door will pass the gate of *key*."""
+    row = db.one(
+        """
+        SELECT count(*) FROM door d JOIN job j ON j.seq = d.seq
+        WHERE j.tenant = ? AND j.limits LIKE ? ESCAPE '!'
+        """,
+        tenant,
+        _naming(key),
     )
     return int(row[0]) if row else 0
+
+
+def _naming(key: str) -> str:
+    """Return a pattern that limits which name *key* are like."""
+    return '%["' + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + '",%'
 
 
 def waiting(db: Session, gate: int) -> int:
     """Return how many jobs that must pass a gate wait."""
     row = db.one("SELECT count(*) FROM lane_gate g JOIN line j ON j.lane = g.lane WHERE g.gate = ?", gate)
     return int(row[0]) if row else 0
+
+
+def own_numbers(db: Session, gate: int) -> str | None:
+    """Return the numbers, as text, that the last lane brought which passed this gate and is no more."""
+    row = db.one("SELECT own FROM gate WHERE id = ?", gate)
+    return None if row is None else row[0]
 
 
 def lane_gates(db: Session, gate: int) -> str | None:

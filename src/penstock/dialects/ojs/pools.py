@@ -102,7 +102,7 @@ async def claim(request: Request, body: FetchBody, visibility: int) -> list[Clai
             jobs = await _by_turns(request.service, body, pool, groups, visibility)
             if not jobs and wait:
                 await request.service.changed(token, wait)
-        if jobs or monotonic() >= end:
+        if jobs or monotonic() >= end or request.service.draining:
             part.went(jobs)
             return jobs
 

@@ -1,7 +1,4 @@
 -- A schedule enqueues a job whenever its moment comes.  next_at is empty while it is paused.
---
---   schedule      what to enqueue, and when next
---   schedule_job  its jobs; those that ended are forgotten when it fires again
 
 CREATE TABLE schedule (
     tenant TEXT NOT NULL,
@@ -21,10 +18,3 @@ CREATE TABLE schedule (
     PRIMARY KEY (tenant, name)
 );
 CREATE INDEX schedule_next ON schedule (next_at);
-
-CREATE TABLE schedule_job (
-    tenant TEXT NOT NULL,
-    name TEXT NOT NULL,
-    seq BIGINT NOT NULL,
-    PRIMARY KEY (tenant, name, seq)
-);

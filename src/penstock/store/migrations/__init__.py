@@ -79,6 +79,11 @@ def indexes(name: str) -> list[str]:
     return re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text(name))
 
 
+def tables() -> list[str]:
+    """Return the names of all tables."""
+    return [table for name in names() for table in re.findall(r"CREATE TABLE (\w+)", text(name))]
+
+
 def text(name: str) -> str:
     """Return a step as it was written."""
     return (files(__package__) / name).read_text()

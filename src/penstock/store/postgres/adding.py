@@ -22,6 +22,7 @@ def statement(
 ) -> tuple[bytes, list[object]]:
     """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
 
+    It answers with how many were added: none, where queues have bounds, which take more than one statement.
     A *notice*, as (channel, payload), is sent along.
     """
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
@@ -54,10 +55,11 @@ def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
         WITH added AS (
             INSERT INTO {home}.job (seq, {", ".join(names)})
             SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})
+            WHERE NOT EXISTS (SELECT 1 FROM {home}.bound)
             RETURNING seq, queue, priority, cost
         ), placed AS (
             INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
             SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
         )
-        SELECT {f"pg_notify(${end + 1}, ${end + 2})" if notifying else "1"}
+        SELECT (SELECT count(*) FROM added){f", pg_notify(${end + 1}, ${end + 2})" if notifying else ""}
     """.encode()

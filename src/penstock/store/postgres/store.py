@@ -30,7 +30,7 @@ from penstock.store.postgres.address import Address
 from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt, is_direct
 from penstock.store.postgres.signals import Signals
 from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
-from penstock.store.session import GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
+from penstock.store.session import BoundedError, GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
 
 T = TypeVar("T")
 
@@ -121,7 +121,9 @@ class PostgresStore:
             try:
                 with self._connection() as connection:
                     if not unsure or not self._has(connection, rows[0][1]):
-                        psycopg.RawCursor(connection).execute(adding, values)
+                        added = psycopg.RawCursor(connection).execute(adding, values).fetchone()
+                        if added is not None and not added[0]:
+                            raise BoundedError
                     break
             except psycopg.Error as error:
                 # If the answer was lost the rows may be there, and all are if the first one is.

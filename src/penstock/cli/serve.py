@@ -1,0 +1,111 @@
+"""`penstock serve`: jobs over HTTP, for clients and workers in any language."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.cli.options import StoreOption, read_time, shown
+from penstock.cli.worker import LogLevel
+from penstock.errors import InvalidError
+
+if TYPE_CHECKING:
+    from penstock.server.keys import Keyring
+
+TOKEN: Final = "PENSTOCK_TOKEN"
+_KEEP: Final = "7d"
+
+
+def serve(
+    *,
+    store: StoreOption = "",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8080,
+    token: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--token",
+            metavar="TOKEN",
+            help="Let in only who sends this as `Authorization: Bearer TOKEN`; repeatable.  Others can see the "
+            f"arguments of a process: ${TOKEN} or --token-file keep it to yourself.",
+            show_default=False,
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Tokens, one on each line: `TOKEN roles=producer,worker,operator tenant=NAME name=NAME`.",
+            show_default=False,
+        ),
+    ] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without any token.")
+    ] = False,
+    keep: Annotated[
+        str,
+        typer.Option(metavar="TIME", help="How long ended jobs can be looked at; `forever` is a time too."),
+    ] = _KEEP,
+    most_megabytes: Annotated[
+        int,
+        typer.Option("--max-body", metavar="MB", min=1, max=1024, help="The longest request that is taken."),
+    ] = 10,
+    test_mode: Annotated[
+        bool, typer.Option("--test-mode", help="Offer POST /ojs/v1/admin/reset, which empties everything.")
+    ] = False,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="How much to tell; info tells of each request.")
+    ] = LogLevel.WARNING,
+    log_format: Annotated[str, typer.Option(metavar="text|json", help="How to write the log.")] = "text",
+) -> None:
+    """Offer the jobs of a store over HTTP, by the Open Job Spec.
+
+    Ctrl-C or SIGTERM lets requests that are under way finish first.
+    """
+    from contextlib import closing
+
+    try:
+        from penstock.server.logs import log_to_stderr
+        from penstock.server.serve import Settings, check_open
+        from penstock.server.serve import serve as run
+    except ImportError as error:
+        raise InvalidError(
+            "serve", f"needs more packages: pip install 'penstock[server]' ({error})"
+        ) from None
+    from penstock.engine import open_engine
+
+    if log_format not in ("text", "json"):
+        raise InvalidError("--log-format", f"{log_format!r} must be text or json")
+    settings = Settings(
+        host, port, test_mode, insecure, read_time("keep", keep), most_megabytes * 1024 * 1024
+    )
+    keyring = _keyring(token or [], token_file)
+    check_open(settings, keyring)
+    log_to_stderr(log_level.upper(), as_json=log_format == "json")
+    with closing(open_engine(store)) as engine:
+        run(engine, keyring, settings, lambda url: _say(url, store, test_mode=test_mode))
+
+
+def _keyring(tokens: list[str], file: Path | None) -> "Keyring":
+    from penstock.edge.access import Access, Role
+    from penstock.server.keys import Keyring
+
+    keyring = Keyring()
+    kept = os.environ.get(TOKEN)
+    for n, token in enumerate([*tokens, *([kept] if kept else [])], 1):
+        keyring.add(token, Access(f"token {n}", frozenset(Role)))
+    if file is not None:
+        keyring.read(file)
+        if keyring.is_open:
+            raise InvalidError("token-file", f"{file} holds no token")
+    return keyring
+
+
+def _say(url: str, store: str, *, test_mode: bool) -> None:
+    print(f"penstock serves {shown(store)} at {url}", file=sys.stderr, flush=True)
+    if test_mode:
+        print("test mode: anybody who may operate it can empty it", file=sys.stderr, flush=True)
+    logging.getLogger("penstock.server").info("serving at %s", url)

@@ -1,0 +1,143 @@
+"""All jobs that fit, at once: try again, cancel, delete."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from penstock.dialects.ojs.admin_jobs import FilterBody, State, filter_of
+from penstock.dialects.ojs.counting import engine_states
+from penstock.dialects.ojs.names import check_queue, engine_queue, moment
+from penstock.edge.access import OPERATORS
+from penstock.edge.routes import Handler, Reply, Request, Route
+from penstock.engine import Engine
+from penstock.errors import ConflictError, InvalidError, NotFoundError
+from penstock.job import JobFilter
+
+MOST: Final = 10_000  # jobs in one request
+_ERRORS: Final = 100  # of them are told
+
+
+class BulkBody(Struct):
+    """What is meant, and that it is meant."""
+
+    confirm: bool = False
+    filter: FilterBody | None = None
+    job_ids: Annotated[list[str], Meta(max_length=MOST)] | None = None
+
+
+class BulkAnswer(Struct):
+    action: str
+    matched: int
+    succeeded: int
+    failed: int
+
+
+class PurgeBody(Struct):
+    """Which ended jobs of a queue are to go."""
+
+    states: Annotated[list[State], Meta(min_length=1)]
+    older_than: str | None = None
+    confirm: bool = False
+
+
+class PurgeAnswer(Struct):
+    purged_count: int
+    states: list[str]
+
+
+async def purge(request: Request) -> Reply:
+    """Delete the ended jobs of a queue."""
+    queue = engine_queue(request.tenant, check_queue(request.params["name"], "name"))
+    body = request.read(PurgeBody)
+    _check_meant(confirm=body.confirm)
+    before = None
+    if body.older_than is not None:
+        before = moment(body.older_than, "older_than", request.service.engine.clock.now())
+    states = frozenset[str]().union(*(engine_states(state, "states") for state in body.states))
+    wanted = JobFilter(states, queue, tenant=request.tenant, ended_before=before)
+    done = await request.service.run(lambda engine: _to_all(engine, wanted, _forget))
+    return Reply({"purged_count": done["succeeded"], "states": body.states, **done})
+
+
+def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
+    async def bulk(request: Request) -> Reply:
+        body = request.read(BulkBody)
+        _check_meant(confirm=body.confirm)
+        if (body.filter is None) is (body.job_ids is None):
+            raise InvalidError("filter", "say which jobs are meant: give filter or job_ids")
+        if body.job_ids is not None:
+            ids = body.job_ids
+            done = await request.service.run(lambda engine: _to_each(engine, ids, request.tenant, verb))
+        else:
+            wanted = filter_of(body.filter or FilterBody(), request)
+            done = await request.service.run(lambda engine: _to_all(engine, wanted, verb))
+        return Reply({"action": action, **done})
+
+    return bulk
+
+
+def _to_all(engine: Engine, wanted: JobFilter, verb: Callable[[Engine, str], object]) -> dict[str, Any]:
+    ids, total = engine.matching(wanted, MOST)
+    done = _to_each(engine, ids, wanted.tenant, verb)
+    return {**done, "matched": total, "has_more": total > len(ids)}
+
+
+def _to_each(
+    engine: Engine, ids: list[str], tenant: str | None, verb: Callable[[Engine, str], object]
+) -> dict[str, Any]:
+    """Do something to jobs one by one; some may not be in a state for it."""
+    errors = []
+    for id_ in ids:
+        try:
+            if tenant is not None and engine.job(id_).tenant != tenant:
+                raise NotFoundError("job", id_)  # noqa: TRY301 - one of many
+            verb(engine, id_)
+        except (ConflictError, NotFoundError) as error:
+            errors.append({"job_id": id_, "error": str(error)})
+    succeeded = len(ids) - len(errors)
+    return {"matched": len(ids), "succeeded": succeeded, "failed": len(errors), "errors": errors[:_ERRORS]}
+
+
+def _forget(engine: Engine, id_: str) -> None:
+    engine.forget(id_)
+
+
+def _check_meant(*, confirm: bool) -> None:
+    if not confirm:
+        raise InvalidError("confirm", "must be true: this cannot be taken back")
+
+
+_BULK: Final = "/ojs/v1/admin/jobs/bulk"
+ROUTES = (
+    Route(
+        "DELETE",
+        "/ojs/v1/admin/queues/{name}/jobs",
+        purge,
+        OPERATORS,
+        "Delete ended jobs",
+        PurgeBody,
+        PurgeAnswer,
+    ),
+    Route(
+        "POST",
+        f"{_BULK}/retry",
+        _bulk("retry", Engine.retry),
+        OPERATORS,
+        "Try jobs again",
+        BulkBody,
+        BulkAnswer,
+    ),
+    Route(
+        "POST",
+        f"{_BULK}/cancel",
+        _bulk("cancel", Engine.cancel),
+        OPERATORS,
+        "Cancel jobs",
+        BulkBody,
+        BulkAnswer,
+    ),
+    Route(
+        "POST", f"{_BULK}/delete", _bulk("delete", _forget), OPERATORS, "Delete jobs", BulkBody, BulkAnswer
+    ),
+)

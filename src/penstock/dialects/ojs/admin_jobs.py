@@ -1,0 +1,117 @@
+"""Jobs, as operators see them: one, or a page of those that fit."""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from penstock.dialects.ojs.counting import engine_states
+from penstock.dialects.ojs.jobs import cancel, show
+from penstock.dialects.ojs.names import check_queue, check_type, engine_queue, moment
+from penstock.dialects.ojs.paging import OFFSETS, page_of
+from penstock.dialects.ojs.shapes import JobShape
+from penstock.dialects.ojs.tenancy import own
+from penstock.edge.access import OPERATORS
+from penstock.edge.routes import Reply, Request, Route
+from penstock.engine import Engine
+from penstock.job import JobFilter
+
+_FILTERS: Final = ("state", "queue", "type", "since", "until")
+State = Literal[
+    "scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded"
+]
+
+
+class FilterBody(Struct, forbid_unknown_fields=True):
+    """Which jobs are meant: all that is given must fit."""
+
+    state: State | None = None
+    queue: str | None = None
+    type: Annotated[str, Meta(description="a type, or how it begins and a star")] | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+class JobPage(Struct):
+    items: list[JobShape]
+
+
+async def listing(request: Request) -> Reply:
+    """Return the jobs that fit, newest first."""
+    page = page_of(request)
+    wanted = filter_of(FilterBody(**{name: request.query.get(name) for name in _FILTERS}), request)
+
+    def work(engine: Engine) -> tuple[list[Any], int]:
+        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
+        return [show(engine, view.id, view) for view in views], total
+
+    items, total = await request.service.run(work)
+    return Reply({"items": items, "pagination": page.shown(total)})
+
+
+async def info(request: Request) -> Reply:
+    """Return a job."""
+    view = await own(request, request.params["id"])
+    return Reply(await request.service.run(lambda engine: show(engine, view.id)))
+
+
+async def cancel_one(request: Request) -> Reply:
+    """Cancel a job."""
+    reply = await cancel(request)
+    return _both(reply.body["job"])  # type: ignore[index]
+
+
+async def retry_one(request: Request) -> Reply:
+    """Stand an ended job in line again."""
+    view = await own(request, request.params["id"])
+
+    def work(engine: Engine) -> dict[str, object]:
+        engine.retry(view.id)
+        return show(engine, view.id)
+
+    return _both(await request.service.run(work))
+
+
+def filter_of(body: FilterBody, request: Request) -> JobFilter:
+    """Return which of the jobs of the one who asks are meant."""
+    now = request.service.engine.clock.now()
+    prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None
+    if body.type is not None and prefix is None:
+        check_type(body.type)
+    return JobFilter(
+        None if body.state is None else engine_states(body.state),
+        None if body.queue is None else engine_queue(request.tenant, check_queue(body.queue)),
+        body.type if prefix is None else None,
+        prefix,
+        request.tenant,
+        None if body.since is None else moment(body.since, "since", now),
+        None if body.until is None else moment(body.until, "until", now),
+    )
+
+
+def _both(job: dict[str, Any]) -> Reply:
+    return Reply({**job, "job": job})
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/ojs/v1/admin/jobs",
+        listing,
+        OPERATORS,
+        "Find jobs",
+        None,
+        JobPage,
+        query=(*_FILTERS, *OFFSETS),
+    ),
+    Route("GET", "/ojs/v1/admin/jobs/{id}", info, OPERATORS, "Look at a job", None, JobShape),
+    Route("POST", "/ojs/v1/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", None, JobShape),
+    Route(
+        "POST",
+        "/ojs/v1/admin/jobs/{id}/retry",
+        retry_one,
+        OPERATORS,
+        "Try an ended job again",
+        None,
+        JobShape,
+    ),
+)

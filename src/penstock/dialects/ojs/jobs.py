@@ -1,0 +1,98 @@
+"""Enqueue, look and cancel."""
+
+from penstock.dialects.ojs import envelope
+from penstock.dialects.ojs.bodies import BatchBody, JobBody
+from penstock.dialects.ojs.enqueueing import new_job
+from penstock.dialects.ojs.limits import limit_headers
+from penstock.dialects.ojs.pressure import add
+from penstock.dialects.ojs.shapes import CancelledJob, JobAnswer, JobsAnswer
+from penstock.dialects.ojs.tenancy import own
+from penstock.dialects.ojs.tenant_limits import admitted, own_limits
+from penstock.edge.access import JOBS, PRODUCERS
+from penstock.edge.routes import Reply, Request, Route
+from penstock.engine import Engine
+from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.job import JobView, NewJob
+from penstock.lifecycle.states import State
+
+MOST_AT_ONCE = 1_000
+
+
+async def enqueue(request: Request) -> Reply:
+    """Add a job."""
+    now = request.service.engine.clock.now()
+    job = new_job(request.json(), request.tenant, now)
+    async with admitted(request, [job]):
+        (added,), headers = await add(request, [job])
+    headers["Location"] = f"/ojs/v1/jobs/{added.id}"
+    if own_limits(job.limits):
+        headers |= await request.service.run(lambda engine: _limit_headers(engine, job))
+    if added.reused:
+        shown = await request.service.run(lambda engine: show(engine, added.id))
+        return Reply({"job": shown}, 200, headers)
+    return Reply({"job": envelope.of_new(job, added, now)}, 201, headers)
+
+
+async def enqueue_batch(request: Request) -> Reply:
+    """Add jobs, all or none."""
+    now = request.service.engine.clock.now()
+    plain = request.fields().get("jobs")
+    if not isinstance(plain, list) or not plain:
+        raise InvalidError("jobs", "must be a list of jobs, and not empty")
+    if len(plain) > MOST_AT_ONCE:
+        raise InvalidError("jobs", f"has {len(plain)} jobs; at most {MOST_AT_ONCE} are allowed at once")
+    jobs = [new_job(each, request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)]
+    async with admitted(request, jobs):
+        added, headers = await add(request, jobs)
+    shown = [envelope.of_new(job, one, now) for job, one in zip(jobs, added, strict=True)]
+    return Reply({"jobs": shown, "count": len(shown)}, 201, headers)
+
+
+async def info(request: Request) -> Reply:
+    """Return a job."""
+    view = await own(request, request.params["id"])
+    return Reply({"job": await request.service.run(lambda engine: show(engine, view.id))})
+
+
+async def cancel(request: Request) -> Reply:
+    """Cancel a job: what waits ends at once, what runs counts as cancelled from now on."""
+    view = await own(request, request.params["id"])
+    if view.cancel_at and view.state is State.RUNNING:
+        raise WrongStateError(view.id, "cancelled", "a job that has not ended")
+
+    def work(engine: Engine) -> object:
+        engine.cancel(view.id)
+        return show(engine, view.id)
+
+    return Reply({"job": await request.service.run(work)})
+
+
+def show(engine: Engine, job_id: str, view: JobView | None = None) -> dict[str, object]:
+    """Return the envelope of a job as it is now."""
+    view = view or engine.job(job_id)
+    return envelope.of_view(view, engine.failures(job_id) if view.attempt else ())
+
+
+def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
+    try:
+        return limit_headers(engine.gate(own_limits(job.limits)[0].key, job.tenant))
+    except NotFoundError:
+        return {}  # done and forgotten meanwhile
+
+
+ROUTES = (
+    Route("POST", "/ojs/v1/jobs", enqueue, PRODUCERS, "Enqueue a job", JobBody, JobAnswer, 201),
+    Route(
+        "POST",
+        "/ojs/v1/jobs/batch",
+        enqueue_batch,
+        PRODUCERS,
+        "Enqueue jobs, all or none",
+        BatchBody,
+        JobsAnswer,
+        201,
+    ),
+    Route("GET", "/ojs/v1/jobs/{id}", info, JOBS, "Look at a job", None, JobAnswer),
+    Route("DELETE", "/ojs/v1/jobs/{id}", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+    Route("POST", "/ojs/v1/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+)

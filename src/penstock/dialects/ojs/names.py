@@ -1,0 +1,87 @@
+"""How the spec writes names, moments and spans, and how the engine does."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from penstock.errors import InvalidError
+from penstock.limits.durations import parse_duration
+
+MEDIA: Final = "application/openjobspec+json"
+VERSION: Final = "1.0"
+
+_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*")
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
+_UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_RFC3339: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})", re.ASCII
+)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_MOST_TYPE, _MOST_QUEUE, _MOST_KEY = 255, 100, 256
+
+
+def check_type(name: object, field: str = "type") -> str:
+    """Return *name* if it can name a job type: words of lower case, parted by dots."""
+    return _matching(name, field, _TYPE, _MOST_TYPE, "lower-case words parted by dots, such as email.send")
+
+
+def check_queue(name: object, field: str = "queue") -> str:
+    """Return *name* if it can name a queue."""
+    return _matching(name, field, _QUEUE, _MOST_QUEUE, "lower-case letters, digits, dots and hyphens")
+
+
+def check_key(name: object, field: str = "key") -> str:
+    """Return *name* if it can be the key of a limit, or name a tenant."""
+    return _matching(
+        name, field, _KEY, _MOST_KEY, "letters, digits and . _ : - and begin with a letter or digit"
+    )
+
+
+def check_id(name: object, field: str = "id") -> str:
+    """Return *name* if it can be the id of a job."""
+    return _matching(name, field, _UUID7, 36, "a UUIDv7 in lower case")
+
+
+def _matching(name: object, field: str, pattern: re.Pattern[str], most: int, how: str) -> str:
+    if not isinstance(name, str) or len(name) > most or not pattern.fullmatch(name):
+        shown = repr(name) if len(repr(name)) <= 60 else repr(name)[:60] + "…"
+        raise InvalidError(field, f"{shown} must be {how}, and at most {most} characters")
+    return name
+
+
+def engine_queue(tenant: str | None, queue: str) -> str:
+    """Return what the engine calls a queue: every tenant has its own."""
+    return f"{tenant}:{queue}" if tenant else queue
+
+
+def spec_queue(name: str) -> str:
+    """Return a queue's name as its tenant knows it."""
+    return name.rpartition(":")[2]
+
+
+def queue_tenant(name: str) -> str:
+    """Return whose queue the engine's queue is; empty if nobody's."""
+    return name.rpartition(":")[0]
+
+
+def moment(text: object, field: str, now: int) -> int:
+    """Return a moment, written as RFC 3339 or as a span from now on ("+PT2S"), in microseconds."""
+    if isinstance(text, str) and text.startswith("+P"):
+        return now + parse_duration(text[1:], field, zero=True)
+    if not isinstance(text, str) or not _RFC3339.fullmatch(text):
+        raise InvalidError(
+            field, f"{text!r} must be a moment such as 2026-02-13T12:00:00Z, or a span such as +PT2S"
+        )
+    try:
+        return (datetime.fromisoformat(text.upper()) - _EPOCH) // _MICROSECOND
+    except (ValueError, OverflowError) as error:
+        raise InvalidError(field, f"{text!r} is no moment: {error}") from None
+
+
+def written(at: int) -> str:
+    """Return a moment as RFC 3339; a part of a second only if there is one."""
+    when = _EPOCH + timedelta(microseconds=min(max(at, 0), 253_402_300_799_999_999))
+    text = when.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{when.microsecond // 1000:03d}Z" if when.microsecond >= 1_000 else f"{text}Z"

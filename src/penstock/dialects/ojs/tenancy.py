@@ -1,0 +1,32 @@
+"""Whose is it?  A tenant neither sees nor touches what is another's."""
+
+from penstock.dialects.ojs.names import check_key
+from penstock.edge.access import Access
+from penstock.edge.routes import Request
+from penstock.errors import NotFoundError, PenstockError
+from penstock.job import JobView
+
+HEADER = "x-ojs-tenant"
+
+
+class ForbiddenError(PenstockError):
+    """The token does not allow it."""
+
+    code = "forbidden"
+
+
+def tenant_of(access: Access, named: str | None) -> str | None:
+    """Return for whom a request speaks: its token's tenant, or the one that it names in its header."""
+    if named is not None:
+        check_key(named, "X-OJS-Tenant")
+        if access.tenant is not None and named != access.tenant:
+            raise ForbiddenError(f"this token speaks for tenant {access.tenant!r} only")
+    return access.tenant if access.tenant is not None else named
+
+
+async def own(request: Request, job_id: str) -> JobView:
+    """Return a job of the one who asks; another's is not there for them."""
+    view = await request.service.run(lambda engine: engine.job(job_id))
+    if request.tenant is not None and view.tenant != request.tenant:
+        raise NotFoundError("job", job_id)
+    return view

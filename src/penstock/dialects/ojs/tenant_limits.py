@@ -1,0 +1,137 @@
+"""How much may a tenant use?
+
+At once: every job of a tenant passes the gate `TENANT_GATE` of its own, so the number is exact for all queues
+and processes, and may change at any time.  What it may have waiting, and how fast it may add, is looked at
+before jobs are added: exact within one server, nearly so between several.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
+
+from msgspec import Meta, Struct
+
+from penstock.clock import SECOND, monotonic
+from penstock.dialects.ojs.bodies import WindowBody
+from penstock.dialects.ojs.decided import PREFIX, decide, decided
+from penstock.dialects.ojs.limits import window_of
+from penstock.edge.routes import Request, converted
+from penstock.edge.service import Service
+from penstock.errors import ConflictError
+from penstock.job import NewJob
+from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window
+
+# No client can name it: keys of clients begin with a letter or a digit.
+TENANT_GATE: Final = "@tenant"
+_GATE: Final = Limit(TENANT_GATE, UNLIMITED)
+_MOST: Final = 9_007_199_254_740_991
+RATES: Final = 1_000_000  # the most jobs that a window remembers
+
+Number = Annotated[int, Meta(ge=0, le=_MOST)]
+
+
+class TenantLimits(Struct, omit_defaults=True):
+    """What one tenant may use; what is not given is not limited."""
+
+    max_concurrency: Number | None = None
+    max_queue_depth: Number | None = None
+    max_enqueue_rate: WindowBody | Annotated[int, Meta(ge=1, le=RATES)] | None = None
+    max_scheduled: Number | None = None
+
+
+_FREE: Final = TenantLimits()
+
+
+class TenantLimitError(ConflictError):
+    """A tenant has as much as it may have."""
+
+    code = "TENANT_LIMIT_EXCEEDED"
+
+    def __init__(self, tenant: str, limit: str, current: int, maximum: int, retry_after: int = 1) -> None:
+        super().__init__(f"tenant {tenant!r} has used up {limit}: {current} of {maximum}")
+        self.details = {"tenant_id": tenant, "limit": limit, "current": current, "maximum": maximum}
+        self.retry_after = retry_after
+
+
+class Arrivals:
+    """When jobs of each tenant came, as far back as their windows reach."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, deque[tuple[int, int]]] = {}
+        self.locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+
+def with_gate(tenant: str | None, limits: tuple[Limit, ...]) -> tuple[Limit, ...]:
+    """Return the limits of a job, with the one of its tenant."""
+    return (*limits, _GATE) if tenant else limits
+
+
+def own_limits(limits: Sequence[Limit]) -> list[Limit]:
+    """Return the limits that a job came with."""
+    return [limit for limit in limits if limit.key != TENANT_GATE]
+
+
+async def limits_of(service: Service, tenant: str) -> TenantLimits:
+    """Return what a tenant may use."""
+    plain = (await decided(service)).get(f"{PREFIX}tenant:{tenant}")
+    return TenantLimits() if plain is None else converted(plain["limits"], TenantLimits)
+
+
+async def set_limits(service: Service, tenant: str, limits: TenantLimits, kept: dict[str, Any]) -> None:
+    """Decide what a tenant may use."""
+    rate_of(limits)
+    numbers = None if limits.max_concurrency is None else Numbers(slots=limits.max_concurrency)
+    await service.run(lambda engine: engine.configure("key", TENANT_GATE, numbers, tenant=tenant))
+    await decide(service, f"tenant:{tenant}", {**kept, "limits": limits})
+
+
+def rate_of(limits: TenantLimits) -> Window | None:
+    """Return how many jobs may come in which time."""
+    rate = limits.max_enqueue_rate
+    if isinstance(rate, int):
+        return Window(rate, SECOND)
+    return window_of(rate, "max_enqueue_rate")
+
+
+@asynccontextmanager
+async def admitted(request: Request, jobs: Sequence[NewJob]) -> AsyncIterator[None]:
+    """Raise unless the tenant who asks may add these jobs; others of its kind wait until they are added."""
+    tenant = request.tenant
+    limits = await limits_of(request.service, tenant) if tenant else _FREE
+    if tenant is None or limits == _FREE:
+        yield
+        return
+    arrivals = request.service.part(Arrivals)
+    async with arrivals.locks[tenant]:
+        await _check_depth(request.service, tenant, limits, jobs)
+        _check_rate(arrivals, tenant, rate_of(limits), len(jobs))
+        yield
+
+
+async def _check_depth(service: Service, tenant: str, limits: TenantLimits, jobs: Sequence[NewJob]) -> None:
+    later = sum(job.due is not None for job in jobs)
+    for name, adds in (("max_queue_depth", len(jobs)), ("max_scheduled", later)):
+        most = getattr(limits, name)
+        if most is not None and adds:
+            only_scheduled = name == "max_scheduled"
+            depth = await service.run(
+                lambda engine, only=only_scheduled: engine.tenant_depth(tenant, scheduled=only)
+            )
+            if depth + adds > most:
+                raise TenantLimitError(tenant, name, depth, most)
+
+
+def _check_rate(arrivals: Arrivals, tenant: str, window: Window | None, count: int) -> None:
+    if window is None:
+        return
+    now = monotonic()
+    times = arrivals.times.setdefault(tenant, deque())
+    while times and times[0][0] <= now - window.period:
+        times.popleft()
+    used = sum(number for _, number in times)
+    if used + count > window.limit:
+        opens = times[0][0] + window.period - now if times else window.period
+        raise TenantLimitError(tenant, "max_enqueue_rate", used, window.limit, max(1, -(-opens // SECOND)))
+    times.append((now, count))

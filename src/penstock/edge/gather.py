@@ -1,0 +1,67 @@
+"""Concurrent requests become one transaction: batches form while the previous one is being committed."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from typing import Generic, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+
+class Gatherer(Generic[Q, A]):
+    """Asks *together* about all questions that came meanwhile; it answers each, or with what it raised.
+
+    Up to *lanes* batches are under way at once, none with more than *most* questions.
+    """
+
+    def __init__(
+        self,
+        together: Callable[[Sequence[Q]], Sequence[A | Exception]],
+        threads: Executor,
+        *,
+        lanes: int = 1,
+        most: int = 500,
+    ) -> None:
+        self._together = together
+        self._threads = threads
+        self._lanes = lanes
+        self._most = most
+        self._busy = 0
+        self._waiting: list[tuple[asyncio.Future[A], Q]] = []
+
+    async def ask(self, question: Q) -> A:
+        """Return the answer to *question*."""
+        future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+        self._waiting.append((future, question))
+        if self._busy < self._lanes:
+            self._go()
+        return await future
+
+    def _go(self) -> None:
+        # Whoever was cancelled meanwhile asks no more; what is under way cannot be taken back.
+        batch = [(future, question) for future, question in self._waiting if not future.done()]
+        batch, self._waiting = batch[: self._most], batch[self._most :]
+        if not batch:
+            return
+        self._busy += 1
+        loop = asyncio.get_running_loop()
+        asked = loop.run_in_executor(self._threads, self._together, [question for _, question in batch])
+        asked.add_done_callback(lambda done: self._answered(batch, done))
+
+    def _answered(
+        self,
+        batch: Sequence[tuple["asyncio.Future[A]", Q]],
+        done: "asyncio.Future[Sequence[A | Exception]]",
+    ) -> None:
+        self._busy -= 1
+        failure = done.exception()
+        answers = [failure] * len(batch) if failure is not None else done.result()
+        for (future, _), answer in zip(batch, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+        self._go()

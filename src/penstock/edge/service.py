@@ -1,0 +1,261 @@
+"""One engine behind many requests: their verbs are gathered, their waits share one watcher."""
+
+import asyncio
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from penstock.clock import SECOND, monotonic
+from penstock.edge.episodes import Episodes
+from penstock.edge.feed import Feed
+from penstock.edge.gather import Gatherer
+from penstock.engine import Engine
+from penstock.errors import PenstockError
+from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement
+from penstock.lifecycle.outcomes import HandedBack
+from penstock.store.session import Topic
+
+T = TypeVar("T")
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+THREADS: Final = 16
+# How many attempts are remembered with their fences; of others the store is asked.
+REMEMBERED: Final = 100_000
+# Where the database is elsewhere, the next batch need not wait for the flush of the last.
+LANES: Final = 4
+
+
+class Service:
+    """What routes ask of the engine.  Its coroutines belong to one event loop."""
+
+    def __init__(self, engine: Engine, *, test_mode: bool = False, loopback: bool = False) -> None:
+        self.engine = engine
+        self.test_mode = test_mode
+        self.loopback = loopback  # whether only this machine can reach it
+        self.feed = Feed(engine)
+        self.feed.follow(Episodes().note)
+        self.at_start: list[Callable[[], None]] = []  # what else is to be done on the loop when it starts
+        self.at_end: list[Callable[[], None]] = []
+        self.began = monotonic()
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
+        lanes = LANES if engine.store.remote else 1
+        self._adding = Gatherer(self._enqueue_together, self.threads, lanes=lanes)
+        self._settling = Gatherer(self._settle_together, self.threads, lanes=lanes)
+        self._claiming = Gatherer(self._claim_together, self.threads)
+        self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
+        self._parts: dict[type, object] = {}
+        self._lasting: dict[type, object] = {}
+        self._watches = {topic: _Watch(engine, topic) for topic in Topic}
+        self._watch = self._watches[Topic.WORK]
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the service began."""
+        return (monotonic() - self.began) / SECOND
+
+    async def run(self, work: Callable[[Engine], T]) -> T:
+        """Run *work*, which blocks, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work, self.engine)
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns."""
+        return await self._adding.ask(jobs)
+
+    async def settle(self, settlement: Settlement) -> bool:
+        """Record how an attempt ended; False if its lease was lost."""
+        return await self._settling.ask(settlement)
+
+    async def claim(self, wanted: ClaimFor, wait: float = 0.0) -> list[Claimed]:
+        """Start jobs for a worker; with *wait*, wait so many seconds for the first."""
+        end = monotonic() + int(wait * SECOND)
+        while True:
+            token = self._watch.look() if wait else 0
+            claim = await self._claiming.ask(wanted)
+            while not claim.jobs and claim.more:
+                claim = await self._claiming.ask(wanted)
+            left = end - monotonic()
+            if claim.jobs or left <= 0 or self.draining:
+                break
+            await self._watch.changed(token, self._pause(claim, left) / SECOND)
+        for job in claim.jobs:
+            self.remember(job, wanted.worker)
+        return claim.jobs
+
+    async def take(self, wanted: ClaimFor) -> Claim:
+        """Start jobs for a worker that knows itself when to ask again."""
+        return await self._claiming.ask(wanted)
+
+    async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
+        """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
+        watch = self._watches[topic]
+        if token == watch.look():
+            await watch.changed(token, timeout)
+        return watch.look()
+
+    def begin(self) -> None:
+        """Begin what goes on by itself, on the running loop."""
+        self.feed.begin()
+        for start in self.at_start:
+            start()
+
+    @property
+    def draining(self) -> bool:
+        """Whether nobody may wait any longer."""
+        return self._watch.draining
+
+    def drain(self) -> None:
+        """Let nobody wait any longer: the server is about to end."""
+        self.feed.close()
+        for watch in self._watches.values():
+            watch.drain()
+
+    def token(self) -> int:
+        """Return a number that changes whenever any process did something."""
+        return self._watch.look()
+
+    async def changed(self, token: int, timeout: float) -> None:
+        """Return once something happened after *token*, or after *timeout* seconds."""
+        await self._watch.changed(token, timeout)
+
+    async def hand_back(self, jobs: Sequence[Claimed]) -> None:
+        """Give back attempts that nobody began."""
+        for job in jobs:
+            await self.settle(Settlement(job.seq, job.fence, HandedBack()))
+
+    def remember(self, job: Claimed, worker: str) -> None:
+        """Remember under which fence a job runs, and for whom."""
+        self._held[job.id] = (job, worker)
+        self._held.move_to_end(job.id)
+        if len(self._held) > REMEMBERED:
+            self._held.popitem(last=False)
+
+    def held(self, job_id: str) -> tuple[Claimed, str] | None:
+        """Return an attempt that was fetched here, and its worker."""
+        return self._held.get(job_id)
+
+    def forget(self, job_id: str) -> Claimed | None:
+        """Forget an attempt that has ended; return it if it was fetched here."""
+        found = self._held.pop(job_id, None)
+        return None if found is None else found[0]
+
+    def part(self, kind: type[T]) -> T:
+        """Return what a dialect remembers besides the store: one of each *kind*, made when it is first asked for."""
+        found = self._lasting.get(kind, self._parts.get(kind))
+        if not isinstance(found, kind):
+            found = self._parts[kind] = kind()
+        return found
+
+    def keep(self, part: object) -> None:
+        """Have *part* be the one of its kind, as long as the service lasts."""
+        self._lasting[type(part)] = part
+
+    def forget_all(self) -> None:
+        """Forget every attempt and whatever dialects remember."""
+        self._held.clear()
+        self._parts.clear()
+        self.feed.forget()
+
+    def close(self) -> None:
+        """Let go of threads; the engine is its owner's."""
+        self.feed.close()
+        for end in self.at_end:
+            end()
+        for watch in self._watches.values():
+            watch.close()
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._held.clear()
+
+    def _pause(self, claim: Claim, left: int) -> int:
+        """Return how long to wait for something to happen, at most *left*."""
+        if claim.next_at is None:
+            return left
+        return max(min(left, claim.next_at - self.engine.clock.now()), 1_000)
+
+    def _enqueue_together(self, requests: Sequence[Sequence[NewJob]]) -> list[list[Enqueued] | Exception]:
+        if len(requests) > 1:
+            try:
+                added = iter(self.engine.enqueue([job for jobs in requests for job in jobs]))
+            except PenstockError:
+                pass  # one of them cannot be added; each finds out by itself
+            else:
+                return [[next(added) for _ in jobs] for jobs in requests]
+        return [_attempted(self.engine.enqueue, jobs) for jobs in requests]
+
+    def _settle_together(self, settlements: Sequence[Settlement]) -> Sequence[bool | Exception]:
+        if len(settlements) > 1:
+            try:
+                return self.engine.settle(settlements)
+            except PenstockError:
+                pass
+        return [_attempted(lambda one: self.engine.settle([one])[0], each) for each in settlements]
+
+    def _claim_together(self, requests: Sequence[ClaimFor]) -> Sequence[Claim | Exception]:
+        return self.engine.claims(requests)
+
+
+def _attempted(verb: Callable[[Q], A], question: Q) -> A | Exception:
+    try:
+        return verb(question)
+    except PenstockError as error:
+        return error
+
+
+class _Watch:
+    """Wakes coroutines when any process did something about *topic*: one thread, however many wait."""
+
+    def __init__(self, engine: Engine, topic: Topic) -> None:
+        self._engine = engine
+        self._topic = topic
+        # Another server, or this one before it was started again, has other numbers.
+        self._token = secrets.randbits(48)
+        self.draining = False
+        self._seen = 0
+        self._closed = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._changed = asyncio.Event()
+
+    def look(self) -> int:
+        """Return a number that changes whenever something happens."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._seen = self._engine.token(self._topic)
+            threading.Thread(target=self._follow, name="penstock-watch", daemon=True).start()
+        return self._token
+
+    async def changed(self, token: int, timeout: float) -> None:
+        """Return once something happened after *token*, or after *timeout* seconds."""
+        if token == self._token and not self.draining:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), timeout)
+
+    def drain(self) -> None:
+        """Let everybody look again now, and nobody wait from now on."""
+        self.draining = True
+        self._ring()
+
+    def close(self) -> None:
+        """End the thread, soon."""
+        self._closed.set()
+
+    def _follow(self) -> None:
+        loop = self._loop
+        while loop is not None and not self._closed.is_set():
+            try:
+                now = self._engine.wait(self._seen, 0.5, self._topic)
+                if now != self._seen:
+                    self._seen = now
+                    loop.call_soon_threadsafe(self._ring)
+            except PenstockError:
+                self._closed.wait(0.5)
+            except RuntimeError:
+                return  # the loop has ended
+
+    def _ring(self) -> None:
+        self._token += 1
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,45 @@
+"""What the server is made of: the dialects' routes around one engine."""
+
+from collections.abc import Sequence
+
+from penstock.dialects import native, ojs
+from penstock.edge.routes import Route
+from penstock.edge.service import Service
+from penstock.engine import Engine
+from penstock.server import metrics, openapi
+from penstock.server.counting import Metrics
+from penstock.server.keys import Keyring
+from penstock.server.site import MOST_BYTES, Site
+
+
+def site_for(
+    engine: Engine,
+    *,
+    keyring: Keyring | None = None,
+    test_mode: bool = False,
+    most_bytes: int = MOST_BYTES,
+    loopback: bool = False,
+    more: Sequence[Route] = (),
+) -> Site:
+    """Return the application that serves *engine*, which stays its owner's to close, and *more* routes.
+
+    *loopback* says that only this machine can reach it.
+    """
+    # Those who ask over HTTP may be anywhere, also behind a proxy on this machine.
+    engine.far = True
+    service = Service(engine, test_mode=test_mode, loopback=loopback)
+    ojs.attach(service)
+    observed = Metrics(service)
+    routes = [*ojs.ROUTES, *native.ROUTES, *metrics.ROUTES, *more]
+    if test_mode:
+        routes += ojs.TEST_ROUTES
+    routes += openapi.routes(routes, secured=keyring is not None and not keyring.is_open)
+    return Site(
+        service,
+        routes,
+        ojs.SOCKETS,
+        keyring=keyring,
+        most_bytes=most_bytes,
+        close=service.close,
+        observe=observed.request,
+    )

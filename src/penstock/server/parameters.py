@@ -1,0 +1,60 @@
+"""What may stand in a path, a query or a header."""
+
+from typing import Any, Final
+
+from penstock.dialects.ojs.spelling import ID, KEY, MOMENT, QUEUE, TYPE
+
+WORKER: Final = {"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]*$"}
+STATES: Final = [
+    "scheduled",
+    "available",
+    "pending",
+    "active",
+    "completed",
+    "retryable",
+    "cancelled",
+    "discarded",
+]
+
+
+def _text(spelled: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "string", **spelled}
+
+
+_QUERY: Final[dict[str, dict[str, Any]]] = {
+    "page": {"type": "integer", "minimum": 1, "maximum": 1_000_000_000, "default": 1},
+    "per_page": {"type": "integer", "minimum": 1, "maximum": 1_000, "default": 20},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1_000},
+    "offset": {"type": "integer", "minimum": 0, "maximum": 1_000_000_000, "default": 0},
+    "state": {"type": "string", "enum": STATES},
+    "queue": _text(QUEUE),
+    "type": _text(TYPE),
+    "since": _text(MOMENT),
+    "until": _text(MOMENT),
+}
+
+
+def path_parameter(name: str, path: str) -> dict[str, Any]:
+    """Return what may stand in a path."""
+    if name == "key":
+        schema = KEY
+    elif name in ("name", "queue"):
+        schema = QUEUE
+    elif "/workers/" in path:
+        schema = WORKER
+    elif "/tenants/" in path:
+        schema = KEY
+    else:
+        schema = ID
+    return {"name": name, "in": "path", "required": True, "schema": _text(schema)}
+
+
+def query_parameter(name: str) -> dict[str, Any]:
+    """Return what may stand in a query."""
+    return {"name": name, "in": "query", "schema": _QUERY.get(name, {"type": "string", "maxLength": 1_000})}
+
+
+def header(name: str, description: str = "") -> dict[str, Any]:
+    """Return what may stand in a header."""
+    described = {"description": description} if description else {}
+    return {"name": name, "in": "header", "schema": _text(KEY), **described}

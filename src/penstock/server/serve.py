@@ -1,0 +1,121 @@
+"""Run the server: one process, until it is asked to stop."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+
+from penstock.engine import Engine
+from penstock.errors import InvalidError
+from penstock.server.assembly import site_for
+from penstock.server.keys import Keyring
+from penstock.server.upkeep import Upkeep
+
+GOODBYE: Final = 0.1  # seconds for those who listen to hear that it ends
+GRACE: Final = 10  # seconds for requests that are under way when the server is asked to stop
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to serve."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    test_mode: bool = False
+    insecure: bool = False
+    keep: int | None = None
+    most_bytes: int = 10 * 1024 * 1024
+
+
+def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until a signal comes; *ready* is told the address once it answers."""
+    check_open(settings, keyring)
+    upkeep = Upkeep(engine, settings.keep)
+    site = site_for(
+        engine,
+        keyring=keyring,
+        test_mode=settings.test_mode,
+        most_bytes=settings.most_bytes,
+        loopback=_is_loopback(settings.host),
+    )
+    config = uvicorn.Config(
+        site,
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=75,
+        ws_max_size=1024 * 1024,
+        lifespan="on",
+    )
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    upkeep.start()
+    try:
+        _Server(config, ready, site.service.drain).run(sockets=[listening(settings)])
+    finally:
+        upkeep.stop()
+
+
+class _Server(uvicorn.Server):
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[str], None], drain: Callable[[], None]
+    ) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._drain = drain
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and sockets:
+            host, port = sockets[0].getsockname()[:2]
+            self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        # Those who only wait would keep it from ending.
+        self._drain()
+        await asyncio.sleep(GOODBYE)
+        await super().shutdown(sockets)
+
+
+def check_open(settings: Settings, keyring: Keyring) -> None:
+    """Raise if anybody on the network could do anything."""
+    if keyring.is_open and not settings.insecure and not _is_loopback(settings.host):
+        raise InvalidError(
+            "host",
+            f"{settings.host} can be reached from elsewhere and no token is set; give --token or --token-file, "
+            "or say --insecure to let anybody in",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listening(settings: Settings) -> socket.socket:
+    """Return a socket at which the server will answer."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((settings.host, settings.port))
+    except OSError as error:
+        sock.close()
+        raise InvalidError(
+            "port", f"cannot listen at {settings.host}:{settings.port}: {error.strerror or error}"
+        ) from None
+    sock.listen(2048)
+    sock.setblocking(False)  # noqa: FBT003
+    return sock

@@ -1,0 +1,35 @@
+"""How full are queues and gates?  Counted when asked."""
+
+from penstock.store.session import Row, Session
+
+
+def queues(db: Session) -> list[Row]:
+    """Return (queue, state, count) of the jobs that have not ended."""
+    return db.all(
+        """
+        SELECT queue, state, CAST(sum(jobs) AS BIGINT) FROM (
+            SELECT queue, 'waiting' AS state, count(*) AS jobs FROM ready GROUP BY queue
+            UNION ALL
+            SELECT l.queue, 'waiting', count(*) FROM line j JOIN lane l ON l.id = j.lane GROUP BY l.queue
+            UNION ALL SELECT j.queue, 'waiting', count(*) FROM door d JOIN job j ON j.seq = d.seq GROUP BY j.queue
+            UNION ALL SELECT queue, 'running', count(*) FROM running GROUP BY queue
+            UNION ALL
+            SELECT j.queue, 'scheduled', count(*) FROM scheduled s JOIN job j ON j.seq = s.seq GROUP BY j.queue
+        ) AS parts GROUP BY queue, state ORDER BY queue, state
+        """
+    )
+
+
+def keys(db: Session, most: int) -> list[Row]:
+    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys."""
+    return db.all(
+        """
+        SELECT g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),
+               CAST(sum(coalesce(w.waiting, 0)) OVER () AS BIGINT)
+        FROM gate g LEFT JOIN (
+            SELECT p.gate AS gate, count(*) AS waiting FROM lane_gate p JOIN line j ON j.lane = p.lane GROUP BY p.gate
+        ) AS w ON w.gate = g.id
+        WHERE g.kind = 'key' ORDER BY g.running + coalesce(w.waiting, 0) DESC, g.tenant, g.name LIMIT ?
+        """,
+        most,
+    )

@@ -1,0 +1,67 @@
+"""Which jobs fit?  Looks first where the fewest are."""
+
+from penstock.job import JobFilter
+from penstock.store.session import Row, Session
+from penstock.store.views import JOB
+
+_AMONG = {
+    "scheduled": "SELECT seq FROM scheduled WHERE attempt = 0",
+    "retrying": "SELECT seq FROM scheduled WHERE attempt > 0",
+    "waiting": "SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door",
+    "running": "SELECT seq FROM running",
+}
+
+
+def search(db: Session, wanted: JobFilter, offset: int, most: int) -> list[Row]:
+    """Return the jobs that fit, newest first."""
+    where, values = _where(wanted)
+    return db.all(f"{JOB} WHERE {where} ORDER BY j.seq DESC LIMIT ? OFFSET ?", *values, most, offset)
+
+
+def ids(db: Session, wanted: JobFilter, most: int) -> list[str]:
+    """Return the ids of the jobs that fit, oldest first."""
+    where, values = _where(wanted)
+    rows = db.all(f"SELECT j.id FROM job j WHERE {where} ORDER BY j.seq LIMIT ?", *values, most)
+    return [id_ for (id_,) in rows]
+
+
+def total(db: Session, wanted: JobFilter) -> int:
+    """Return how many jobs fit."""
+    where, values = _where(wanted)
+    row = db.one(f"SELECT count(*) FROM job j WHERE {where}", *values)
+    return int(row[0]) if row else 0
+
+
+def _where(wanted: JobFilter) -> tuple[str, list[object]]:
+    where, values = ["1 = 1"], list[object]()
+    if wanted.states is not None:
+        where.append(
+            f"j.seq IN ({' UNION ALL '.join(_of_state(state, values) for state in sorted(wanted.states))})"
+        )
+    for column, value in (("queue", wanted.queue), ("task", wanted.task), ("tenant", wanted.tenant)):
+        if value is not None:
+            where.append(f"j.{column} = ?")
+            values.append(value)
+    if wanted.task_prefix is not None:
+        where.append("j.task LIKE ? ESCAPE '!'")
+        values.append(beginning(wanted.task_prefix))
+    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+        if moment is not None:
+            where.append(f"j.enqueued {sign} ?")
+            values.append(moment)
+    if wanted.ended_before is not None:
+        where.append("j.seq IN (SELECT seq FROM done WHERE finished < ?)")
+        values.append(wanted.ended_before)
+    return " AND ".join(where), values
+
+
+def _of_state(state: str, values: list[object]) -> str:
+    if state in _AMONG:
+        return _AMONG[state]
+    values.append(state)
+    return "SELECT seq FROM done WHERE state = ?"
+
+
+def beginning(prefix: str) -> str:
+    """Return a pattern for what begins with *prefix*; ! takes away the meaning of what follows."""
+    return prefix.replace("!", "!!").replace("%", "!%").replace("_", "!_") + "%"

@@ -1,0 +1,43 @@
+"""How many jobs are where?  Counted, never remembered."""
+
+from penstock.store.session import Row, Session
+
+_WAITING = """
+    SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM line
+    UNION ALL SELECT seq, 'waiting' FROM door
+"""
+
+
+def tally(db: Session) -> list[Row]:
+    """Return (tenant, queue, state, count); what failed and is to be tried again counts as 'retrying'."""
+    return db.all(
+        f"""
+        SELECT j.tenant, j.queue, t.state, count(*) FROM ({_WAITING}
+            UNION ALL SELECT seq, CASE WHEN attempt > 0 THEN 'retrying' ELSE 'scheduled' END FROM scheduled
+            UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
+        ) AS t JOIN job j ON j.seq = t.seq GROUP BY j.tenant, j.queue, t.state ORDER BY j.tenant, j.queue
+        """
+    )
+
+
+def ended_since(db: Session, since: int) -> list[Row]:
+    """Return (tenant, queue, state, count) of the jobs that ended after then."""
+    return db.all(
+        """
+        SELECT j.tenant, j.queue, d.state, count(*) FROM done d JOIN job j ON j.seq = d.seq
+        WHERE d.finished > ? GROUP BY j.tenant, j.queue, d.state
+        """,
+        since,
+    )
+
+
+def depth(db: Session, tenant: str, *, scheduled: bool) -> int:
+    """Return how many jobs of a tenant wait or are *scheduled*, or only the latter."""
+    among = "SELECT seq, 'scheduled' AS state FROM scheduled"
+    if not scheduled:
+        among = f"{_WAITING} UNION ALL {among}"
+    row = db.one(
+        f"SELECT count(*) FROM ({among}) AS t JOIN job j ON j.seq = t.seq WHERE j.tenant = ?",
+        tenant,
+    )
+    return int(row[0]) if row else 0
