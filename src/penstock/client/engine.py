@@ -13,8 +13,8 @@ from penstock.client import wire
 from penstock.client.address import address
 from penstock.client.changes import Ask, Changes
 from penstock.client.enqueueing import enqueued_before, named
-from penstock.client.question import PATIENCE, Questions
-from penstock.clock import Clock
+from penstock.client.question import ANSWER, PATIENCE, Questions
+from penstock.clock import SECOND, Clock
 from penstock.engine import LEASE, START_GRACE
 from penstock.errors import DuplicateJobError, InvalidError, SchemaError
 from penstock.job import (
@@ -36,6 +36,7 @@ from penstock.store.session import Topic
 T = TypeVar("T")
 
 _SLACK: Final = 10.0  # how much longer than asked for an answer to a wait may take
+LEAST: Final = 1.0  # seconds for an answer
 _NOTHING: Final = wire.Nothing()
 
 
@@ -119,7 +120,10 @@ class RemoteEngine:
         """Renew the leases of attempts; tell which are lost and which should stop."""
         if not attempts:
             return []
-        return self._tell("heartbeat", wire.Heartbeat(list(attempts), lease), list[Beat])
+        # An answer that does not come must leave time to ask again.
+        timeout = min(max(lease / SECOND / 3, LEAST), ANSWER)
+        body = wire.Heartbeat(list(attempts), lease)
+        return self._questions.ask("heartbeat", body, list[Beat], timeout=timeout)
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
         """Keep how far a running attempt is, as JSON; False if its lease was lost."""

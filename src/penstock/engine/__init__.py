@@ -30,6 +30,8 @@ def _open_store(url: str, *, migrate: bool) -> Store:
                 f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
             ) from error
         return PostgresStore(address(url), migrate=migrate)
+    if scheme in {"http", "https"}:
+        raise StoreDownError(f"{scheme}:// is a server and no database; an App or a Client can use it")
     raise StoreDownError(
         f"{scheme}:// is not a store this version knows; "
         "use a path, sqlite:///path, :memory: or postgresql://host/database"
