@@ -1,5 +1,6 @@
 """Workers and clients that know nothing but a URL: a real server, real processes, killed and started again."""
 
+import asyncio
 import http.server
 import json
 import os
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import AccessError, App, Client, NotFoundError, StoreDownError
+from penstock import AccessError, App, Client, JobCancelledError, NotFoundError, StoreDownError
 from penstock.client import RemoteEngine
 from penstock.clock import SECOND
 from penstock.engine import open_engine
@@ -25,6 +26,7 @@ from penstock.limits.rules import Limit, Numbers, Window
 from tests.e2e import test_from_outside as embedded
 from tests.support import outside
 from tests.support.command import COMMAND, penstock
+from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import Served, served
 from tests.support.wire import Wire
 
@@ -98,6 +100,14 @@ def watch(tmp_path, monkeypatch):
 @pytest.fixture
 def server(tmp_path):
     with served(tmp_path / "jobs.db") as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def anywhere(request, tmp_path):
+    """A server of either database."""
+    url = tmp_path / "jobs.db" if request.param == "sqlite" else fresh_schema(shared_url())
+    with served(url) as server:
         yield server
 
 
@@ -254,8 +264,8 @@ def test_a_server_with_idle_workers_ends_at_once_when_it_is_asked_to(watch):
     assert time.monotonic() - began < 5
 
 
-def test_the_whole_app_works_on_a_url(server):
-    app = App(server.url)
+def test_the_whole_app_works_on_a_url(anywhere):
+    app = App(anywhere.url)
 
     @app.task(name="double", limits=[outside.Concurrency(1, key="k")])
     def double(number: int) -> int:
@@ -268,6 +278,53 @@ def test_the_whole_app_works_on_a_url(server):
 
         assert [0, 2, 4, 6, 8] == [job.result(5) for job in jobs]
         assert jobs[0].id == app.job(jobs[0].id).id
+
+
+def test_a_floating_limit_is_refreshed_by_a_remote_worker(anywhere):
+    app = App(anywhere.url)
+    seen = threading.Event()
+
+    @app.floating("capacity")
+    def capacity(key, current, metadata):
+        seen.set()
+        return current + 1
+
+    @app.task(
+        name="quick", limits=[outside.Concurrency.floating(1, key="pool", handler="capacity", every="200ms")]
+    )
+    def quick():
+        return 1
+
+    worker = app.worker()
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    quick.enqueue().result(20)
+    assert seen.wait(20)
+    worker.stop()
+    thread.join(20)
+    app.close()
+
+
+def test_a_job_that_runs_remotely_is_cancelled_soon(anywhere):
+    app = App(anywhere.url)
+    began = threading.Event()
+
+    @app.task(name="long")
+    async def long():
+        began.set()
+        await asyncio.sleep(60)
+
+    worker = app.worker()
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    job = long.enqueue()
+    assert began.wait(20)
+    job.cancel()
+    with pytest.raises(JobCancelledError):
+        job.result(20)
+    worker.stop()
+    thread.join(20)
+    app.close()
 
 
 def test_a_client_waits_for_what_a_worker_elsewhere_returns(server):
