@@ -70,3 +70,11 @@ __all__ = [
     "WrongStateError",
     "current_job",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - few ask, and it takes a while
+
+        return version("penstock")
+    raise AttributeError(name)

@@ -11,7 +11,7 @@ from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.shapes import JobShape
 from penstock.dialects.ojs.tenancy import own
 from penstock.edge.access import OPERATORS
-from penstock.edge.routes import Reply, Request, Route
+from penstock.edge.routes import Reply, Request, Route, converted
 from penstock.engine import Engine
 from penstock.job import JobFilter
 
@@ -38,7 +38,7 @@ class JobPage(Struct):
 async def listing(request: Request) -> Reply:
     """Return the jobs that fit, newest first."""
     page = page_of(request)
-    wanted = filter_of(FilterBody(**{name: request.query.get(name) for name in _FILTERS}), request)
+    wanted = filter_of(_filter(request), request)
 
     def work(engine: Engine) -> tuple[list[Any], int]:
         views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
@@ -46,6 +46,10 @@ async def listing(request: Request) -> Reply:
 
     items, total = await request.service.run(work)
     return Reply({"items": items, "pagination": page.shown(total)})
+
+
+def _filter(request: Request) -> FilterBody:
+    return converted({name: request.query[name] for name in _FILTERS if name in request.query}, FilterBody)
 
 
 async def info(request: Request) -> Reply:

@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -19,6 +20,7 @@ from penstock.dialects.ojs.decided import PREFIX, decide, decided
 from penstock.dialects.ojs.limits import window_of
 from penstock.edge.routes import Request, converted
 from penstock.edge.service import Service
+from penstock.engine import Engine
 from penstock.errors import ConflictError
 from penstock.job import NewJob
 from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window
@@ -112,15 +114,19 @@ async def admitted(request: Request, jobs: Sequence[NewJob]) -> AsyncIterator[No
 
 async def _check_depth(service: Service, tenant: str, limits: TenantLimits, jobs: Sequence[NewJob]) -> None:
     later = sum(job.due is not None for job in jobs)
-    for name, adds in (("max_queue_depth", len(jobs)), ("max_scheduled", later)):
-        most = getattr(limits, name)
+    wanted = (
+        ("max_queue_depth", limits.max_queue_depth, len(jobs)),
+        ("max_scheduled", limits.max_scheduled, later),
+    )
+    for name, most, adds in wanted:
         if most is not None and adds:
-            only_scheduled = name == "max_scheduled"
-            depth = await service.run(
-                lambda engine, only=only_scheduled: engine.tenant_depth(tenant, scheduled=only)
-            )
+            depth = await service.run(partial(_depth, tenant=tenant, scheduled=name == "max_scheduled"))
             if depth + adds > most:
                 raise TenantLimitError(tenant, name, depth, most)
+
+
+def _depth(engine: Engine, *, tenant: str, scheduled: bool) -> int:
+    return engine.tenant_depth(tenant, scheduled=scheduled)
 
 
 def _check_rate(arrivals: Arrivals, tenant: str, window: Window | None, count: int) -> None:

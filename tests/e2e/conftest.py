@@ -1,0 +1,28 @@
+"""One server for all tests of a file, on each store, emptied before each test."""
+
+import pytest
+
+from tests.support.postgres import drop_schema, fresh_schema, shared_url
+from tests.support.server import served
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def address(request, tmp_path_factory):
+    if request.param == "sqlite":
+        yield str(tmp_path_factory.mktemp("server") / "jobs.db")
+        return
+    url = fresh_schema(shared_url())
+    yield url
+    drop_schema(url)
+
+
+@pytest.fixture(scope="module")
+def lasting(address):
+    with served(address, "--test-mode") as one:
+        yield one
+
+
+@pytest.fixture
+def server(lasting):
+    assert 200 == lasting.post("/ojs/v1/admin/reset").status
+    return lasting
