@@ -2,8 +2,8 @@
 
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
+from penstock.engine.following import revive
 from penstock.engine.sameness import stand_again
-from penstock.engine.workflows import revive
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.lifecycle.states import State, may
 from penstock.store import jobs as job_rows

@@ -28,6 +28,7 @@ from penstock.engine.claim import START_GRACE, Claiming, start_at_once
 from penstock.engine.claims import claim_all, deal
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, enqueued, named
+from penstock.engine.following import follow
 from penstock.engine.gathering import Gathering
 from penstock.engine.placing import set_apart
 from penstock.engine.settle import Settling, begun
@@ -622,7 +623,7 @@ class Engine:
         answer = work(board)
         board.flush()
         while board.ended:
-            workflows.follow(board)
+            follow(board)
             board.flush()
         return answer, named(db, events.gathered)
 

@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
+from penstock.engine.following import follow
 from penstock.engine.lane import Post
 from penstock.engine.rules import shut_until
-from penstock.engine.workflows import follow
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict

@@ -9,11 +9,11 @@ from typing import Final
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.firing import fire
+from penstock.engine.following import follow
 from penstock.engine.lane import stands_from_text
 from penstock.engine.rules import forget_past
 from penstock.engine.settle import Settling
 from penstock.engine.waiting import remove_all
-from penstock.engine.workflows import follow
 from penstock.lifecycle.states import State
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
