@@ -128,6 +128,7 @@ def test_a_workflow_is_counted_right_at_every_step(steps, data):
         counted = [row.state for row in book.rows.values() if not row.callback]
         assert book.tally.unfinished == sum(state in LIVE for state in counted)
         assert book.tally.completed == counted.count(StepState.DONE)
+        assert (book.tally.state is WorkflowState.RUNNING) == any(state in LIVE for state in counted)
         assert book.tally.failed == sum(row.state in BAD for row in book.rows.values())
 
     failed = any(row.state in BAD for row in book.rows.values())
