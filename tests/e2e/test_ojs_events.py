@@ -241,6 +241,26 @@ class TestOthers:
         assert "2099-01-01T00:00:00Z" == found["data"]["scheduled_at"]
 
 
+class TestTraces:
+    PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+    def test_the_context_of_a_request_reaches_the_worker(self, server):
+        server.enqueue({**JOB, "meta": {"a": 1}}, traceparent=self.PARENT, tracestate="x=y")
+        server.post("/ojs/v1/jobs/batch", {"jobs": [JOB]}, traceparent=self.PARENT)
+        first, second = server.fetch("default", count=2)
+
+        assert {"a": 1, "traceparent": self.PARENT, "tracestate": "x=y"} == first["meta"]
+        assert self.PARENT == second["meta"]["traceparent"]
+
+    def test_what_the_job_says_of_itself_goes_before_and_nonsense_is_not_carried(self, server):
+        own = self.PARENT.replace("4bf9", "1234")
+        server.enqueue({**JOB, "meta": {"traceparent": own}}, traceparent=self.PARENT)
+        server.enqueue(JOB, traceparent="nonsense")
+        first, second = server.fetch("default", count=2)
+
+        assert (own, {}) == (first["meta"]["traceparent"], second["meta"])
+
+
 class TestTenants:
     def test_a_tenant_sees_only_its_own(self, server):
         mine, other = ({"X_OJS_Tenant": name} for name in ("mine", "other"))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from penstock.app.options import Options
 from penstock.job import NewJob
 from penstock.limits.spec import resolve
+from penstock.tracing import noted
 
 
 def new_job(
@@ -31,5 +32,5 @@ def new_job(
         options.timeout,
         options.retry,
         None if options.unique is None else options.unique.of_call(task, arguments),
-        options.meta,
+        noted(options.meta),
     )

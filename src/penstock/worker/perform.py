@@ -8,6 +8,7 @@ from typing import Any, Final
 from penstock.clock import SECOND
 from penstock.errors import LeaseLostError
 from penstock.lifecycle.outcomes import Cancelled, Done, Failed, HandedBack, Outcome
+from penstock.tracing import span
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, HandBack
 from penstock.worker.context import CURRENT
@@ -24,12 +25,13 @@ async def perform_async(attempt: Attempt) -> None:
     handler = attempt.handler
     try:
         args, kwargs = handler.convert(attempt.claimed.args)
-        if attempt.timeout is not None:
-            outcome = await _perform_timed(attempt, args, kwargs)
-        elif attempt.begin():
-            outcome = value_outcome(attempt, await handler.call(*args, **kwargs))
-        else:
-            outcome = attempt.refusal()
+        with span(attempt.claimed):
+            if attempt.timeout is not None:
+                outcome = await _perform_timed(attempt, args, kwargs)
+            elif attempt.begin():
+                outcome = value_outcome(attempt, await handler.call(*args, **kwargs))
+            else:
+                outcome = attempt.refusal()
     except BaseException as error:  # noqa: BLE001
         outcome = error_outcome(attempt, error)
     attempt.end(outcome)
@@ -69,11 +71,12 @@ def _call(attempt: Attempt, alarm: Alarm) -> Outcome:
     handler = attempt.handler
     try:
         args, kwargs = handler.convert(attempt.claimed.args)
-        if attempt.timeout is not None:
-            alarm.set(attempt, attempt.timeout)
-        if not attempt.begin():
-            return attempt.refusal()
-        return value_outcome(attempt, handler.call(*args, **kwargs))
+        with span(attempt.claimed):
+            if attempt.timeout is not None:
+                alarm.set(attempt, attempt.timeout)
+            if not attempt.begin():
+                return attempt.refusal()
+            return value_outcome(attempt, handler.call(*args, **kwargs))
     except BaseException as error:  # noqa: BLE001
         return error_outcome(attempt, error)
     finally:

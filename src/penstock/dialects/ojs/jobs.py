@@ -14,6 +14,7 @@ from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.job import JobView, NewJob
 from penstock.lifecycle.states import State
+from penstock.tracing import PARENT, carried
 
 MOST_AT_ONCE = 1_000
 
@@ -21,7 +22,7 @@ MOST_AT_ONCE = 1_000
 async def enqueue(request: Request) -> Reply:
     """Add a job."""
     now = request.service.engine.clock.now()
-    job = new_job(request.json(), request.tenant, now)
+    job = new_job(_traced(request, request.json()), request.tenant, now)
     async with admitted(request, [job]):
         (added,), headers = await add(request, [job])
     headers["Location"] = f"/ojs/v1/jobs/{added.id}"
@@ -41,11 +42,23 @@ async def enqueue_batch(request: Request) -> Reply:
         raise InvalidError("jobs", "must be a list of jobs, and not empty")
     if len(plain) > MOST_AT_ONCE:
         raise InvalidError("jobs", f"has {len(plain)} jobs; at most {MOST_AT_ONCE} are allowed at once")
-    jobs = [new_job(each, request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)]
+    jobs = [
+        new_job(_traced(request, each), request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)
+    ]
     async with admitted(request, jobs):
         added, headers = await add(request, jobs)
     shown = [envelope.of_new(job, one, now) for job, one in zip(jobs, added, strict=True)]
     return Reply({"jobs": shown, "count": len(shown)}, 201, headers)
+
+
+def _traced(request: Request, plain: object) -> object:
+    """Return a job that was sent, with the trace context of its request unless it has its own."""
+    if PARENT not in request.headers or not isinstance(plain, dict):
+        return plain
+    meta = plain.get("meta") or {}
+    if not isinstance(meta, dict) or PARENT in meta:
+        return plain
+    return {**plain, "meta": {**meta, **carried(request.headers)}}
 
 
 async def info(request: Request) -> Reply:
