@@ -1,0 +1,139 @@
+"""Metrics, as Prometheus reads them."""
+
+import time
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.support.server import served
+
+JOB = {"type": "test.echo", "args": [1]}
+
+
+def limited(key="api", **policy):
+    return {**JOB, "options": {"rate_limit": {"key": key, **policy}}}
+
+
+@pytest.fixture
+def server(tmp_path):
+    with served(tmp_path / "jobs.db") as server:
+        yield server
+
+
+def samples(server):
+    """Return every number by its name and labels."""
+    answer = server.get("/metrics")
+
+    assert 200 == answer.status
+    return {
+        (sample.name, frozenset((k, v) for k, v in sample.labels.items() if v)): sample.value
+        for family in text_string_to_metric_families(answer.body.decode())
+        for sample in family.samples
+    }
+
+
+def number(server, name, **labels):
+    return samples(server).get((name, frozenset(labels.items())))
+
+
+def wait_for(server, value, name, **labels):
+    server.until(lambda: number(server, name, **labels) == value, seconds=10)
+
+
+def test_the_type_is_exactly_plain_text(server):
+    assert "text/plain" == server.get("/metrics").headers["content-type"]
+
+
+def test_jobs_are_counted_by_what_became_of_them(server):
+    for _ in range(3):
+        server.enqueue(JOB)
+    one, two, _ = server.fetch("default", count=3)
+    server.ack(one)
+    error = {"message": "no", "retryable": False}
+    server.post("/ojs/v1/workers/nack", {"job_id": two["id"], "error": error})
+    labels = {"queue": "default", "job_type": "test.echo"}
+    wait_for(server, 1, "ojs_jobs_failed_total", **labels)
+
+    assert 3 == number(server, "ojs_jobs_enqueued_total", **labels)
+    assert 3 == number(server, "ojs_jobs_started_total", **labels)
+    assert 1 == number(server, "ojs_jobs_completed_total", **labels)
+    assert 1 == number(server, "ojs_jobs_discarded_total", **labels)
+    assert 2 == number(server, "ojs_job_duration_seconds_count", **labels)
+    assert 3 == number(server, "ojs_job_queue_time_seconds_count", **labels)
+
+
+def test_queues_are_as_full_as_they_are(server):
+    for queue, count in (("a", 3), ("b", 2)):
+        for _ in range(count):
+            server.enqueue({**JOB, "options": {"queue": queue}})
+    server.enqueue({**JOB, "options": {"queue": "a", "scheduled_at": "2099-01-01T00:00:00Z"}})
+    server.fetch("a")
+
+    wait_for(server, 2, "ojs_queue_depth", queue="a", state="available")
+    wait_for(server, 1, "ojs_queue_depth", queue="a", state="active")
+    wait_for(server, 1, "ojs_queue_depth", queue="a", state="scheduled")
+    wait_for(server, 2, "ojs_queue_depth", queue="b", state="available")
+
+
+def test_the_four_metrics_of_rate_limits(server):
+    jobs = [server.enqueue(limited(concurrency=1)) for _ in range(3)]
+    for job in jobs:
+        (got,) = server.fetch("default", count=3)
+        assert job["id"] == got["id"]
+        if job is jobs[0]:
+            wait_for(server, 1, "ojs_rate_limit_active", key="api")
+            wait_for(server, 2, "ojs_rate_limit_waiting", key="api")
+        time.sleep(0.6)
+        server.ack(job)
+
+    # Each of the two was first in line once, and refused.
+    wait_for(server, 2, "ojs_rate_limit_exceeded_total", key="api", strategy="concurrency")
+    wait_for(server, 2, "ojs_rate_limit_wait_duration_count", key="api")
+    # The second waited for one job, the third for two.
+    assert 1.8 <= number(server, "ojs_rate_limit_wait_duration_sum", key="api") < 10
+    wait_for(server, 0, "ojs_rate_limit_active", key="api")
+    wait_for(server, 0, "ojs_rate_limit_waiting", key="api")
+
+
+def test_of_very_many_keys_a_thousand_are_named(server):
+    jobs = [limited(f"key:{n}", concurrency=1) for n in range(1_300)]
+    for part in (jobs[:650], jobs[650:]):
+        assert 201 == server.post("/ojs/v1/jobs/batch", {"jobs": part}).status
+    for _ in range(2):  # a busy key is named before others
+        server.enqueue(limited("key:999", concurrency=1))
+    wait_for(server, 3, "ojs_rate_limit_waiting", key="key:999")
+    found = {
+        labels: value for (name, labels), value in samples(server).items() if name == "ojs_rate_limit_waiting"
+    }
+
+    assert 1_001 == len(found)
+    assert 300 == found[frozenset({("key", "other")})]
+    assert 1_302 == sum(found.values())
+
+
+def test_requests_are_counted_by_route_not_by_path(server):
+    for n in range(5):
+        server.get(f"/ojs/v1/jobs/019461a8-0000-7000-8000-00000000000{n}")
+        server.get(f"/nowhere/{n}")
+
+    labels = {"method": "GET", "route": "/ojs/v1/jobs/{id}", "status": "404"}
+    assert 5 == number(server, "ojs_http_request_duration_seconds_count", **labels)
+    other = {"method": "other", "route": "other", "status": "404"}
+    assert 5 == number(server, "ojs_http_request_duration_seconds_count", **other)
+
+
+def test_a_tenant_does_not_see_what_others_do(tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(
+        "operator-of-everything\noperator-of-one-tenant tenant=acme\nproducer-of-all-jobs roles=producer\n"
+    )
+    with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as server:
+
+        def status(token):
+            return server.get("/metrics", Authorization=f"Bearer {token}").status
+
+        assert 401 == server.get("/metrics").status
+        assert [200, 403, 403] == [
+            status(token)
+            for token in ("operator-of-everything", "operator-of-one-tenant", "producer-of-all-jobs")
+        ]
