@@ -239,7 +239,7 @@ class RemoteEngine:
 
     def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
         """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
-        return self._tell("refreshed", wire.Refreshed(refresh, value, error), bool)
+        return self._tell("refreshed", wire.Refreshed(refresh, value, error.replace("\0", "")), bool)
 
     # Waiting.
 

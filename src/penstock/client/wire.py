@@ -26,7 +26,9 @@ DAY: Final = 86_400_000_000
 LONGEST_WAIT: Final = 30.0
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-Name = Annotated[str, Meta(max_length=512)]
+# Not every database can store the character NUL.
+Name = Annotated[str, Meta(max_length=512, pattern=r"^[^\x00]*$")]
+Text = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 Span = Annotated[int, Meta(ge=1, le=DAY)]
 AtOnce = Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)]
 
@@ -92,7 +94,7 @@ class Heartbeat(Struct):
 class Progress(Struct):
     seq: Number
     fence: Number
-    value: str
+    value: Text
 
 
 class Refreshes(Struct):
@@ -105,7 +107,7 @@ class Refreshes(Struct):
 class Refreshed(Struct):
     refresh: Refresh
     value: Number | None = None
-    error: str = ""
+    error: Text = ""
 
 
 class JobId(Struct):
@@ -114,7 +116,7 @@ class JobId(Struct):
 
 class Cancel(Struct):
     id: Name
-    reason: str
+    reason: Text
 
 
 class Jobs(Struct):
@@ -170,7 +172,7 @@ class Shut(Struct):
     key: Name
     until: Number
     tenant: Name = ""
-    reason: str = ""
+    reason: Text = ""
 
 
 class Prune(Struct):

@@ -91,6 +91,7 @@ async def refreshes(request: Request, body: wire.Refreshes) -> list[Refresh]:
 
 async def refreshed(request: Request, body: wire.Refreshed) -> bool:
     """Take the new value of a floating limit."""
+    check_whole("refresh.gate", body.refresh.gate, 0, MOST)
     if request.tenant is not None:
         return False
     return await request.service.run(
