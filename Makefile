@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak conformance coverage format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,9 @@ bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs
 
 soak: $(READY) ## storms for minutes, wounded engines, half a million jobs (about 12 minutes)
 	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
+
+conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside the project (6 minutes)
+	$(BIN)/python -m tests.conformance
 
 coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
 	$(BIN)/coverage run -m pytest $(TESTARGS)

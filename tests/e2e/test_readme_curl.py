@@ -1,0 +1,49 @@
+"""README's section "In any language" works with curl alone, start to finish."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import COMMAND
+from tests.support.postgres import free_port
+
+TOP = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_commands_of_the_readme_do_what_it_says(tmp_path):
+    text = (TOP / "README.md").read_text().partition("### In any language")[2]
+    script = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1]
+    # Another port, since somebody may be at work on this one; and the command that is being tested.
+    script = script.replace("8080", str(free_port()))
+    (tmp_path / "penstock").write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
+    (tmp_path / "penstock").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-ec", script.replace("curl -s", "echo; curl -s")],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(TOP / "src"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line]
+
+    health, first, second, fetched, gate, acked, fetched_next, job = answers
+    assert health["status"] == "ok"
+    assert first["job"]["state"] == second["job"]["state"] == "available"
+    assert [each["id"] for each in fetched["jobs"]] == [first["job"]["id"]]
+    assert gate["concurrency"] == {"limit": 1, "active": 1, "available": 0}
+    assert gate["waiting_count"] == 1
+    assert acked["state"] == "completed"
+    assert [each["id"] for each in fetched_next["jobs"]] == [second["job"]["id"]]
+    assert job["job"]["result"] == {"synced": 12}
