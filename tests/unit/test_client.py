@@ -66,15 +66,23 @@ def test_a_token_comes_from_whoever_names_it_first(monkeypatch):
 
 def test_the_servers_time_is_never_reckoned_too_early():
     clock = RemoteClock()
-    sent = since_boot()
     ahead = 40 * SECOND
-    # It took a while to get there.
+    # It took a while to get there, and the answer took longer.
+    sent = since_boot() - 50_000
     clock.learn(sent, sent + 300 + ahead)
 
     before = since_boot() + ahead
     reckoned = clock.now()
 
     assert before <= reckoned <= since_boot() + ahead + 300 + SECOND // 100
+
+
+def test_the_servers_clock_may_be_a_little_faster_than_ours():
+    clock = RemoteClock()
+    sent = since_boot() - 100 * SECOND
+    clock.learn(sent, sent)
+
+    assert clock.now() >= since_boot() + 50_000
 
 
 def test_an_answer_that_was_long_under_way_teaches_nothing_about_the_time():
@@ -200,6 +208,17 @@ def test_whoever_waits_hears_of_a_change_after_their_token(asked, changes):
     asked.change(token=8)
 
     assert token != changes.wait(token, 5)
+
+
+def test_changes_are_told_of_a_hundred_times_a_second_at_most(asked, changes):
+    token, told = changes.token(), 0
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        asked.change(token=asked.token + 1)
+        before, token = token, changes.wait(token, 0.001)
+        told += before != token
+
+    assert 3 <= told <= 40
 
 
 def test_a_wait_without_a_change_ends_in_time(changes):

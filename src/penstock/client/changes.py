@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from penstock.clock import MILLISECOND, SECOND, monotonic
 from penstock.errors import PenstockError
 
 # How long one question waits at the server.
@@ -15,6 +16,8 @@ LONGEST: Final = 20.0
 # How often to ask at most on behalf of somebody who looks now and then but does not wait.
 GLANCE: Final = 0.25
 RECOVERY: Final = 0.5
+# How often to tell of changes at most: in a busy store nearly every one is somebody else's.
+PACE: Final = 10 * MILLISECOND
 
 Ask = Callable[[int | None, float], int]
 
@@ -31,6 +34,7 @@ class Changes:
         self._looked = False
         self._waiting = 0
         self._well = True
+        self._told = 0
         self._following = False
         self._closed = False
 
@@ -85,6 +89,9 @@ class Changes:
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._looked or self._closed)
             self._changed.wait_for(lambda: self._waiting or self._closed, GLANCE)
+            rest = self._told + PACE - monotonic()
+            if rest > 0:
+                self._changed.wait_for(lambda: self._closed, rest / SECOND)
             self._looked = False
             return not self._closed
 
@@ -105,4 +112,5 @@ class Changes:
 
     def _tell(self) -> None:
         self._token += 1
+        self._told = monotonic()
         self._changed.notify_all()
