@@ -12,7 +12,8 @@ A = TypeVar("A")
 class Gatherer(Generic[Q, A]):
     """Asks *together* about all questions that came meanwhile; it answers each, or with what it raised.
 
-    Up to *lanes* batches are under way at once, none with more than *most* questions.
+    Up to *lanes* batches are under way at once, none with more than *most* questions.  An answer that nobody
+    waits for any more is *unwanted*.
     """
 
     def __init__(
@@ -22,11 +23,13 @@ class Gatherer(Generic[Q, A]):
         *,
         lanes: int = 1,
         most: int = 500,
+        unwanted: Callable[[A], None] = lambda _: None,
     ) -> None:
         self._together = together
         self._threads = threads
         self._lanes = lanes
         self._most = most
+        self._unwanted = unwanted
         self._busy = 0
         self._waiting: list[tuple[asyncio.Future[A], Q]] = []
 
@@ -59,8 +62,9 @@ class Gatherer(Generic[Q, A]):
         answers = [failure] * len(batch) if failure is not None else done.result()
         for (future, _), answer in zip(batch, answers, strict=True):
             if future.done():
-                continue
-            if isinstance(answer, BaseException):
+                if not isinstance(answer, BaseException):
+                    self._unwanted(answer)
+            elif isinstance(answer, BaseException):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)

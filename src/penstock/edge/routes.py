@@ -50,7 +50,7 @@ class Request:
         self.body = body
         self.tenant = tenant
 
-    def json(self) -> Any:
+    def json(self) -> Any:  # noqa: ANN401 - anything may have been sent
         """Return the plain values of the body."""
         try:
             return _decode(self.body)

@@ -46,7 +46,8 @@ class Service:
         lanes = LANES if engine.store.remote else 1
         self._adding = Gatherer(self._enqueue_together, self.threads, lanes=lanes)
         self._settling = Gatherer(self._settle_together, self.threads, lanes=lanes)
-        self._claiming = Gatherer(self._claim_together, self.threads)
+        self._claiming = Gatherer(self._claim_together, self.threads, unwanted=self._take_back)
+        self._taking_back: set[asyncio.Task[None]] = set()
         self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
         self._parts: dict[type, object] = {}
         self._lasting: dict[type, object] = {}
@@ -118,14 +119,20 @@ class Service:
         """Return a number that changes whenever any process did something."""
         return self._watch.look()
 
-    async def changed(self, token: int, timeout: float) -> None:
-        """Return once something happened after *token*, or after *timeout* seconds."""
-        await self._watch.changed(token, timeout)
+    async def changed(self, token: int, seconds: float) -> None:
+        """Return once something happened after *token*, or after so many *seconds*."""
+        await self._watch.changed(token, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed]) -> None:
         """Give back attempts that nobody began."""
         for job in jobs:
             await self.settle(Settlement(job.seq, job.fence, HandedBack()))
+
+    def _take_back(self, claim: Claim) -> None:
+        """Give back what was claimed for somebody who has gone."""
+        task = asyncio.get_running_loop().create_task(self.hand_back(claim.jobs))
+        self._taking_back.add(task)
+        task.add_done_callback(self._taking_back.discard)
 
     def remember(self, job: Claimed, worker: str) -> None:
         """Remember under which fence a job runs, and for whom."""
@@ -227,11 +234,11 @@ class _Watch:
             threading.Thread(target=self._follow, name="penstock-watch", daemon=True).start()
         return self._token
 
-    async def changed(self, token: int, timeout: float) -> None:
-        """Return once something happened after *token*, or after *timeout* seconds."""
+    async def changed(self, token: int, seconds: float) -> None:
+        """Return once something happened after *token*, or after so many *seconds*."""
         if token == self._token and not self.draining:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), timeout)
+                await asyncio.wait_for(self._changed.wait(), seconds)
 
     def drain(self) -> None:
         """Let everybody look again now, and nobody wait from now on."""
