@@ -119,6 +119,7 @@ def test_what_is_no_object(server, body):
             {"options": {"rate_limit": {"key": "k", "throttle": {"limit": 1, "period": "PT0S"}}}},
             "options.rate_limit.throttle.period",
         ),
+        ({"options": {"rate_limit": {"max_per_second": 1e-310}}}, "options.rate_limit.max_per_second"),
         (
             {"options": {"rate_limit": {"key": "k", "concurrency": 1, "on_limit": "explode"}}},
             "options.rate_limit.on_limit",
@@ -195,6 +196,27 @@ def test_pages_that_cannot_be(server, query):
 @pytest.mark.parametrize("tenant", ["a b", "a/b", "-", "x" * 300])
 def test_tenants_that_cannot_be(server, tenant):
     refused(server.post("/ojs/v1/jobs", GOOD, X_OJS_Tenant=tenant), 400, "invalid_request", "X-OJS-Tenant")
+
+
+def test_a_job_that_says_it_is_anothers(server):
+    answer = server.post("/ojs/v1/jobs", {**GOOD, "meta": {"tenant_id": "other"}}, X_OJS_Tenant="acme")
+
+    refused(answer, 400, "invalid_request", "meta.tenant_id")
+
+
+def test_numbers_that_no_store_can_hold(server):
+    for number in (2**63 - 1, 2**63, 2**64, 2**200):
+        body = {"seq": number, "fence": number, "value": "1"}
+        for headers in ({}, {"X_OJS_Tenant": "acme"}):
+            assert server.post("/penstock/v1/progress", body, **headers).status < 500
+
+
+def test_the_longest_names_are_not_too_long_together(server):
+    queue = "q" * 100
+    server.enqueue({**GOOD, "options": {"queue": queue}}, X_OJS_Tenant="t" * 100)
+
+    assert 1 == len(server.fetch(queue, X_OJS_Tenant="t" * 100))
+    server.post("/ojs/v1/admin/reset")
 
 
 def test_a_method_that_nobody_knows(server):

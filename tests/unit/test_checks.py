@@ -24,7 +24,7 @@ def test_good_values_pass(check, values):
 @pytest.mark.parametrize(
     ("check", "field", "values"),
     [
-        (check_queue, "queue", ["", "-a", ".a", "a b", "a/b", "é", "a\n", None, 5, "q" * 129]),
+        (check_queue, "queue", ["", "-a", ".a", "a b", "a/b", "é", "a\n", None, 5, "q" * 256]),
         (check_task_name, "task", ["", "a\n", "\x00", "\ud800", None, 5, "t" * 256]),
         (check_job_id, "id", ["", "a b", "a/b", "é", "a\n", None, 5, "i" * 65]),
         (check_priority, "priority", [-101, 101, 1.0, True, "1", None]),

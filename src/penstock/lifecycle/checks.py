@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from penstock.errors import InvalidJobError
 
-MAX_QUEUE: Final = 128
+MAX_QUEUE: Final = 255
 MAX_TASK: Final = 255
 MAX_ID: Final = 64
 MAX_SCHEDULE: Final = 240  # part of a key

@@ -9,7 +9,7 @@ import hmac
 from pathlib import Path
 from typing import Final
 
-from penstock.dialects.ojs.names import check_key
+from penstock.dialects.ojs.names import check_tenant
 from penstock.edge.access import EVERYTHING, Access, Role
 from penstock.errors import InvalidError
 
@@ -76,7 +76,7 @@ def _access(words: list[str], name: str) -> Access:
         if field == "roles" and found:
             roles = frozenset(_role(each) for each in value.split(","))
         elif field == "tenant" and found:
-            tenant = check_key(value, "tenant")
+            tenant = check_tenant(value)
         elif field == "name" and found:
             name = value
         else:

@@ -13,7 +13,7 @@ from penstock.dialects.ojs.names import MEDIA
 from penstock.dialects.ojs.shapes import ErrorAnswer
 from penstock.edge.access import ANYBODY, Role
 from penstock.edge.routes import Reply, Request, Route
-from penstock.server.parameters import header, path_parameter, query_parameter
+from penstock.server.parameters import header, path_parameter, query_parameter, tenant
 
 _REF: Final = "#/components/schemas/{name}"
 _TENANT: Final = {"$ref": "#/components/parameters/tenant"}
@@ -35,7 +35,7 @@ def document(routes: Sequence[Route], *, secured: bool) -> dict[str, Any]:
     kinds = [kind for route in routes for kind in (route.body, route.answer) if kind is not None]
     schemas, components = msgspec.json.schema_components([*kinds, ErrorAnswer], ref_template=_REF)
     of_kind = dict(zip(map(id, [*kinds, ErrorAnswer]), schemas, strict=True))
-    writer = _Writer(of_kind, secured=secured)
+    writer = _Writer(of_kind, components, secured=secured)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = writer.operation(route)
@@ -51,7 +51,7 @@ def document(routes: Sequence[Route], *, secured: bool) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": components,
-            "parameters": {"tenant": header("X-OJS-Tenant", "for which tenant the request speaks")},
+            "parameters": {"tenant": tenant()},
             "responses": writer.errors(),
             **({"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}} if secured else {}),
         },
@@ -62,8 +62,11 @@ def document(routes: Sequence[Route], *, secured: bool) -> dict[str, Any]:
 class _Writer:
     """Writes one operation after the other."""
 
-    def __init__(self, schemas: dict[int, dict[str, Any]], *, secured: bool) -> None:
+    def __init__(
+        self, schemas: dict[int, dict[str, Any]], components: dict[str, Any], *, secured: bool
+    ) -> None:
         self._schemas = schemas
+        self._components = components
         self._secured = secured
 
     def operation(self, route: Route) -> dict[str, Any]:
@@ -82,13 +85,18 @@ class _Writer:
         }
         if route.body is not None:
             written["requestBody"] = {
-                "required": True,
+                "required": self._needs(route.body),
                 "content": {MEDIA: {"schema": self._schemas[id(route.body)]}},
             }
         if self._secured and route.roles:
             roles = ", ".join(sorted(route.roles | {Role.OPERATOR}))
             written |= {"security": [{"token": []}], "description": f"For the roles: {roles}."}
         return written
+
+    def _needs(self, body: object) -> bool:
+        """Tell whether a body has fields that must be there."""
+        name = self._schemas[id(body)].get("$ref", "").rpartition("/")[2]
+        return bool(self._components.get(name, {}).get("required"))
 
     def errors(self) -> dict[str, Any]:
         """Return the errors that any operation may answer with; other dialects have their own words for them."""

@@ -5,6 +5,7 @@ from typing import Any, Final
 from penstock.dialects.ojs.spelling import ID, KEY, MOMENT, QUEUE, TYPE
 
 WORKER: Final = {"minLength": 1, "maxLength": 200, "pattern": "^[A-Za-z0-9][A-Za-z0-9._:-]*$"}
+TENANT: Final = {**KEY, "maxLength": 100, "examples": ["acme"]}
 STATES: Final = [
     "scheduled",
     "available",
@@ -38,12 +39,14 @@ def path_parameter(name: str, path: str) -> dict[str, Any]:
     """Return what may stand in a path."""
     if name == "key":
         schema = KEY
+    elif name == "type":
+        schema = TYPE
     elif name in ("name", "queue"):
         schema = QUEUE
     elif "/workers/" in path:
         schema = WORKER
     elif "/tenants/" in path:
-        schema = KEY
+        schema = TENANT
     else:
         schema = ID
     return {"name": name, "in": "path", "required": True, "schema": _text(schema)}
@@ -51,10 +54,15 @@ def path_parameter(name: str, path: str) -> dict[str, Any]:
 
 def query_parameter(name: str) -> dict[str, Any]:
     """Return what may stand in a query."""
-    return {"name": name, "in": "query", "schema": _QUERY.get(name, {"type": "string", "maxLength": 1_000})}
+    return {"name": name, "in": "query", "schema": _QUERY.get(name, {"type": "string"})}
 
 
-def header(name: str, description: str = "") -> dict[str, Any]:
+def header(name: str) -> dict[str, Any]:
     """Return what may stand in a header."""
-    described = {"description": description} if description else {}
-    return {"name": name, "in": "header", "schema": _text(KEY), **described}
+    return {"name": name, "in": "header", "schema": {"type": "string"}}
+
+
+def tenant() -> dict[str, Any]:
+    """Return the header that says for whom a request speaks."""
+    described = {"description": "for which tenant the request speaks"}
+    return {"name": "X-OJS-Tenant", "in": "header", "schema": _text(TENANT), **described}

@@ -9,6 +9,7 @@ from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.edge.routes import Request
 from penstock.engine import Engine
 from penstock.errors import InvalidError
+from penstock.lifecycle.checks import MAX_NUMBER
 
 REMEMBERED: Final = 100_000
 
@@ -63,7 +64,7 @@ async def own_attempts(request: Request, numbers: Iterable[int]) -> set[int]:
     if request.tenant is None:
         return wanted
     owners = request.service.part(Owners)
-    unknown = [seq for seq in wanted if owners.get(seq) is None]
+    unknown = [seq for seq in wanted if 0 <= seq < MAX_NUMBER and owners.get(seq) is None]
     if unknown:
         for seq, tenant in await request.service.run(lambda engine: _owners(engine, unknown)):
             owners.note(seq, tenant)

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 from penstock.dialects.ojs.admin_jobs import FilterBody, State, filter_of
 from penstock.dialects.ojs.counting import engine_states
 from penstock.dialects.ojs.names import check_queue, engine_queue, moment
+from penstock.dialects.ojs.spelling import Id, Moment
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Handler, Reply, Request, Route
 from penstock.engine import Engine
@@ -18,12 +19,15 @@ MOST: Final = 10_000  # jobs in one request
 _ERRORS: Final = 100  # of them are told
 
 
+Confirmed = Annotated[bool, Meta(extra_json_schema={"enum": [True]})]
+
+
 class BulkBody(Struct):
     """What is meant, and that it is meant."""
 
-    confirm: bool = False
+    confirm: Confirmed = False
     filter: FilterBody | None = None
-    job_ids: Annotated[list[str], Meta(max_length=MOST)] | None = None
+    job_ids: Annotated[list[Id], Meta(max_length=MOST)] | None = None
 
 
 class BulkAnswer(Struct):
@@ -37,8 +41,8 @@ class PurgeBody(Struct):
     """Which ended jobs of a queue are to go."""
 
     states: Annotated[list[State], Meta(min_length=1)]
-    older_than: str | None = None
-    confirm: bool = False
+    older_than: Moment | None = None
+    confirm: Confirmed = False
 
 
 class PurgeAnswer(Struct):

@@ -9,6 +9,7 @@ from penstock.dialects.ojs.jobs import cancel, show
 from penstock.dialects.ojs.names import check_queue, check_type, engine_queue, moment
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.shapes import JobShape
+from penstock.dialects.ojs.spelling import Moment, Queue, Type
 from penstock.dialects.ojs.tenancy import own
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Reply, Request, Route, converted
@@ -25,10 +26,10 @@ class FilterBody(Struct, forbid_unknown_fields=True):
     """Which jobs are meant: all that is given must fit."""
 
     state: State | None = None
-    queue: str | None = None
-    type: Annotated[str, Meta(description="a type, or how it begins and a star")] | None = None
-    since: str | None = None
-    until: str | None = None
+    queue: Queue | None = None
+    type: Annotated[Type, Meta(description="a type, or how it begins and a star")] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
 
 
 class JobPage(Struct):

@@ -29,7 +29,7 @@ class RateLimitBody(Struct, forbid_unknown_fields=True):
     period: (
         Annotated[str, Meta(description="of a rate given as a number: second, minute, hour or day")] | None
     ) = None
-    max_per_second: Annotated[float, Meta(gt=0, le=1_000_000)] | None = None
+    max_per_second: Annotated[float, Meta(ge=0.00001, le=1_000_000)] | None = None
     scope: Literal["tenant", "global"] = "tenant"
 
 

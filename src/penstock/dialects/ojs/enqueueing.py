@@ -76,6 +76,10 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
     if KEPT in meta:
         raise InvalidError(f"meta.{KEPT}", "is a name that the server keeps for itself")
     if tenant:
+        if meta.get("tenant_id", tenant) != tenant:
+            raise InvalidError(
+                "meta.tenant_id", f"is another tenant than {tenant!r}, for whom the request speaks"
+            )
         meta["tenant_id"] = tenant
     due, expires = _times(options, now)
     kept = _kept(plain, options, meta)
@@ -139,9 +143,8 @@ def _kept(plain: dict[str, Any], options: OptionsBody, meta: dict[str, Any]) -> 
     if options.priority:
         kept["priority"] = options.priority
     given = options.delay_until or options.scheduled_at
-    for name, text in (("scheduled_at", given), ("expires_at", options.expires_at)):
-        if text is not None and not text.startswith("+"):
-            kept[name] = text
+    moments = {"scheduled_at": given, "expires_at": options.expires_at}
+    kept |= {name: text for name, text in moments.items() if text is not None and not text.startswith("+")}
     if options.retry is not None:
         kept["attempts"] = options.retry.max_attempts
         if options.retry.non_retryable_errors:

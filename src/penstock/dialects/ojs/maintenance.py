@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.decided import PREFIX, decide, decided
 from penstock.dialects.ojs.names import written
+from penstock.dialects.ojs.spelling import Span
 from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Reply, Request, Route
@@ -20,7 +21,7 @@ class MaintenanceBody(Struct):
 
     enabled: bool
     reason: Annotated[str, Meta(max_length=1_000)] = ""
-    estimated_duration: Annotated[str, Meta(examples=["PT30M"])] | None = None
+    estimated_duration: Span | None = None
 
 
 class MaintenanceAnswer(Struct):

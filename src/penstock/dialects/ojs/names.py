@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from penstock.clock import MILLISECOND
 from penstock.errors import InvalidError
 from penstock.limits.durations import parse_duration
 
@@ -19,7 +20,8 @@ _RFC3339: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_MOST_TYPE, _MOST_QUEUE, _MOST_KEY = 255, 100, 256
+_SHOWN: Final = 60  # characters of what is wrong
+_MOST_TYPE, _MOST_QUEUE, _MOST_KEY, _MOST_TENANT = 255, 100, 256, 100
 
 
 def check_type(name: object, field: str = "type") -> str:
@@ -33,9 +35,16 @@ def check_queue(name: object, field: str = "queue") -> str:
 
 
 def check_key(name: object, field: str = "key") -> str:
-    """Return *name* if it can be the key of a limit, or name a tenant."""
+    """Return *name* if it can be the key of a limit."""
     return _matching(
         name, field, _KEY, _MOST_KEY, "letters, digits and . _ : - and begin with a letter or digit"
+    )
+
+
+def check_tenant(name: object, field: str = "tenant") -> str:
+    """Return *name* if it can name a tenant: shorter than a key, since its queues bear it."""
+    return _matching(
+        name, field, _KEY, _MOST_TENANT, "letters, digits and . _ : - and begin with a letter or digit"
     )
 
 
@@ -46,7 +55,7 @@ def check_id(name: object, field: str = "id") -> str:
 
 def _matching(name: object, field: str, pattern: re.Pattern[str], most: int, how: str) -> str:
     if not isinstance(name, str) or len(name) > most or not pattern.fullmatch(name):
-        shown = repr(name) if len(repr(name)) <= 60 else repr(name)[:60] + "…"
+        shown = repr(name) if len(repr(name)) <= _SHOWN else repr(name)[:_SHOWN] + "…"
         raise InvalidError(field, f"{shown} must be {how}, and at most {most} characters")
     return name
 
@@ -84,4 +93,5 @@ def written(at: int) -> str:
     """Return a moment as RFC 3339; a part of a second only if there is one."""
     when = _EPOCH + timedelta(microseconds=min(max(at, 0), 253_402_300_799_999_999))
     text = when.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{when.microsecond // 1000:03d}Z" if when.microsecond >= 1_000 else f"{text}Z"
+    milliseconds = when.microsecond // MILLISECOND
+    return f"{text}.{milliseconds:03d}Z" if milliseconds else f"{text}Z"

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from penstock.dialects.ojs.counting import MINUTE, counts_of, of_tenant, throughput
 from penstock.dialects.ojs.decided import PREFIX, decide, decided
 from penstock.dialects.ojs.maintenance import for_everybody
-from penstock.dialects.ojs.names import check_key, spec_queue, written
+from penstock.dialects.ojs.names import check_tenant, spec_queue, written
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.tenant_limits import TenantLimits, limits_of, set_limits
 from penstock.edge.access import OPERATORS
@@ -136,7 +136,7 @@ def _depth(counts: dict[str, int]) -> int:
 
 def _meant(request: Request) -> str:
     """Return the tenant of the path; another's is not there for whoever speaks for one."""
-    tenant = check_key(request.params["id"], "id")
+    tenant = check_tenant(request.params["id"], "id")
     if request.tenant not in (None, tenant):
         raise NotFoundError("tenant", tenant)
     return tenant
