@@ -80,6 +80,20 @@ def test_gates_are_listed_by_tenant_and_without_those_that_begin_with_something(
     assert ["/a", "acme/a", "/b", "acme/b"] == names(without="@")
 
 
+def test_jobs_of_all_tenants_pass_a_shared_gate(desk: Desk) -> None:
+    for tenant, shared in (("acme", True), ("globex", True), ("", False), ("initech", False)):
+        limit = Limit("k", Numbers(slots=2), shared=shared)
+        desk.engine.enqueue(
+            [NewJob("task", id=tenant or "nobody", queue="q", tenant=tenant, limits=(limit,))]
+        )
+
+    assert "acme globex initech" == desk.claim()
+    desk.settle("acme")
+    assert "nobody" == desk.claim()
+    assert (2, 1) == (desk.engine.gate("k").running, desk.engine.gate("k", "initech").running)
+    assert desk.job("globex").limits[0].shared
+
+
 def test_the_numbers_of_a_queue_and_a_type_can_be_seen(desk: Desk) -> None:
     desk.engine.configure("queue", "q", Numbers(slots=3))
     desk.engine.configure("type", "task", Numbers(rate=Window(1, SECOND)))

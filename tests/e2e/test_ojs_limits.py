@@ -287,6 +287,36 @@ def test_rl_005_a_tenant_sees_its_own_keys_only(server):
     )
 
 
+def test_a_tenant_has_its_own_keys_unless_their_scope_is_global(server):
+    for tenant in ("acme", "globex"):
+        server.enqueue(a_job("own", key="api", concurrency=1), X_OJS_Tenant=tenant)
+        server.enqueue(a_job("all", key="api", concurrency=1, scope="global"), X_OJS_Tenant=tenant)
+
+    assert 2 == len(server.fetch("own", count=8))
+    (job,) = server.fetch("all", count=8)
+    assert "global" == server.job(job)["rate_limit"]["scope"]
+    assert 1 == server.get("/ojs/v1/rate-limits/api")["concurrency"]["active"]
+
+
+def test_a_token_that_speaks_for_one_tenant_names_no_key_of_all(tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("acme-token-0123456789 tenant=acme\n")
+    with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as bound:
+        me = {"Authorization": "Bearer acme-token-0123456789"}
+        shared = a_job(key="api", concurrency=1, scope="global")
+        cron = {"name": "x", "expression": "@daily", "job_template": shared}
+        flow = {"type": "chain", "steps": [shared]}
+
+        answers = [
+            bound.post("/ojs/v1/jobs", shared, **me),
+            bound.post("/ojs/v1/jobs/batch", {"jobs": [shared]}, **me),
+            bound.post("/ojs/v1/cron", cron, **me),
+            bound.post("/ojs/v1/workflows", flow, **me),
+        ]
+
+    assert [403] * 4 == [answer.status for answer in answers]
+
+
 def test_rl_006_there_are_events_when_a_job_is_held_and_when_it_may_go(server):
     server.enqueue(a_job(key="db", concurrency=1))
     held = server.enqueue(a_job(key="db", concurrency=1))
@@ -296,6 +326,7 @@ def test_rl_006_there_are_events_when_a_job_is_held_and_when_it_may_go(server):
         answer = server.get(f"/ojs/v1/events?types={kind}&limit=100")
         return [event["data"] for event in answer["events"]]
 
+    assert [[]] * 5 == [server.fetch("q", count=8) for _ in range(5)]
     (exceeded,) = server.until(lambda: events("rate_limit.exceeded"), 5)
     assert [] == events("rate_limit.released")
     server.ack(job)

@@ -137,9 +137,10 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
     wanted: defaultdict[str, dict[str, Limit]] = defaultdict(dict)
     for kind in kinds:
         for limit in limits_from_json(kind.limits) if kind.limits else ():
-            known = wanted[kind.tenant].setdefault(limit.key, limit)
+            owner = "" if limit.shared else kind.tenant
+            known = wanted[owner].setdefault(limit.key, limit)
             if known.floating is None and limit.floating is not None:
-                wanted[kind.tenant][limit.key] = limit
+                wanted[owner][limit.key] = limit
     ids: dict[tuple[str, str], int] = {}
     for tenant, limits in wanted.items():
         found = gate_rows.find(board.db, "key", tenant, list(limits))
@@ -156,7 +157,7 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
 
 def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
     stands = [
-        Stand(gates[kind.tenant, limit.key], limit.numbers, limit.on_limit)
+        Stand(gates["" if limit.shared else kind.tenant, limit.key], limit.numbers, limit.on_limit)
         for limit in (limits_from_json(kind.limits) if kind.limits else ())
     ]
     if kind.type_gate is not None:

@@ -90,12 +90,16 @@ class Floating:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit of one job: a key, its numbers, and what to do when the gate is shut."""
+    """One limit of one job: a key, its numbers, and what to do when the gate is shut.
+
+    The gate of a *shared* one is nobody's, so that jobs of all tenants pass it; else it is the tenant's own.
+    """
 
     key: str
     numbers: Numbers
     on_limit: OnLimit = OnLimit.WAIT
     floating: Floating | None = None
+    shared: bool = False
 
     def __post_init__(self) -> None:
         check_key(self.key)

@@ -215,18 +215,23 @@ def _combine(first: Limit, second: Limit, name: str) -> Limit:
 
 def _plain(limit: Limit) -> list[object]:
     plain: list[object] = [limit.key, limit.numbers.text]
-    if limit.floating is not None:
-        floating = limit.floating
-        return [*plain, limit.on_limit, [floating.handler, floating.every, floating.metadata]]
+    if limit.floating is not None or limit.shared:
+        floating = limit.floating and [limit.floating.handler, limit.floating.every, limit.floating.metadata]
+        return [*plain, limit.on_limit, floating, *([True] if limit.shared else [])]
     if limit.on_limit is not OnLimit.WAIT:
         plain.append(limit.on_limit)
     return plain
 
 
 def _from_plain(
-    key: str, numbers: str, on_limit: str = "wait", floating: Sequence[Any] | None = None
+    key: str,
+    numbers: str,
+    on_limit: str = "wait",
+    floating: Sequence[Any] | None = None,
+    shared: bool = False,  # noqa: FBT001, FBT002 - comes by position
 ) -> Limit:
-    return Limit(key, _numbers(numbers), OnLimit(on_limit), Floating(*floating) if floating else None)
+    refresh = Floating(*floating) if floating else None
+    return Limit(key, _numbers(numbers), OnLimit(on_limit), refresh, shared)
 
 
 _numbers: Final = lru_cache(maxsize=1024)(numbers_from_text)

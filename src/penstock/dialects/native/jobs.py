@@ -7,7 +7,7 @@ from msgspec.structs import replace as replaced
 from penstock.client import wire
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
 from penstock.dialects.native.verbs import verb
-from penstock.dialects.ojs.tenancy import own
+from penstock.dialects.ojs.tenancy import check_shared, own
 from penstock.edge.access import JOBS, PRODUCERS
 from penstock.edge.routes import Request
 from penstock.engine import Engine
@@ -19,6 +19,7 @@ from penstock.lifecycle.states import State
 async def enqueue(request: Request, body: wire.Enqueue) -> list[Enqueued]:
     """Add jobs, all or none."""
     jobs = [_new(request, job) for job in body.jobs]
+    check_shared(request, jobs)
     return await request.service.enqueue(jobs) if jobs else []
 
 

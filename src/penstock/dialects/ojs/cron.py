@@ -10,6 +10,7 @@ from penstock.dialects.ojs.enqueueing import new_job
 from penstock.dialects.ojs.names import check_queue, written
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.spelling import Expression, Queue, Type, Zone
+from penstock.dialects.ojs.tenancy import check_shared
 from penstock.edge.access import PRODUCERS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.errors import InvalidError
@@ -120,6 +121,7 @@ def _schedule(request: Request, body: CronBody) -> Schedule:
     template, at = _template(request.fields(), body)
     now = request.service.engine.clock.now()
     job = new_job(template, request.tenant, now, at)
+    check_shared(request, [job])
     ttl = None if job.expires is None else _ttl(job, template, now, at)
     kept = {"template": template, "overlap_policy": body.overlap_policy, "description": body.description}
     return Schedule(

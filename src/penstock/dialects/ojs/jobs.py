@@ -88,7 +88,8 @@ def show(engine: Engine, job_id: str, view: JobView | None = None) -> dict[str, 
 
 def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
     try:
-        return limit_headers(engine.gate(own_limits(job.limits)[0].key, job.tenant))
+        limit = own_limits(job.limits)[0]
+        return limit_headers(engine.gate(limit.key, "" if limit.shared else job.tenant))
     except NotFoundError:
         return {}  # done and forgotten meanwhile
 

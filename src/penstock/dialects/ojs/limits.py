@@ -34,7 +34,7 @@ def _limit(body: RateLimitBody, queue: str, field: str) -> Limit:
         key = f"queue:{queue}"  # without a key the queue is what is limited
     else:
         raise InvalidError(f"{field}.key", "is missing: it names what is limited")
-    return Limit(key, numbers_of(body, field), OnLimit(body.on_limit))
+    return Limit(key, numbers_of(body, field), OnLimit(body.on_limit), shared=body.scope == "global")
 
 
 def numbers_of(body: RateLimitBody, field: str) -> Numbers:
@@ -69,11 +69,13 @@ def period_of(text: str, field: str) -> int:
 
 def policy(limits: Sequence[Limit]) -> object:
     """Return limits the way the spec writes them: one as an object, several as a list."""
-    shown = [
-        {"key": limit.key, **shown_numbers(limit.numbers), "on_limit": limit.on_limit.value}
-        for limit in limits
-    ]
+    shown = [_policy(limit) for limit in limits]
     return shown[0] if len(shown) == 1 else shown
+
+
+def _policy(limit: Limit) -> dict[str, object]:
+    shown = {"key": limit.key, **shown_numbers(limit.numbers), "on_limit": limit.on_limit.value}
+    return {**shown, "scope": "global"} if limit.shared else shown
 
 
 def shown_numbers(numbers: Numbers) -> dict[str, object]:
@@ -95,7 +97,8 @@ def limit_headers(gate: GateView) -> dict[str, str]:
     elif numbers.slots is not None:
         most, used = numbers.slots, gate.running
     elif numbers.throttle is not None:
-        most, used = numbers.throttle.limit, 0
+        most = numbers.throttle.limit
+        used = most if gate.next_start is not None and gate.next_start == gate.opens_at else 0
     else:
         return {}
     headers = {"X-RateLimit-Limit": str(most), "X-RateLimit-Remaining": str(max(0, most - used))}

@@ -1,10 +1,12 @@
 """Whose is it?  A tenant neither sees nor touches what is another's."""
 
-from penstock.dialects.ojs.names import check_key
+from collections.abc import Iterable
+
+from penstock.dialects.ojs.names import check_tenant
 from penstock.edge.access import Access
 from penstock.edge.routes import Request
 from penstock.errors import NotFoundError, PenstockError
-from penstock.job import JobView
+from penstock.job import JobView, NewJob
 
 HEADER = "x-ojs-tenant"
 
@@ -18,10 +20,18 @@ class ForbiddenError(PenstockError):
 def tenant_of(access: Access, named: str | None) -> str | None:
     """Return for whom a request speaks: its token's tenant, or the one that it names in its header."""
     if named is not None:
-        check_key(named, "X-OJS-Tenant")
+        check_tenant(named, "X-OJS-Tenant")
         if access.tenant is not None and named != access.tenant:
             raise ForbiddenError(f"this token speaks for tenant {access.tenant!r} only")
     return access.tenant if access.tenant is not None else named
+
+
+def check_shared(request: Request, jobs: Iterable[NewJob]) -> None:
+    """Raise if jobs of a token that speaks for one tenant would pass gates that all tenants share."""
+    if request.access.tenant is not None and any(limit.shared for job in jobs for limit in job.limits):
+        raise ForbiddenError(
+            "a limit of scope global is shared by all tenants, and this token speaks for one"
+        )
 
 
 async def own(request: Request, job_id: str) -> JobView:

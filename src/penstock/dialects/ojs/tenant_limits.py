@@ -18,6 +18,7 @@ from penstock.clock import SECOND, monotonic
 from penstock.dialects.ojs.bodies import WindowBody
 from penstock.dialects.ojs.decided import PREFIX, decide, decided
 from penstock.dialects.ojs.limits import window_of
+from penstock.dialects.ojs.tenancy import check_shared
 from penstock.edge.routes import Request, converted
 from penstock.edge.service import Service
 from penstock.engine import Engine
@@ -101,6 +102,7 @@ def rate_of(limits: TenantLimits) -> Window | None:
 async def admitted(request: Request, jobs: Sequence[NewJob]) -> AsyncIterator[None]:
     """Raise unless the tenant who asks may add these jobs; others of its kind wait until they are added."""
     tenant = request.tenant
+    check_shared(request, jobs)
     limits = await limits_of(request.service, tenant) if tenant else _FREE
     if tenant is None or limits == _FREE:
         yield
