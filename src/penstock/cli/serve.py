@@ -15,7 +15,7 @@ from penstock.errors import InvalidError
 if TYPE_CHECKING:
     from penstock.server.keys import Keyring
 
-TOKEN: Final = "PENSTOCK_TOKEN"
+TOKEN: Final = "PENSTOCK_TOKEN"  # noqa: S105 - where it is, not what it is
 _KEEP: Final = "7d"
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -37,6 +37,17 @@ log = logging.getLogger("penstock.server")
 
 class _GoneError(Exception):
     """Whoever asked has hung up."""
+
+
+class RefusedError(Exception):
+    """A request that no route has to look at."""
+
+    def __init__(self, status: int, code: str, text: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.code = code
+        self.text = text
+        self.headers = headers
 
 
 class Site:
@@ -99,6 +110,8 @@ class Site:
     ) -> Reply | Stream:
         try:
             return await self._handle(scope, headers, request_id, receive)
+        except RefusedError as error:
+            return envelope(error.status, error.code, error.text, request_id, headers=error.headers)
         except ForbiddenError as error:
             return envelope(403, "forbidden", str(error), request_id)
         except PenstockError as error:
@@ -114,30 +127,13 @@ class Site:
     ) -> Reply | Stream:
         path = (scope.get("raw_path") or scope["path"].encode()).decode("latin-1").partition("?")[0]
         methods, params = self._table.find(path)
-        if not methods:
-            return envelope(404, "not_found", f"there is nothing at {scope['path'][:200]!r}", request_id)
-        method = scope["method"]
-        route = methods.get("GET" if method == "HEAD" else method)
-        if route is None:
-            allowed = ", ".join(sorted(methods))
-            text = f"{method[:40]!r} is not offered here; {allowed} is"
-            return envelope(405, "method_not_allowed", text, request_id, headers={"Allow": allowed})
+        route = _chosen(methods, scope)
         scope["route"] = route
-        access = self._keyring.access(headers.get("authorization"))
-        if access is None and route.roles:
-            unauthorized = {"WWW-Authenticate": "Bearer"}
-            return envelope(401, "unauthorized", "a token is needed", request_id, headers=unauthorized)
-        access = access or Access("nobody", frozenset())
-        if not access.allows(route.roles):
-            roles = " or ".join(sorted(route.roles))
-            return envelope(403, "forbidden", f"this needs the role {roles}", request_id)
+        access = self._admitted(route, headers)
         body = await self._body(headers, receive)
-        if body is None:
-            text = f"at most {self._most_bytes} bytes are taken"
-            return envelope(413, "payload_too_large", text, request_id, headers={"Connection": "close"})
         kind = headers.get("content-type", _JSON[0]).partition(";")[0].strip().lower()
         if body and kind not in _JSON:
-            return envelope(400, "unsupported_media_type", f"{kind[:80]!r} is not JSON", request_id)
+            raise RefusedError(400, "unsupported_media_type", f"{kind[:80]!r} is not JSON")
         request = Request(
             self.service,
             access,
@@ -150,11 +146,21 @@ class Site:
         )
         return await route.handler(request)
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes | None:
-        """Return what was sent; None if it is too much."""
+    def _admitted(self, route: Route, headers: dict[str, str]) -> Access:
+        """Return what the one who asks may do, if that is enough for the route."""
+        access = self._keyring.access(headers.get("authorization"))
+        if access is None and route.roles:
+            raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
+        access = access or Access("nobody", frozenset())
+        if not access.allows(route.roles):
+            raise ForbiddenError(f"this needs the role {' or '.join(sorted(route.roles))}")
+        return access
+
+    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
+        """Return what was sent, unless it is too much."""
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._most_bytes:
-            return None
+            raise self._too_much()
         message = await receive()
         body: bytes = message.get("body", b"")
         parts = [body]
@@ -164,11 +170,15 @@ class Site:
             part = message.get("body", b"")
             size += len(part)
             if size > self._most_bytes:
-                return None
+                raise self._too_much()
             parts.append(part)
         if message["type"] == "http.disconnect":
             raise _GoneError
         return b"".join(parts) if len(parts) > 1 else body
+
+    def _too_much(self) -> RefusedError:
+        text = f"at most {self._most_bytes} bytes are taken"
+        return RefusedError(413, "payload_too_large", text, {"Connection": "close"})
 
     async def _write(self, reply: Reply, request_id: str, method: str, receive: Receive, send: Send) -> None:
         if reply.undelivered is not None and await _is_gone(receive):
@@ -238,6 +248,19 @@ def _from_here(headers: dict[str, str]) -> bool:
     """Tell whether no page of another site opens this: browsers let any of them, and say which it is."""
     origin = headers.get("origin")
     return origin is None or urlsplit(origin).netloc == headers.get("host")
+
+
+def _chosen(methods: Mapping[str, Route], scope: Scope) -> Route:
+    """Return the route of a path that is meant."""
+    if not methods:
+        raise RefusedError(404, "not_found", f"there is nothing at {scope['path'][:200]!r}")
+    method = scope["method"]
+    route = methods.get("GET" if method == "HEAD" else method)
+    if route is None:
+        allowed = ", ".join(sorted(methods))
+        text = f"{method[:40]!r} is not offered here; {allowed} is"
+        raise RefusedError(405, "method_not_allowed", text, {"Allow": allowed})
+    return route
 
 
 def _checked(named: dict[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.bodies import ErrorBody, RetryBody
 from penstock.errors import InvalidError, InvalidJobError
-from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
+from penstock.lifecycle.retry import MAX_FACTOR, Backoff, Exhausted, RetryPolicy
 from penstock.limits.durations import parse_duration
 
 DEFAULT_ATTEMPTS: Final = 3
@@ -33,8 +33,10 @@ def policy_of(body: RetryBody | None) -> RetryPolicy:
     at = "options.retry"
     if not 0 <= body.max_attempts <= _MOST_ATTEMPTS:
         raise RetryError(f"{at}.max_attempts", f"{body.max_attempts} must be from 0 to {_MOST_ATTEMPTS}")
-    if not 1 <= body.backoff_coefficient <= 1_000:
-        raise RetryError(f"{at}.backoff_coefficient", f"{body.backoff_coefficient} must be from 1 to 1000")
+    if not 1 <= body.backoff_coefficient <= MAX_FACTOR:
+        raise RetryError(
+            f"{at}.backoff_coefficient", f"{body.backoff_coefficient} must be from 1 to {MAX_FACTOR}"
+        )
     for n, pattern in enumerate(body.non_retryable_errors):
         if len(pattern) > 255:  # noqa: PLR2004 - as long as a name
             raise RetryError(f"{at}.non_retryable_errors[{n}]", "is too long")
@@ -72,7 +74,7 @@ def is_final(error: ErrorBody, patterns: list[str]) -> bool:
 def _fits(pattern: str, name: str) -> bool:
     """Tell whether *name* is *pattern*, or begins with it if that ends in a star."""
     if pattern.endswith("*"):
-        return name.startswith(pattern[:-1]) or name.startswith(re.sub(r"\.\*$", "", pattern))
+        return name.startswith((pattern[:-1], re.sub(r"\.\*$", "", pattern)))
     return pattern == name
 
 
