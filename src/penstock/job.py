@@ -3,7 +3,7 @@
 Those made once for every job are structs, which take a fraction of a dataclass's time to make.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct
@@ -428,10 +428,9 @@ class Webhook(Struct, frozen=True):
         return f"<Webhook {self.id} {self.url}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """Something that happened, told after it was committed."""
 
     name: str
     at: int
-    facts: dict[str, object] = field(default_factory=dict)
+    facts: dict[str, object] = {}

@@ -10,7 +10,7 @@ ENQUEUED, STARTED, DONE = (Event(name, 0) for name in ("enqueued", "started", "d
 
 def listening() -> tuple[Telling, list[str]]:
     telling, heard = Telling(), []
-    telling.listeners.append(lambda event: heard.append(event.name))
+    telling.listen(lambda event: heard.append(event.name))
     return telling, heard
 
 
@@ -43,7 +43,8 @@ def test_who_comes_while_another_tells_leaves_it_to_them():
             inside.set()
             go.wait(10)
 
-    telling.listeners.insert(0, slow)
+    telling.listen(slow)
+    telling.listeners.reverse()  # the slow one goes first
     other = threading.Thread(target=lambda: telling.told(telling.number(), [ENQUEUED]))
     other.start()
     assert inside.wait(10)
@@ -63,7 +64,20 @@ def test_a_listener_may_have_more_told_meanwhile():
         if event is STARTED:
             telling.told(telling.number(), [DONE])
 
-    telling.listeners.append(answer)
+    telling.listen(answer)
     telling.told(telling.number(), [STARTED])
 
     assert ["started", "done"] == heard
+
+
+def test_a_mistake_with_one_event_keeps_nobody_from_the_next():
+    telling, heard = listening()
+
+    def fail(event: Event) -> None:
+        heard.append(f"failing on {event.name}")
+        raise ValueError("no")
+
+    telling.listen(fail)
+    telling.told(telling.number(), [ENQUEUED, STARTED])
+
+    assert ["enqueued", "started", "failing on enqueued", "failing on started"] == heard

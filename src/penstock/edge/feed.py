@@ -1,6 +1,6 @@
 """What happened lately: kept for those who ask, handed at once to those who follow.
 
-The engine's threads only put each event at the end of a list; all the rest is done on the event loop.  Readers
+The engine's threads only put events at the end of a list; all the rest is done on the event loop.  Readers
 have buffers of a fixed size, which lose their oldest: nobody slows the engine by reading slowly, or not at all.
 
 A feed knows what was done through its own process's engine.  Several servers on one database have a feed each,
@@ -22,6 +22,7 @@ from penstock.job import Event
 KEPT: Final = 10_000  # events to look back on
 HEARD: Final = 100_000  # events that the loop has not come to yet
 AT_ONCE: Final = 1_000  # events taken in before others on the loop have their turn
+SOON: Final = 0.01  # seconds: many transactions wake the loop once
 READERS: Final = 1_000
 ALL: Final = "all"
 LOST: Final = "system.events_dropped"
@@ -55,7 +56,7 @@ class Feed:
         self._channels: dict[str, dict[Reader, Wants]] = {}
         self._readers: set[Reader] = set()
         self._now = engine.clock.now
-        self._stop = engine.listen(self._hear)
+        self._stop = engine.listen_to_batches(self._hear)
 
     def begin(self) -> None:
         """Take in events from now on, on the running loop."""
@@ -106,17 +107,21 @@ class Feed:
         for reader in list(self._readers):
             reader.end()
 
-    def _hear(self, event: Event) -> None:
-        """Note an event.  In any thread."""
+    def _hear(self, events: Sequence[Event]) -> None:
+        """Note events.  In any thread, but in one at a time."""
         if len(self._heard) >= HEARD:
-            self._lost += 1
+            self._lost += len(events)
             return
-        self._heard.append(event)
+        self._heard.extend(events)
         if not self._due:
             self._due = True
             if self._loop is not None:
                 with suppress(RuntimeError):  # the loop has ended
-                    self._loop.call_soon_threadsafe(self._take_in)
+                    self._loop.call_soon_threadsafe(self._take_in_soon)
+
+    def _take_in_soon(self) -> None:
+        if self._loop is not None:
+            self._loop.call_later(SOON, self._take_in)
 
     def _take_in(self) -> None:
         self._due = False  # before looking: whoever adds something later has us called again

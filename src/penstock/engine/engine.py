@@ -570,8 +570,11 @@ class Engine:
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call *listener* with every event this engine commits; call the answer to stop."""
-        self._telling.listeners.append(listener)
-        return lambda: self._telling.listeners.remove(listener)
+        return self._telling.listen(listener)
+
+    def listen_to_batches(self, listener: Callable[[Sequence[Event]], None]) -> Callable[[], None]:
+        """Call *listener* with all events that are to be told at once; call the answer to stop."""
+        return self._telling.listen_to_batches(listener)
 
     def token(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process did something about *topic*."""
