@@ -44,6 +44,10 @@ def test_several_states_are_one_question(busy):
     assert (["waiting", "scheduled", "done"], 3) == ([view.id for view in found], total)
 
 
+def test_no_state_at_all_fits_nobody(busy):
+    assert ([], 0) == busy.engine.search(JobFilter(frozenset()))
+
+
 def test_jobs_are_found_by_all_that_is_given(desk):
     desk.enqueue("a", task="mail.send", queue="x")
     desk.enqueue("b", task="mail_send", queue="x", tenant="acme")

@@ -1,5 +1,7 @@
 """Which jobs fit?  Looks first where the fewest are."""
 
+from collections.abc import Collection
+
 from penstock.job import JobFilter
 from penstock.store.session import Row, Session
 from penstock.store.views import JOB
@@ -35,9 +37,7 @@ def total(db: Session, wanted: JobFilter) -> int:
 def _where(wanted: JobFilter) -> tuple[str, list[object]]:
     where, values = ["1 = 1"], list[object]()
     if wanted.states is not None:
-        where.append(
-            f"j.seq IN ({' UNION ALL '.join(_of_state(state, values) for state in sorted(wanted.states))})"
-        )
+        where.append(_of_states(wanted.states, values))
     for column, value in (("queue", wanted.queue), ("task", wanted.task), ("tenant", wanted.tenant)):
         if value is not None:
             where.append(f"j.{column} = ?")
@@ -55,11 +55,16 @@ def _where(wanted: JobFilter) -> tuple[str, list[object]]:
     return " AND ".join(where), values
 
 
-def _of_state(state: str, values: list[object]) -> str:
-    if state in _AMONG:
-        return _AMONG[state]
-    values.append(state)
-    return "SELECT seq FROM done WHERE state = ?"
+def _of_states(states: Collection[str], values: list[object]) -> str:
+    # The few that have not ended are looked up; the many that have are looked at, newest first, until a page is full.
+    live = [_AMONG[state] for state in sorted(states) if state in _AMONG]
+    ended = [state for state in sorted(states) if state not in _AMONG]
+    either = [f"j.seq IN ({' UNION ALL '.join(live)})"] if live else []
+    if ended:
+        marks = ", ".join("?" for _ in ended)
+        either.append(f"EXISTS (SELECT 1 FROM done d WHERE d.seq = j.seq AND d.state IN ({marks}))")
+        values += ended
+    return f"({' OR '.join(either) or '1 = 0'})"
 
 
 def beginning(prefix: str) -> str:
