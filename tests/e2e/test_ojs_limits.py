@@ -400,6 +400,41 @@ def test_rl_r003_a_handler_that_met_a_429_keeps_its_key_shut_until_then(server):
     assert all(when(each["started_at"]) >= when(until) for each in later)
 
 
+def test_rl_r003_only_the_keys_of_the_job_are_shut(server):
+    until = (datetime.now(UTC) + 60 * SECOND).isoformat().replace("+00:00", "Z")
+    both = a_job()
+    both["options"]["rate_limit"] = [{"key": "stripe", "concurrency": 9}, {"key": "db", "concurrency": 9}]
+    acme = {"X_OJS_Tenant": "acme"}
+    for _ in range(2):
+        server.enqueue(both, **acme)
+    for body in (a_job(), a_job(key="stripe", concurrency=9), a_job(key="db", concurrency=9)):
+        server.enqueue(body, **acme)
+    (job,) = server.fetch("q", **acme)
+
+    answer = server.post(
+        "/ojs/v1/workers/nack",
+        {
+            "job_id": job["id"],
+            "error": {"code": "429", "rate_limit_until": until, "rate_limit_key": "stripe"},
+        },
+        **acme,
+    )
+    other_keys = server.fetch("q", count=8, **acme)
+    server.post(
+        "/ojs/v1/workers/nack",
+        {"job_id": other_keys[-1]["id"], "error": {"rate_limit_until": until}, "requeue": True},
+        **acme,
+    )
+    states = [server.get(f"/ojs/v1/rate-limits/{key}", **acme).body for key in ("stripe", "db")]
+
+    assert "retryable" == answer["state"]
+    assert [None, "db"] == [server.job(each).get("rate_limit", {}).get("key") for each in other_keys]
+    assert all("rate_limit_until" in state for state in states)
+    assert [] == server.fetch("q", count=8, **acme)
+    server.enqueue(a_job(), **acme)
+    assert 1 == len(server.fetch("q", count=8, **acme))
+
+
 def test_rl_r004_an_override_beats_the_jobs_own_numbers_until_it_expires(server):
     for _ in range(6):
         server.enqueue(a_job(key="api", concurrency=2))

@@ -15,6 +15,7 @@ from penstock.dialects.ojs.names import check_queue, moment, written
 from penstock.dialects.ojs.pools import claim
 from penstock.dialects.ojs.retry import check_error, is_final
 from penstock.dialects.ojs.shapes import JobsAnswer, SettledAnswer
+from penstock.dialects.ojs.tenant_limits import own_limits
 from penstock.edge.access import WORKERS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.engine import Engine
@@ -68,10 +69,11 @@ async def nack(request: Request) -> Reply:
     body = request.read(NackBody)
     check_error(body.error)
     attempt = await held(request, body.job_id, body.worker_id)
+    until, keys = await _shut(request, attempt, body)
     outcome: Outcome = HandedBack(begun=True)
     if not body.requeue:
         kept = _decode(attempt.meta).get(KEPT, {})
-        outcome = _failed(request, body.error, kept.get("final", []))
+        outcome = _failed(body.error, kept.get("final", []), until, keys)
     shown = await settle(request, attempt, outcome)
     names = (
         "state",
@@ -90,8 +92,28 @@ async def nack(request: Request) -> Reply:
     return Reply({**answer, "job": shown})
 
 
-def _failed(request: Request, error: ErrorBody, patterns: list[str]) -> Failed:
-    until = error.rate_limit_until
+async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int | None, list[str]]:
+    """Shut the keys whose limits a handler met elsewhere; return until when, and which are left to the outcome."""
+    error, service = body.error, request.service
+    if error.rate_limit_until is None:
+        return None, []
+    until = moment(error.rate_limit_until, "error.rate_limit_until", service.engine.clock.now())
+    view = await service.run(lambda engine: engine.job(attempt.id))
+    met = [limit for limit in own_limits(view.limits) if error.rate_limit_key in (None, limit.key)]
+    # One is shut in the transaction that records the failure.
+    by_outcome = [] if body.requeue else met[:1]
+
+    def work(engine: Engine) -> None:
+        for limit in met[len(by_outcome) :]:
+            tenant = "" if limit.shared else view.tenant
+            engine.shut(limit.key, until, tenant=tenant, reason=error.message)
+
+    if len(met) > len(by_outcome):
+        await service.run(work)
+    return until if by_outcome else None, [limit.key for limit in by_outcome]
+
+
+def _failed(error: ErrorBody, patterns: list[str], until: int | None, keys: list[str]) -> Failed:
     sent = {
         name: value
         for name in ("code", "type", "retryable", "details")
@@ -102,10 +124,8 @@ def _failed(request: Request, error: ErrorBody, patterns: list[str]) -> Failed:
         error.message,
         details=_encode(sent).decode(),
         final=is_final(error, patterns),
-        shut_until=None
-        if until is None
-        else moment(until, "error.rate_limit_until", request.service.engine.clock.now()),
-        shut_key=error.rate_limit_key,
+        shut_until=until,
+        shut_key=keys[0] if keys else None,
     )
 
 
