@@ -44,9 +44,12 @@ TOKENS = {
 class Watch(embedded.Watch):
     """A server, and worker processes that know its URL only."""
 
-    def __init__(self, folder, monkeypatch):
+    def __init__(self, folder, monkeypatch, url):
         super().__init__(folder, monkeypatch)
-        self.server = Served(self.store)
+        if url is not None:
+            self.engine.close()
+            self.engine = open_engine(url)
+        self.server = Served(url or self.store)
         self.server.start()
         self.logs = []
 
@@ -91,8 +94,9 @@ class Watch(embedded.Watch):
 
 
 @pytest.fixture
-def watch(tmp_path, monkeypatch):
-    watch = Watch(tmp_path, monkeypatch)
+def watch(request, tmp_path, monkeypatch):
+    url = fresh_schema(shared_url()) if getattr(request, "param", "sqlite") == "postgres" else None
+    watch = Watch(tmp_path, monkeypatch, url)
     yield watch
     watch.close()
 
@@ -130,6 +134,7 @@ def token(name):
     return TOKENS[name].split()[0]
 
 
+@pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
 def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
     remote = RemoteEngine(watch.server.url)
     for _ in range(2):
@@ -156,6 +161,7 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
     assert watch.engine.doctor() == []
 
 
+@pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
 def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit(watch):
     remote = RemoteEngine(watch.server.url)
     for _ in range(2):
@@ -214,6 +220,7 @@ def test_a_long_wire_breaks_no_rate(watch):
     embedded._windows(spans, 10, 500_000_000)
 
 
+@pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
 def test_an_idle_remote_worker_picks_up_a_job_soon(watch, record_property, capsys):
     remote = RemoteEngine(watch.server.url)
     watch.hire()

@@ -25,11 +25,11 @@ class Answer(NamedTuple):
 
 
 class LostError(StoreDownError):
-    """No answer came; the question may have been heard.  *stale*: the connection was an old one."""
+    """No answer came; the question may have been heard.  *late*: nobody hung up, it just did not come in time."""
 
-    def __init__(self, message: str, *, stale: bool) -> None:
+    def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
-        self.stale = stale
+        self.late = late
 
 
 class Lines:
@@ -50,17 +50,15 @@ class Lines:
 
         Raises `StoreDownError` if the server cannot be reached, `LostError` if it does not answer.
         """
-        line = self._lent()
-        kept = line is not None
-        line = line or self._connected()
+        line = self._lent() or self._connected()
         try:
             return self._asked(line, path, body, headers, timeout)
         except TimeoutError:
             raise LostError(
-                f"the server at {self._address} has not answered for {timeout:g} s", stale=False
+                f"the server at {self._address} has not answered for {timeout:g} s", late=True
             ) from None
         except (OSError, http.client.HTTPException) as error:
-            raise LostError(f"the server at {self._address} hung up: {_said(error)}", stale=kept) from None
+            raise LostError(f"the server at {self._address} hung up: {_said(error)}", late=False) from None
         finally:
             self._given_back(line)
 

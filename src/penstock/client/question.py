@@ -63,7 +63,7 @@ class Questions:
                 return self._once(verb, body, headers, timeout)
             except LostError as error:
                 # Servers hang up on those who were silent; and a new connection is soon made.
-                if error.stale and not again:
+                if not again and not error.late:
                     again = True
                     continue
                 failure: StoreError = error
