@@ -142,6 +142,22 @@ def test_waiting_for_room_ends_when_the_producer_said(server):
     assert 400 == server.post("/ojs/v1/jobs", a_job(), OJS_Block_Timeout="soon").status
 
 
+def test_nobody_waits_for_room_that_will_never_be(server):
+    bounded(server, 1, strategy="block")
+    bounded(server, 1, "strict")
+    server.enqueue(a_job(queue="strict"))
+    began = time.monotonic()
+
+    too_long = {"jobs": [a_job(), a_job()]}
+    refused = {"jobs": [a_job(), a_job(queue="strict")]}
+    answers = [
+        server.post("/ojs/v1/jobs/batch", each, OJS_Block_Timeout="20") for each in (too_long, refused)
+    ]
+
+    assert [429, 429] == [answer.status for answer in answers]
+    assert time.monotonic() - began < 5
+
+
 def test_many_who_wait_hold_nobody_else_up(server):
     bounded(server, 1, strategy="block")
     server.enqueue(a_job())

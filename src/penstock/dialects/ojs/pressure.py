@@ -1,7 +1,7 @@
 """What producers hear when a queue is full, or nearly; and how they wait for room."""
 
 import asyncio
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,10 +45,15 @@ async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued],
     bounds = await request.service.part(Bounds).of(request)
     if not bounds:
         return await _added(request, jobs), {}
-    queues = dict.fromkeys(job.queue for job in jobs)
-    blocking = [q for q in queues if q in bounds and bounds[q].strategy is OnFull.BLOCK]
+    queues = Counter(job.queue for job in jobs)
+    # What is more than a queue may ever hold waits in vain.
+    blocking = {
+        queue
+        for queue, coming in queues.items()
+        if queue in bounds and bounds[queue].strategy is OnFull.BLOCK and coming <= bounds[queue].max_depth
+    }
     if blocking:
-        added = await _add_patiently(request, jobs, blocking[0])
+        added = await _add_patiently(request, jobs, blocking)
     else:
         added = await _added(request, jobs)
     return added, await _warnings(request, {q: bounds[q] for q in queues if q in bounds})
@@ -61,11 +66,11 @@ async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:
     return added
 
 
-async def _add_patiently(request: Request, jobs: Sequence[NewJob], queue: str) -> list[Enqueued]:
+async def _add_patiently(request: Request, jobs: Sequence[NewJob], blocking: set[str]) -> list[Enqueued]:
     """Wait for room as long as the client says; those who wait for the same queue take turns."""
     patience = block_timeout(request)
     end = monotonic() + int(patience * SECOND)
-    turn = request.service.part(Bounds).turns[queue]
+    turn = request.service.part(Bounds).turns[min(blocking)]
     if not patience:
         return await _added(request, jobs)
     try:
@@ -76,8 +81,8 @@ async def _add_patiently(request: Request, jobs: Sequence[NewJob], queue: str) -
         while True:
             try:
                 return await _added(request, jobs)
-            except QueueFullError:
-                if monotonic() >= end:
+            except QueueFullError as error:
+                if error.queue not in blocking or monotonic() >= end:
                     raise
             await asyncio.sleep(_AGAIN)
     finally:
