@@ -1,6 +1,7 @@
 """All jobs that fit, at once: try again, cancel, delete."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
@@ -11,11 +12,13 @@ from penstock.dialects.ojs.names import check_queue, engine_queue, moment
 from penstock.dialects.ojs.spelling import Id, Moment
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Handler, Reply, Request, Route
+from penstock.edge.service import Service
 from penstock.engine import Engine
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.job import JobFilter
 
-MOST: Final = 10_000  # jobs in one request
+MOST: Final = 2_000  # jobs in one request; whoever has more asks again
+HANDS: Final = 8  # at a time, so that others find a thread
 _ERRORS: Final = 100  # of them are told
 
 
@@ -60,7 +63,7 @@ async def purge(request: Request) -> Reply:
         before = moment(body.older_than, "older_than", request.service.engine.clock.now())
     states = frozenset[str]().union(*(engine_states(state, "states") for state in body.states))
     wanted = JobFilter(states, queue, tenant=request.tenant, ended_before=before)
-    done = await request.service.run(lambda engine: _to_all(engine, wanted, _forget))
+    done = await _to_all(request.service, wanted, _forget)
     return Reply({"purged_count": done["succeeded"], "states": body.states, **done})
 
 
@@ -70,35 +73,50 @@ def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
         _check_meant(confirm=body.confirm)
         if (body.filter is None) is (body.job_ids is None):
             raise InvalidError("filter", "say which jobs are meant: give filter or job_ids")
-        if body.job_ids is not None:
-            ids = body.job_ids
-            done = await request.service.run(lambda engine: _to_each(engine, ids, request.tenant, verb))
-        else:
+        if body.job_ids is None:
             wanted = filter_of(body.filter or FilterBody(), request)
-            done = await request.service.run(lambda engine: _to_all(engine, wanted, verb))
-        return Reply({"action": action, **done})
+            return Reply({"action": action, **await _to_all(request.service, wanted, verb)})
+        ids = list(dict.fromkeys(body.job_ids))
+        return Reply({"action": action, **await _to_each(request.service, ids, _own(request.tenant, verb))})
 
     return bulk
 
 
-def _to_all(engine: Engine, wanted: JobFilter, verb: Callable[[Engine, str], object]) -> dict[str, Any]:
-    ids, total = engine.matching(wanted, MOST)
-    done = _to_each(engine, ids, wanted.tenant, verb)
+def _own(tenant: str | None, verb: Callable[[Engine, str], object]) -> Callable[[Engine, str], object]:
+    """Return *verb* for a tenant's own jobs."""
+
+    def own(engine: Engine, id_: str) -> object:
+        if tenant is not None and engine.job(id_).tenant != tenant:
+            raise NotFoundError("job", id_)
+        return verb(engine, id_)
+
+    return own
+
+
+async def _to_all(
+    service: Service, wanted: JobFilter, verb: Callable[[Engine, str], object]
+) -> dict[str, Any]:
+    ids, total = await service.run(lambda engine: engine.matching(wanted, MOST))
+    done = await _to_each(service, ids, verb)
     return {**done, "matched": total, "has_more": total > len(ids)}
 
 
-def _to_each(
-    engine: Engine, ids: list[str], tenant: str | None, verb: Callable[[Engine, str], object]
+async def _to_each(
+    service: Service, ids: Sequence[str], verb: Callable[[Engine, str], object]
 ) -> dict[str, Any]:
-    """Do something to jobs one by one; some may not be in a state for it."""
-    errors = []
-    for id_ in ids:
-        try:
-            if tenant is not None and engine.job(id_).tenant != tenant:
-                raise NotFoundError("job", id_)  # noqa: TRY301 - one of many
-            verb(engine, id_)
-        except (ConflictError, NotFoundError) as error:
-            errors.append({"job_id": id_, "error": str(error)})
+    """Do something to jobs, some at a time; not all may be in a state for it."""
+    hands = asyncio.Semaphore(HANDS)
+
+    async def to_one(id_: str) -> str | None:
+        async with hands:
+            try:
+                await service.run(lambda engine: verb(engine, id_))
+            except (ConflictError, NotFoundError) as error:
+                return str(error)
+        return None
+
+    problems = zip(ids, await asyncio.gather(*map(to_one, ids)), strict=True)
+    errors = [{"job_id": id_, "error": problem} for id_, problem in problems if problem is not None]
     succeeded = len(ids) - len(errors)
     return {"matched": len(ids), "succeeded": succeeded, "failed": len(errors), "errors": errors[:_ERRORS]}
 
