@@ -5,9 +5,11 @@ Those made once for every job are structs, which take a fraction of a dataclass'
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct
 
+from penstock.clock import MILLISECOND, SECOND
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import RetryPolicy
@@ -16,9 +18,18 @@ from penstock.lifecycle.unique import Unique
 from penstock.limits.rules import Limit, Numbers
 from penstock.workflows.steps import Step, StepState, When, WorkflowState
 
+LEASE: Final = 15 * SECOND
+# Where starts are remembered a claim lets the handler begin within this time, and remembers its last
+# moment until the worker tells the true one.  So the memory is never earlier than the handler.
+# A worker that finds itself slower than that asks for more.
+START_GRACE: Final = 50 * MILLISECOND
+
 
 class NewJob(Struct, frozen=True):
-    """A job to enqueue.  *args* and *meta* are JSON text; times are microseconds since the epoch."""
+    """A job to enqueue.  *args* and *meta* are JSON text; times are microseconds since the epoch.
+
+    Its own *lease*, if it has one, counts in place of what a claim or a heartbeat names.
+    """
 
     task: str
     args: str = "{}"
@@ -89,13 +100,14 @@ class Order(StrEnum):
 class ClaimFor(Struct, frozen=True):
     """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
 
-    Where starts are remembered, handlers must begin within *grace*; None if nobody will tell when they did.
+    *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
+    within *grace*; None if nobody will tell when they did.
     """
 
     queues: tuple[str, ...]
     count: int
     worker: str
-    lease: int
+    lease: int = LEASE
     grace: int | None = None
     timed: bool = False
     order: Order = Order.PRIORITY
@@ -103,7 +115,7 @@ class ClaimFor(Struct, frozen=True):
 
 
 class Running(Struct, frozen=True):
-    """An attempt that runs now."""
+    """An attempt that runs now; its *deadline* is when the store itself ends it."""
 
     id: str
     seq: int
@@ -116,6 +128,9 @@ class Running(Struct, frozen=True):
     attempt: int = 1
     cancel_at: int = 0  # when it was asked to stop
     own_lease: int | None = None
+    lease: int = 0
+    started: int = 0
+    deadline: int | None = None
 
 
 class OnFull(StrEnum):
@@ -186,6 +201,9 @@ class JobView:
     expires: int | None = None
     cancel_at: int | None = None
     timeout: int | None = None
+    retry: RetryPolicy = RetryPolicy()
+    own_lease: int | None = None
+    fence: int | None = None  # of the attempt that runs
 
 
 @dataclass(frozen=True, slots=True)

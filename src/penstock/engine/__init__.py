@@ -1,10 +1,10 @@
 """The engine: one verb, one transaction."""
 
 from penstock.clock import Clock
-from penstock.engine.claim import START_GRACE
-from penstock.engine.engine import LEASE, Engine
+from penstock.engine.engine import Engine
 from penstock.engine.settle import GUARD
 from penstock.errors import StoreDownError
+from penstock.job import LEASE, START_GRACE
 from penstock.store.session import Store
 from penstock.store.sqlite import SqliteStore
 

@@ -1,50 +1,97 @@
-"""How full may a queue become?  Whoever adds to one that has a bound counts first, and nobody else does meanwhile."""
+"""How full may a queue become?
 
-from collections import Counter
-from collections.abc import Sequence
+Jobs that wait and jobs that are scheduled count; those that run, and come back, are let in again.  Whoever
+adds to a queue that has a bound keeps others from doing so until his transaction ends, so that counting and
+adding are one decision.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from penstock.engine.board import Board
-from penstock.engine.waiting import remove
-from penstock.errors import QueueFullError
-from penstock.job import Bound, NewJob, OnFull
+from penstock.engine.waiting import remove_all
+from penstock.errors import InvalidError, QueueFullError
+from penstock.job import Bound, OnFull
+from penstock.lifecycle.checks import MAX_NUMBER, check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
+from penstock.store.session import Row, Session
 
-DROPPED = "dropped to make room for newer jobs"
+DROPPED: Final = "dropped to make room"
+_PARTS: Final = 1_000_000  # of one, in which a warning is kept
 
 
-def make_room(board: Board, jobs: Sequence[NewJob]) -> None:
-    """Raise unless *jobs* fit into their queues; where the oldest are to go, let them go."""
-    queues = sorted({job.queue for job in jobs})
-    found = bound_rows.of(board.db, queues)
-    if not found:
+def check(queue: str, bound: Bound | None) -> None:
+    """Raise unless a queue can have such a bound."""
+    check_queue(queue)
+    if bound is None:
         return
-    coming = Counter(job.queue for job in jobs)
-    for queue, most, strategy, _ in found:
-        depth = bound_rows.depth(board.db, queue)
-        over = depth + coming[queue] - most
-        if over <= 0:
-            continue
-        if strategy != OnFull.DROP_OLDEST or coming[queue] > most:
-            raise QueueFullError(queue, depth, most)
-        gone = 0
-        while gone < over:
-            oldest = bound_rows.oldest(board.db, queue, over - gone)
-            if not oldest:
-                raise QueueFullError(queue, depth - gone, most)
-            gone += sum(remove(board, seq, State.DISCARDED, DROPPED) for seq in oldest)
+    check_whole("max_depth", bound.max_depth, 0, MAX_NUMBER)
+    if bound.warning is not None and not 0 < bound.warning <= 1:
+        raise InvalidError("warning", f"{bound.warning!r} must be more than 0 and at most 1")
 
 
-def set_bound(board: Board, queue: str, bound: Bound | None) -> None:
-    """Set or remove the bound of a queue."""
+def put(board: Board, queue: str, bound: Bound | None) -> None:
+    """Give a queue a bound, or none; jobs that wait already stay."""
+    board.db.lock([name(queue)])
     if bound is None:
         bound_rows.remove(board.db, queue)
     else:
-        warning = None if bound.warning is None else round(bound.warning * 1_000_000)
-        bound_rows.set_(board.db, queue, bound.max_depth, bound.strategy.value, warning)
+        warning = None if bound.warning is None else round(bound.warning * _PARTS)
+        bound_rows.put(board.db, queue, bound.max_depth, bound.strategy.value, warning)
 
 
-def bound_of(row: tuple[str, int, str, int | None]) -> Bound:
-    """Return a bound as it was set."""
-    _, most, strategy, warning = row
-    return Bound(most, OnFull(strategy), None if warning is None else warning / 1_000_000)
+def known(db: Session, queues: Iterable[str]) -> dict[str, Bound]:
+    """Return the bounds of those of these queues that have one."""
+    names = sorted(set(queues))
+    return _read(bound_rows.of(db, names)) if names else {}
+
+
+def every(db: Session) -> dict[str, Bound]:
+    """Return all bounds, by queue."""
+    return _read(bound_rows.every(db))
+
+
+def name(queue: str) -> str:
+    """Return by what name whoever counts the jobs of a queue keeps others from adding to it."""
+    return f"\x1equeue {queue}"
+
+
+def make_room(board: Board, coming: Mapping[str, int], spared: Collection[int]) -> None:
+    """Raise, or drop those that have waited for longest, where more are *coming* than a queue may take.
+
+    The caller keeps others from adding to these queues.  Nobody of those *spared* is dropped.
+    """
+    for queue, bound in known(board.db, coming).items():
+        new = coming[queue]
+        if new <= 0:
+            continue
+        depth = bound_rows.depth(board.db, queue)
+        if bound.strategy is OnFull.DROP_OLDEST:
+            depth = _drop(board, queue, depth, bound.max_depth - new, spared)
+        if depth + new > bound.max_depth:
+            raise QueueFullError(queue, depth, bound.max_depth)
+        if bound.warning is not None and depth < bound.warning * bound.max_depth <= depth + new:
+            board.events.tell("queue.filling", queue=queue, depth=depth + new, bound=bound.max_depth)
+
+
+def _drop(board: Board, queue: str, depth: int, most: int, spared: Collection[int]) -> int:
+    """Drop waiting jobs until at most *most* are left, if there are so many; return how many are left."""
+    while depth > most >= 0:
+        board.db.need_gates()
+        oldest = bound_rows.oldest(board.db, queue, depth - most + len(spared))
+        seqs = [seq for seq in oldest if seq not in spared][: depth - most]
+        if len(seqs) < depth - most:
+            break
+        # One without limits may start at this very moment; then there is room too.
+        dropped = len(seqs) - len(remove_all(board, seqs, State.DISCARDED, DROPPED))
+        board.events.tell("queue.dropped", queue=queue, jobs=dropped)
+        depth = bound_rows.depth(board.db, queue)
+    return depth
+
+
+def _read(rows: Sequence[Row]) -> dict[str, Bound]:
+    return {
+        queue: Bound(most, OnFull(strategy), None if warning is None else warning / _PARTS)
+        for queue, most, strategy, warning in rows
+    }

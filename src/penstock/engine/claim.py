@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board, Shut
 from penstock.engine.lane import Lane, Post, Stand
@@ -21,18 +20,16 @@ from penstock.engine.placing import (
     with_queue,
     with_type,
 )
-from penstock.job import Claimed
+from penstock.job import START_GRACE, Claimed
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import leases as lease_rows
+from penstock.store import terms as term_rows
 from penstock.store.outlook import Outlook
 from penstock.store.session import Row, Topic
 
-# Where starts are remembered a claim lets the handler begin within this time, and remembers its last
-# moment until the worker tells the true one.  So the memory is never earlier than the handler.
-# A worker that finds itself slower than that asks for more.
-START_GRACE: Final = 50 * MILLISECOND
 UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
 LEAST_PAGE: Final = 64
 
@@ -47,6 +44,34 @@ class Taken(NamedTuple):
     ord: int
     gates: list[int]
     begin_by: int
+
+
+class Terms(NamedTuple):
+    """For whom attempts begin *now*, and how long they may go on, by what their claim and their jobs ask for.
+
+    One of the *workers* may stand for all.  If it is *timed* attempts are ended when their timeout is over.
+    """
+
+    now: int
+    workers: Sequence[str]
+    lease: int
+    timed: bool
+
+    def until(self, own: int | None, timeout: int | None) -> tuple[int, int | None]:
+        """Return until when one has its lease, given the job's own, and when it is ended in any case."""
+        lease = self.now + (self.lease if own is None else own)
+        if not self.timed or timeout is None:
+            return lease, None
+        deadline = self.now + timeout
+        return min(lease, deadline), deadline
+
+    def worker(self, n: int) -> str:
+        """Return who gets the job at place *n*."""
+        return self.workers[n] if n < len(self.workers) else self.workers[0]
+
+    def after(self, taken: int) -> "Terms":
+        """Return the terms for those that come after so many."""
+        return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
 
 
 @dataclass(slots=True)
@@ -74,38 +99,30 @@ class _Queue:
         return self.gate.gate.id
 
 
-def start_at_once(board: Board, queue: str, count: int, workers: Sequence[str], lease: int) -> list[Claimed]:
+def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Claimed]:
     """Start jobs of a queue in which nobody has limits, in one step, without a look at each."""
     fence = board.db.fence()
-    rows = job_rows.start_first(board.db, queue, count, fence, workers[0], lease, board.now)
-    jobs = []
-    for seq, id_, task, args, timeout, meta, tenant, enqueued, attempt, lost in rows:
+    usual, first = terms.now + terms.lease, terms.workers[0]
+    rows = job_rows.start_first(board.db, queue, count, fence, first, usual, board.now)
+    jobs, ends = [], []
+    for seq, id_, task, args, timeout, meta, tenant, enqueued, own, attempt, lost in rows:
+        lease, deadline = usual, None
+        if own is not None or (terms.timed and timeout is not None):
+            lease, deadline = terms.until(own, timeout)
         jobs.append(
             Claimed(
-                seq,
-                id_,
-                task,
-                args,
-                queue,
-                attempt + 1,
-                fence,
-                lease,
-                0,
-                timeout,
-                meta,
-                tenant,
-                enqueued,
-                lost,
+                seq, id_, task, args, queue, attempt + 1, fence, lease, 0, timeout, meta, tenant, enqueued, lost,
                 board.now,
             )
-        )
-        board.events.started(jobs[-1], _worker(workers, len(jobs) - 1))
+        )  # fmt: skip
+        if deadline is not None:
+            ends.append((seq, fence, deadline))
+        board.events.started(jobs[-1], terms.worker(len(jobs) - 1))
+    term_rows.set_leases(board.db, [(job.lease, job.seq) for job in jobs if job.lease != usual])
+    term_rows.set_deadlines(board.db, ends)
+    others = [(worker, job.seq) for n, job in enumerate(jobs) if (worker := terms.worker(n)) != first]
+    lease_rows.assign(board.db, others)
     return jobs
-
-
-def _worker(workers: Sequence[str], n: int) -> str:
-    """Return who gets the job at place *n*: one worker may stand for all."""
-    return workers[n] if n < len(workers) else workers[0]
 
 
 class Claiming:
@@ -158,42 +175,50 @@ class Claiming:
             rows = job_rows.payloads(self.board.db, [t.seq for t in self.taken])
             self._payloads = {row[0]: row[1:] for row in rows}
 
-    def save(self, workers: Sequence[str], lease: int) -> list[Claimed]:
-        """Write the starts down, all for the first worker; return what is to be dealt out."""
+    def save(self, terms: Terms) -> list[Claimed]:
+        """Write the starts down; return what the workers get."""
         db, now, events = self.board.db, self.board.now, self.board.events
         if any(queue.free for queue in self._queues.values()):
             # Nobody else could take those meanwhile.
             db.tell(Topic.WORK)
         if not self.taken:
             return []
-        fence = db.fence()
+        fence, first, usual = db.fence(), terms.workers[0], terms.now + terms.lease
         attempts = self.board.left | self._free_attempts
-        rows, free, claimed = [], [], []
-        for t in self.taken:
-            id_, task, args, timeout, meta, tenant, enqueued = self._payloads[t.seq]
+        rows, free, claimed, ends = [], [], [], []
+        for n, t in enumerate(self.taken):
+            id_, task, args, timeout, meta, tenant, enqueued, own = self._payloads[t.seq]
             attempt, lost = attempts[t.seq]
-            if t.gates or t.seq not in self._free_attempts:
+            lease, deadline = usual, None
+            if own is not None or (terms.timed and timeout is not None):
+                lease, deadline = terms.until(own, timeout)
+            worker = terms.worker(n)
+            if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
                 gates = ",".join(map(str, t.gates))
                 rows.append(
-                    (t.seq, fence, t.queue, task, workers[0], lease, now, t.begin_by, gates, t.cost,
+                    (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
                      t.priority, t.ord, attempt + 1, lost, 0)
                 )  # fmt: skip
             else:
                 free.append(t.seq)
+            if deadline is not None:
+                ends.append((t.seq, fence, deadline))
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
                     enqueued, lost, now,
                 )
             )  # fmt: skip
-            events.started(claimed[-1], _worker(workers, len(claimed) - 1))
+            events.started(claimed[-1], worker)
         if free:
-            job_rows.run_ready(db, free, fence, workers[0], lease, now)
+            job_rows.run_ready(db, free, fence, first, usual, now)
         if rows:
-            limited = [t.seq for t in self.taken if t.gates and t.seq in self._free_attempts]
-            if limited:
-                job_rows.leave_ready(db, limited)
+            moved = [row[0] for row in rows if row[0] in self._free_attempts]
+            if moved:
+                job_rows.leave_ready(db, moved)
             job_rows.start(db, rows)
+        if ends:
+            term_rows.set_deadlines(db, ends)
         if any(t.begin_by for t in self.taken):
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()

@@ -1,115 +1,189 @@
-"""Several claims in one transaction, and the order between several queues.
-
-Claims that ask for the same are one claim whose jobs are dealt out, so that many workers cost little more than one.
-"""
+"""Claim for several workers at once, from several queues, in the order that they ask for."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
-from msgspec.structs import replace
-
 from penstock.engine.board import Board
+from penstock.engine.claim import Claiming, Terms, start_at_once
+from penstock.engine.orders import by_load, by_weight, left_to_right
+from penstock.engine.upkeep import BATCH, bring_up_to_date
+from penstock.errors import InvalidError
 from penstock.job import Claim, Claimed, ClaimFor, Order
-from penstock.store import leases as lease_rows
+from penstock.limits.gate import ON_RELEASE
 from penstock.store import queues as queue_rows
-from penstock.store import terms as term_rows
+from penstock.store.outlook import Outlook, next_moment, outlook
 
-# Claims jobs of these queues, so many, for these workers, under this lease and within this grace.
-Take = Callable[[Board, Sequence[str], int, Sequence[str], int, int | None], Claim]
-_FAR: Final = 2**62
+CATCH_UP: Final = 20  # batches of what is due, in one claim
 
 
-def claim_all(board: Board, requests: Sequence[ClaimFor], take: Take) -> list[Claim]:
-    """Answer *requests* one after the other."""
-    answers: dict[int, Claim] = {}
-    for group in _alike(requests):
-        asked = [requests[n] for n in group]
-        workers = [each.worker for each in asked for _ in range(each.count)]
-        claim = _ordered(board, asked[0], workers, take)
-        if asked[0].timed:
-            claim = Claim(_timed(board, claim.jobs, asked[0].lease), claim.more, claim.next_at)
-        jobs = iter(claim.jobs)
-        for n, each in zip(group, asked, strict=True):
-            own = [job for job, _ in zip(jobs, range(each.count), strict=False)]
-            answers[n] = Claim(own, claim.more and len(own) < each.count, claim.next_at)
-    return [answers[n] for n in range(len(requests))]
+def check(request: ClaimFor) -> None:
+    """Raise unless somebody can be claimed for like this."""
+    if request.count < 1:
+        raise InvalidError("count", f"{request.count} must be at least 1")
+    if request.order is Order.WEIGHTED and (
+        len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
+    ):
+        raise InvalidError("weights", "there must be one for each queue, each at least 1")
 
 
-def _alike(requests: Sequence[ClaimFor]) -> list[list[int]]:
-    """Return the places of requests that differ only in worker and count, together."""
-    groups: dict[object, list[int]] = {}
-    for n, each in enumerate(requests):
-        like = (each.queues, each.lease, each.grace, each.timed, each.order, each.weights)
-        groups.setdefault(like, []).append(n)
-    return list(groups.values())
+def claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
+    """Claim for one after the other; those who ask for the same in a row are served together."""
+    answers: list[Claim] = []
+    for _, alike in groupby(requests, key=_asked):
+        if answers:
+            _settle_down(board)
+        answers += _Claims(board, list(alike)).run()
+        if answers[-1].more:
+            # Whoever was cut short comes first.
+            answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
+            break
+    return answers
 
 
-def _ordered(board: Board, asked: ClaimFor, workers: Sequence[str], take: Take) -> Claim:
-    queues = list(dict.fromkeys(asked.queues))
-    if asked.order is Order.PRIORITY or len(queues) == 1:
-        return take(board, queues, len(workers), workers, asked.lease, asked.grace)
-    jobs: list[Claimed] = []
-    next_at, more = _FAR, False
-    for queue, share in _shares(board, asked, queues, len(workers)):
-        wanted = min(share, len(workers) - len(jobs))
-        if wanted <= 0:
-            continue
-        claim = take(board, [queue], wanted, workers[len(jobs) :], asked.lease, asked.grace)
-        jobs += claim.jobs
-        more = more or claim.more
-        next_at = min(next_at, _FAR if claim.next_at is None else claim.next_at)
-        if claim.more and asked.order is Order.STRICT:
-            break  # it is this queue's turn still
-    return Claim(jobs, more and len(jobs) < len(workers), None if next_at == _FAR else next_at)
+def _asked(request: ClaimFor) -> tuple[object, ...]:
+    return request.queues, request.lease, request.grace, request.timed, request.order, request.weights
 
 
-def _shares(board: Board, asked: ClaimFor, queues: Sequence[str], count: int) -> list[tuple[str, int]]:
-    """Return how much to take of each queue, in order; what some leave is offered to all once more."""
-    everything = [(queue, count) for queue in queues]
-    match asked.order:
-        case Order.LEAST_LOADED:
-            running = queue_rows.running(board.db, queues)
-            return sorted(everything, key=lambda each: (running.get(each[0], 0), random.random()))  # noqa: S311
-        case Order.ROUND_ROBIN:
-            return _dealt(queues, [1] * len(queues), count) + everything
-        case Order.WEIGHTED:
-            named = dict(zip(asked.queues, asked.weights, strict=False))
-            return _dealt(queues, [max(1, named.get(queue, 1)) for queue in queues], count) + everything
-        case _:
-            return everything
+class _Claims:
+    """Claims that differ only in who asks, and for how many."""
+
+    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
+        self._board = board
+        self._requests = requests
+        self._asked = requests[0]
+        self._names = list(dict.fromkeys(self._asked.queues))
+        self._count = sum(request.count for request in requests)
+        workers = [self._asked.worker]
+        if any(request.worker != self._asked.worker for request in requests):
+            workers = [request.worker for request in requests for _ in range(request.count)]
+        self._terms = Terms(board.now, workers, self._asked.lease, self._asked.timed)
+
+    def run(self) -> list[Claim]:
+        """Return the answer to each."""
+        board = self._board
+        view = outlook(board.db, self._names)
+        if view.at_door:
+            board.db.need_gates()
+        if view.is_due(board.now):
+            if not _catch_up(board):
+                # Whoever is due next may come before all others, so nobody starts yet.
+                return [Claim([], more=True, next_at=board.now) for _ in self._requests]
+            view = outlook(board.db, self._names)
+        if self._asked.order is Order.PRIORITY or len(self._names) == 1:
+            return self._divided(self._take(view, self._names, self._count, self._terms))
+        return self._divided(self._by_shares(view))
+
+    def _by_shares(self, view: Outlook) -> Claim:
+        """Take from one queue after the other, and what one of them lacks from the rest."""
+        board, strict = self._board, self._asked.order is Order.STRICT
+        view = self._anew(view)
+        jobs: list[Claimed] = []
+        more, moments = False, [_next_at(board, view, ON_RELEASE, ())]
+        spent: set[str] = set()
+        while len(jobs) < self._count and (names := self._with_somebody(view, spent)):
+            shares = self._shares(names, self._count - len(jobs))
+            for name, share in zip(names, shares, strict=True):
+                if not share:
+                    continue
+                claim = self._take(view, [name], share, self._terms.after(len(jobs)))
+                jobs += claim.jobs
+                if len(jobs) < self._count:
+                    view = self._anew(view)
+                if len(claim.jobs) < share:
+                    spent.add(name)
+                    more = more or claim.more
+                    moments.append(claim.next_at)
+            if strict and more:
+                break  # it is this queue's turn still
+        if more or len(jobs) == self._count:
+            return Claim(jobs, more and len(jobs) < self._count, board.now)
+        return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
+
+    def _anew(self, view: Outlook) -> Outlook:
+        """Write everything down and look again, since a start of one queue may have called somebody of another."""
+        _settle_down(self._board)
+        return outlook(self._board.db, self._names) if self._board.lanes else view
+
+    def _with_somebody(self, view: Outlook, spent: set[str]) -> list[str]:
+        found = view.with_free | view.with_lanes
+        return [name for name in self._names if name in found and name not in spent | view.paused]
+
+    def _shares(self, names: Sequence[str], count: int) -> list[int]:
+        chance = random.random()  # noqa: S311 - turns are drawn by lot, not kept secret
+        match self._asked.order:
+            case Order.ROUND_ROBIN:
+                return by_weight([1] * len(names), count, chance)
+            case Order.WEIGHTED:
+                weights = dict(zip(self._asked.queues, self._asked.weights, strict=True))
+                return by_weight([weights[name] for name in names], count, chance)
+            case Order.LEAST_LOADED:
+                running = queue_rows.running(self._board.db, names)
+                return by_load([running.get(name, 0) for name in names], count)
+            case _:
+                return left_to_right(len(names), count)
+
+    def _take(self, view: Outlook, names: Sequence[str], count: int, terms: Terms) -> Claim:
+        """Start up to *count* jobs of these queues, the best first."""
+        board = self._board
+        ruled = view.type_gates or view.queue_gates or view.pool_gates
+        if not board.db.gated and not ruled and len(names) == 1:
+            return self._take_at_once(view, names[0], count, terms)
+        claiming = Claiming(board, names, count, self._asked.grace, view)
+        claiming.run()
+        claiming.read_payloads()
+        board.flush()
+        jobs = claiming.save(terms)
+        left_over = any(lane.queue in names and lane.ready for lane in board.newly_ready)
+        more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
+        if more or len(jobs) == count:
+            return Claim(jobs, more, board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
+
+    def _take_at_once(self, view: Outlook, queue: str, count: int, terms: Terms) -> Claim:
+        board = self._board
+        if queue in view.with_lanes:
+            board.db.need_gates()
+        jobs = []
+        if queue not in view.paused and queue in view.with_free:
+            jobs = start_at_once(board, queue, count, terms)
+        if len(jobs) == count:
+            return Claim(jobs, more=False, next_at=board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
+
+    def _divided(self, claim: Claim) -> list[Claim]:
+        """Give each what is his: jobs were taken for one after the other."""
+        if len(self._requests) == 1:
+            return [claim]
+        answers, begin = [], 0
+        for request in self._requests:
+            jobs = claim.jobs[begin : begin + request.count]
+            begin += request.count
+            full = len(jobs) == request.count
+            answers.append(Claim(jobs, claim.more and not full, self._board.now if full else claim.next_at))
+        return answers
 
 
-def _dealt(queues: Sequence[str], weights: Sequence[int], count: int) -> list[tuple[str, int]]:
-    """Deal *count* out by weight; what cannot be divided goes by chance, heavier queues first more often."""
-    total = sum(weights)
-    shares = [count * weight // total for weight in weights]
-    for n in random.choices(range(len(queues)), weights, k=count - sum(shares)):  # noqa: S311
-        shares[n] += 1
-    order = sorted(range(len(queues)), key=lambda n: random.random() ** (1 / weights[n]), reverse=True)  # noqa: S311
-    return [(queues[n], shares[n]) for n in order if shares[n]]
+def _settle_down(board: Board) -> None:
+    """Write everything down, so that the next claim of this transaction finds it."""
+    board.flush()
+    board.db.send_last()
 
 
-def _timed(board: Board, jobs: Sequence[Claimed], lease: int) -> list[Claimed]:
-    """Give attempts the leases that their jobs bring along, and deadlines to those with a timeout."""
-    if not jobs:
-        return []
-    own = term_rows.own(board.db, [job.seq for job in jobs])
-    ends = {job.seq: board.now + job.timeout for job in jobs if job.timeout is not None}
-    timed = []
-    for job in jobs:
-        until = min(board.now + own.get(job.seq, lease), ends.get(job.seq, _FAR))
-        timed.append(job if until == job.lease else replace(job, lease=until))
-    term_rows.set_terms(
-        board.db,
-        [(job.lease, job.seq) for job, before in zip(timed, jobs, strict=True) if job is not before],
-        [(job.seq, job.fence, ends[job.seq]) for job in timed if job.seq in ends],
-    )
-    return timed
+def _catch_up(board: Board) -> bool:
+    """Let happen what is due; False if there is so much of it that it is left to the next transaction."""
+    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 
-def deal(board: Board, jobs: Sequence[Claimed], workers: Sequence[str]) -> None:
-    """Write down which worker has which job, where not all are the first one's."""
-    others = [(worker, job.seq) for job, worker in zip(jobs, workers, strict=False) if worker != workers[0]]
-    if others:
-        lease_rows.assign(board.db, others)
+def _next_at(board: Board, view: Outlook, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
+    """Return when the clock alone changes something for a claim."""
+    if view.is_due(board.now):
+        # Something stays due, as the expiry of a job that runs: look beyond it.
+        moment = next_moment(board.db, board.now)
+        moments = [] if moment is None else [moment]
+    else:
+        moments = list(view.moments.values())
+    leases = (job.lease for job in jobs)
+    next_at = min(opens_at, board.next_wake, *leases, *moments)
+    return None if next_at == ON_RELEASE else next_at

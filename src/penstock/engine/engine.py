@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from penstock.clock import SECOND, Clock
+from penstock.clock import Clock
 from penstock.engine import (
+    bounds,
     doctor,
     floating,
     gauges,
@@ -23,9 +24,8 @@ from penstock.engine import (
 )
 from penstock.engine.again import retry
 from penstock.engine.board import Board
-from penstock.engine.bounds import bound_of, set_bound
-from penstock.engine.claim import START_GRACE, Claiming, start_at_once
-from penstock.engine.claims import claim_all, deal
+from penstock.engine.claims import check as check_claim
+from penstock.engine.claims import claim_all
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, enqueued, named
 from penstock.engine.following import follow
@@ -36,13 +36,14 @@ from penstock.engine.telling import Listener, Telling
 from penstock.engine.time import Time
 from penstock.engine.upkeep import BATCH, bring_up_to_date, prune, sweep
 from penstock.engine.waiting import ask_to_stop, remove
-from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.errors import NotFoundError, WrongStateError
 from penstock.ids import new_id
 from penstock.job import (
+    LEASE,
+    START_GRACE,
     Beat,
     Bound,
     Claim,
-    Claimed,
     ClaimFor,
     Enqueued,
     Event,
@@ -54,6 +55,7 @@ from penstock.job import (
     JobView,
     NewJob,
     NewWorkflow,
+    Order,
     Pool,
     QueueCounts,
     Refresh,
@@ -66,7 +68,6 @@ from penstock.job import (
 )
 from penstock.lifecycle.checks import check_queue, check_whole
 from penstock.lifecycle.states import State
-from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import MAX_NUMBER, Numbers
 from penstock.store import bounds as bound_rows
 from penstock.store import gates as gate_rows
@@ -77,14 +78,11 @@ from penstock.store import queues as queue_rows
 from penstock.store import settings as setting_rows
 from penstock.store import tallies as tally_rows
 from penstock.store import views
-from penstock.store.outlook import Outlook, next_moment, outlook
 from penstock.store.session import BoundedError, Hold, Row, Session, Store, Topic
 from penstock.workflows.steps import WorkflowState
 
 T = TypeVar("T")
 
-LEASE: Final = 15 * SECOND
-CATCH_UP: Final = 20  # batches of what is due, in one claim
 LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
 
 
@@ -127,31 +125,33 @@ class Engine:
         return self._write(lambda board: enqueue(board, jobs), hold=hold)
 
     def claim(
-        self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE, grace: int = START_GRACE
+        self,
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int | None = START_GRACE,
+        timed: bool = False,
+        order: Order = Order.PRIORITY,
+        weights: Sequence[int] = (),
     ) -> Claim:
-        """Start up to *count* jobs of these queues for a worker, the best first.
+        """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
-        Where starts are remembered, their handlers must begin within *grace*.
+        Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
+        ended here when they take longer than their job's timeout.
         """
-        if count < 1:
-            raise InvalidError("count", f"{count} must be at least 1")
-        # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
-        return self._write_freely(
-            lambda board: _claim(board, queues, count, [worker], lease, grace),
-            Hold.STARTS,
-            keep=self.far,
-        )
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, timed, order, tuple(weights))
+        return self.claims([wanted])[0]
 
     def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
         """Answer several claims, one after the other, in one transaction."""
-        for each in requests:
-            if each.count < 1:
-                raise InvalidError("count", f"{each.count} must be at least 1")
+        for request in requests:
+            check_claim(request)
         if not requests:
             return []
-        return self._write_freely(
-            lambda board: claim_all(board, requests, _claim), Hold.STARTS, keep=self.far
-        )
+        # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
+        return self._write_freely(lambda board: claim_all(board, requests), Hold.STARTS, keep=self.far)
 
     def attempts(self, ids: Sequence[str]) -> dict[str, Running]:
         """Return the attempts of these jobs that run now."""
@@ -177,12 +177,12 @@ class Engine:
         grace: int = START_GRACE,
     ) -> tuple[list[bool], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
-        if count < 1:
-            raise InvalidError("count", f"{count} must be at least 1")
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace)
+        check_claim(wanted)
 
         def work(board: Board) -> tuple[list[bool], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim(board, queues, count, [worker], lease, grace)
+            return answers, claim_all(board, [wanted])[0]
 
         return self._write_freely(work, Hold.STARTS)
 
@@ -211,14 +211,12 @@ class Engine:
 
     def bound(self, queue: str, bound: Bound | None) -> None:
         """Let a queue become so full and no fuller; None removes the bound."""
-        check_queue(queue)
-        if bound is not None:
-            check_whole("max_depth", bound.max_depth, 0, MAX_NUMBER)
-        self._write(lambda board: set_bound(board, queue, bound), Hold.NOTHING)
+        bounds.check(queue, bound)
+        self._write(lambda board: bounds.put(board, queue, bound), Hold.NOTHING)
 
     def bounds(self) -> dict[str, Bound]:
         """Return the bounds of queues."""
-        return {row[0]: bound_of(row) for row in self.store.read(bound_rows.every)}
+        return self.store.read(bounds.every)
 
     def depth(self, queue: str) -> int:
         """Return how many jobs of a queue wait or are scheduled."""
@@ -538,9 +536,12 @@ class Engine:
 
         return self._write(work)
 
-    def gauges(self, most: int) -> Gauges:
-        """Return how full queues and gates are; of the keys only the *most* busy ones by name."""
-        return self.store.read(lambda db: gauges.read(db, most))
+    def gauges(self, most: int, *, without: str = "") -> Gauges:
+        """Return how full queues and gates are; of the keys only the *most* busy ones by name.
+
+        Keys that begin with *without* do not count.
+        """
+        return self.store.read(lambda db: gauges.read(db, most, without))
 
     # Webhooks.
 
@@ -652,66 +653,6 @@ class Engine:
             told = [enqueued(row, now) for row in rows]
         finally:
             self._telling.told(number, told)
-
-
-def _claim(
-    board: Board, queues: Sequence[str], count: int, workers: Sequence[str], lease: int, grace: int | None
-) -> Claim:
-    names = list(dict.fromkeys(queues))
-    view = outlook(board.db, names)
-    if view.at_door:
-        board.db.need_gates()
-    if view.is_due(board.now):
-        if not _catch_up(board):
-            # Whoever is due next may come before all others, so nobody starts yet.
-            return Claim([], more=True, next_at=board.now)
-        view = outlook(board.db, names)
-    ruled = view.type_gates or view.queue_gates or view.pool_gates
-    if not board.db.gated and not ruled and len(names) == 1:
-        return _claim_at_once(board, view, names[0], count, workers, board.now + lease)
-    claiming = Claiming(board, names, count, grace, view)
-    claiming.run()
-    claiming.read_payloads()
-    board.flush()
-    jobs = claiming.save(workers, board.now + lease)
-    deal(board, jobs, workers)
-    left_over = any(lane.queue in queues and lane.ready for lane in board.newly_ready)
-    more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
-    if more or len(jobs) == count:
-        return Claim(jobs, more, board.now)
-    return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
-
-
-def _claim_at_once(
-    board: Board, view: Outlook, queue: str, count: int, workers: Sequence[str], lease: int
-) -> Claim:
-    if view.with_lanes:
-        board.db.need_gates()
-    jobs = []
-    if queue not in view.paused and view.with_free:
-        jobs = start_at_once(board, queue, count, workers, lease)
-        deal(board, jobs, workers)
-    if len(jobs) == count:
-        return Claim(jobs, more=False, next_at=board.now)
-    return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
-
-
-def _catch_up(board: Board) -> bool:
-    """Let happen what is due; False if there is so much of it that it is left to the next transaction."""
-    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
-
-
-def _next_at(board: Board, view: Outlook, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
-    """Return when the clock alone changes something for a claim."""
-    if view.is_due(board.now):
-        # Something stays due, as the expiry of a job that runs: look beyond it.
-        moment = next_moment(board.db, board.now)
-        moments = [] if moment is None else [moment]
-    else:
-        moments = list(view.moments.values())
-    leases = (job.lease for job in jobs[:1])
-    next_at = min(opens_at, board.next_wake, *leases, *moments)
-    return None if next_at == ON_RELEASE else next_at
 
 
 def _cancel(board: Board, job_id: str, reason: str) -> State:

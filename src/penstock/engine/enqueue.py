@@ -1,13 +1,14 @@
 """Add jobs: all of a batch or none."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from penstock.engine import bounds
 from penstock.engine.arrive import Arrival, arrive
 from penstock.engine.board import Board
-from penstock.engine.bounds import make_room
 from penstock.engine.sameness import holder, terms_to_text
 from penstock.engine.waiting import remove
 from penstock.errors import DuplicateJobError, InvalidJobError
@@ -125,11 +126,13 @@ def enqueue(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = ()) -> l
     """Add jobs that passed `check`, under these numbers if they are given."""
     given = [job.id for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
-    if given or keys:
-        board.db.lock([*given, *keys])
+    bounded = bounds.known(board.db, (job.queue for job in jobs))
+    if given or keys or bounded:
+        board.db.lock([*given, *keys, *map(bounds.name, bounded)])
     if given:
         _check_ids(board, given)
-    make_room(board, jobs)
+    if bounded:
+        _make_room(board, jobs)
     return add(board, jobs, seqs or board.db.numbers(len(jobs)))
 
 
@@ -141,6 +144,42 @@ def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Enque
     return answers
 
 
+def _make_room(board: Board, jobs: Sequence[NewJob]) -> None:
+    """Have room for those of *jobs* that nobody stands for, before anything is written down."""
+    coming: Counter[str] = Counter()
+    standing: dict[str, tuple[str, State] | None] = {}  # by key: the queue and the state of who stands for it
+    spared = set()
+    for job in jobs:
+        if job.unique is None:
+            coming[job.queue] += 1
+            continue
+        key = _key(job, job.unique)
+        if key not in standing:
+            standing[key] = None
+            if (found := holder(board, key)) is not None:
+                spared.add(found[0])
+                standing[key] = (job_rows.queue_of(board.db, found[0]), found[2])
+        earlier = standing[key]
+        if earlier is not None and not _gives_way(job.unique, earlier[1]):
+            continue
+        if earlier is not None:
+            coming[earlier[0]] -= 1
+        coming[job.queue] += 1
+        state = State.SCHEDULED if _is_later(board, job) else State.WAITING
+        stands = job.unique.window is not None or state in job.unique.states
+        standing[key] = (job.queue, state) if stands else None
+    bounds.make_room(board, coming, spared)
+
+
+def _is_later(board: Board, job: NewJob) -> bool:
+    return job.due is not None and job.due > board.now
+
+
+def _gives_way(unique: Unique, state: State) -> bool:
+    """Tell whether one that stands for a key in this state is replaced by the next."""
+    return unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED)
+
+
 def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
     id_ = job.id or new_id()
     if job.unique is not None:
@@ -149,7 +188,7 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
             return Enqueued(earlier, reused=True)
     row = job_row(job, seq, id_, board.now)
     batch.jobs.append(row)
-    if job.due is not None and job.due > board.now:
+    if job.due is not None and _is_later(board, job):
         batch.scheduled.append((seq, job.due, 0, 0))
     else:
         batch.arrivals.append(
@@ -175,7 +214,7 @@ def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int,
     standing = None
     if (found := holder(board, key)) is not None:
         holder_seq, standing, state = found
-        if unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED):
+        if _gives_way(unique, state):
             remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")
             standing = None
     if standing is not None and unique.on_duplicate is OnDuplicate.REUSE:

@@ -54,19 +54,22 @@ def job_view(row: Row) -> JobView:
     """Turn a row of `views.jobs` into a view."""
     (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
-     state, finished, d_started, d_attempt, result, error, reason, progress, timeout) = row  # fmt: skip
+     state, finished, d_started, d_attempt, result, error, reason, progress, timeout,
+     fence, own_lease) = row  # fmt: skip
     if state is None:
         state = (
             State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
         )
     attempts = (s_attempt, w_attempt, l_attempt, r_attempt, d_attempt)
+    policy = policy_from_json(retry)
     return JobView(
         id=id_, seq=seq, task=task, queue=queue, tenant=tenant, state=State(state), priority=priority, cost=cost,
-        attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy_from_json(retry).attempts,
+        attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy.attempts,
         args=args, meta=meta, limits=limits_from_json(limits) if limits else (), enqueued=enqueued, due=due,
         started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
         error=json.loads(error) if error else None, reason=reason or "", progress=progress,
         cancel_asked=bool(cancel), expires=expires, cancel_at=cancel or None, timeout=timeout,
+        retry=policy, own_lease=own_lease, fence=fence,
     )  # fmt: skip
 
 

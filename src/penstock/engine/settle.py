@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from penstock.clock import MILLISECOND, SECOND
+from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.following import follow
@@ -19,9 +19,10 @@ from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
+from penstock.limits.durations import format_duration
 from penstock.store import jobs as job_rows
 from penstock.store import terms as term_rows
-from penstock.store.session import Row
+from penstock.store.session import Row, Topic
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
 LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
@@ -36,6 +37,8 @@ class Attempt(NamedTuple):
     fence: int
     queue: str
     task: str
+    worker: str
+    lease: int
     started: int
     begin_by: int
     gates: str
@@ -44,7 +47,7 @@ class Attempt(NamedTuple):
     ord: int
     attempt: int
     lost: int
-    cancel: int
+    cancel: int  # when it was asked to stop, or 0
     workflow: int | None
 
     @property
@@ -96,7 +99,7 @@ class Settling:
         return accepted
 
     def rescue(self, rows: Sequence[Row]) -> None:
-        """Settle attempts whose lease ran out; their jobs keep their place."""
+        """Settle attempts whose lease ran out: their jobs keep their place, but not if they took too long."""
         attempts = [Attempt(*row) for row in rows]
         self._meet_workflows(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
@@ -104,8 +107,10 @@ class Settling:
         deadlines = term_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
-            if deadlines.get((attempt.seq, attempt.fence), self.board.now + 1) <= self.board.now:
-                self._fail(attempt, _too_long(attempt, self.board.now))
+            deadline = deadlines.get((attempt.seq, attempt.fence))
+            # A worker whose lease ended before was lost, however late that is seen.
+            if deadline is not None and attempt.lease >= deadline:
+                self._fail(attempt, _too_long(deadline - attempt.started))
                 continue
             lost = attempt.lost + 1
             error = {
@@ -170,8 +175,7 @@ class Settling:
 
     def _fail(self, attempt: Attempt, outcome: Failed | Again) -> None:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
-            until = max(outcome.shut_until, self.board.now + LEAST_PAUSE)
-            shut_until(self.board, attempt.gate_ids, until, outcome.shut_key, outcome.message)
+            shut_until(self.board, attempt.gate_ids, outcome.shut_until, outcome.shut_key, outcome.message)
         if attempt.cancel:
             error = _error(outcome)
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
@@ -222,6 +226,9 @@ class Settling:
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
+            if post.gate.rules is not None and not post.lanes:
+                # A queue, a type or a pool may wait for it, in which nobody stands behind the gate.
+                self.board.db.tell(Topic.WORK)
             if began is not None and _credible(attempt, began, self.board.now):
                 correct(post, attempt.begin_by, attempt.cost, min(began, self.board.now))
         self._rung.update(gates)
@@ -326,8 +333,5 @@ def _error(outcome: Failed | Again, delay: int | None = None) -> str:
     return json.dumps(told)
 
 
-def _too_long(attempt: Attempt, now: int) -> Failed:
-    seconds = (now - attempt.started) / SECOND
-    return Failed(
-        "timeout", f"attempt {attempt.attempt} took longer than it may; it was ended after {seconds:.1f} s"
-    )
+def _too_long(timeout: int) -> Failed:
+    return Failed("timeout", f"the attempt took longer than {format_duration(timeout)}")

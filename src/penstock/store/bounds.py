@@ -6,11 +6,11 @@ from penstock.store.session import Row, Session
 
 
 def of(db: Session, queues: Sequence[str]) -> list[Row]:
-    """Return (queue, max_depth, strategy, warning) of those that have a bound, and keep them from others."""
+    """Return (queue, max_depth, strategy, warning) of those that have a bound."""
     return db.all(
         """
         SELECT queue, max_depth, strategy, warning FROM bound
-        WHERE queue IN (SELECT value FROM each(?)) ORDER BY queue FOR UPDATE
+        WHERE queue IN (SELECT value FROM each(?)) ORDER BY queue
         """,
         queues,
     )
@@ -21,7 +21,7 @@ def every(db: Session) -> list[Row]:
     return db.all("SELECT queue, max_depth, strategy, warning FROM bound ORDER BY queue")
 
 
-def set_(db: Session, queue: str, max_depth: int, strategy: str, warning: int | None) -> None:
+def put(db: Session, queue: str, max_depth: int, strategy: str, warning: int | None) -> None:
     """Let a queue become so full and no fuller."""
     db.run(
         """

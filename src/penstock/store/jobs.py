@@ -9,6 +9,10 @@ JOB_COLUMNS = """
     seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued
 """
 _JOB_NAMES = [name.strip() for name in JOB_COLUMNS.split(",")]
+# Looked for only where any job has one.
+_OWN_LEASE = """
+    CASE WHEN EXISTS (SELECT 1 FROM own_lease) THEN (SELECT o.lease FROM own_lease o WHERE o.seq = j.seq) END
+"""
 
 
 def add(db: Session, rows: Iterable[Row]) -> None:
@@ -27,6 +31,12 @@ def seq_of(db: Session, id_: str) -> int | None:
     return None if row is None else int(row[0])
 
 
+def queue_of(db: Session, seq: int) -> str:
+    """Return the queue of a job."""
+    row = db.one("SELECT queue FROM job WHERE seq = ?", seq)
+    return "" if row is None else str(row[0])
+
+
 def arriving(db: Session, seqs: list[int]) -> list[Row]:
     """Return (seq, tenant, queue, task, limits, priority, cost) of jobs about to stand in line again."""
     return db.all(
@@ -38,10 +48,11 @@ def arriving(db: Session, seqs: list[int]) -> list[Row]:
 
 
 def payloads(db: Session, seqs: list[int]) -> list[Row]:
-    """Return (seq, id, task, args, timeout, meta, tenant, enqueued)."""
+    """Return (seq, id, task, args, timeout, meta, tenant, enqueued, own lease)."""
     return db.all(
-        """
-        SELECT seq, id, task, args, timeout, meta, tenant, enqueued FROM job WHERE seq IN (SELECT value FROM each(?))
+        f"""
+        SELECT seq, id, task, args, timeout, meta, tenant, enqueued, {_OWN_LEASE}
+        FROM job j WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
     )
@@ -196,23 +207,23 @@ def start_first(
 ) -> list[Row]:
     """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
 
-    Return (seq, id, task, args, timeout, meta, tenant, enqueued, attempt, lost), the best first.
+    Return (seq, id, task, args, timeout, meta, tenant, enqueued, own lease, attempt, lost), the best first.
     """
     rows = db.all(
-        """
+        f"""
         WITH taken AS (
             DELETE FROM ready WHERE seq = ANY(ARRAY(
                 SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
             RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
-            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued
+            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, {_OWN_LEASE} AS own
             FROM taken t JOIN job j ON j.seq = t.seq
         ), begun AS (
             INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
                 priority, ord, attempt, lost, cancel)
             SELECT seq, ?, queue, task, ?, ?, ?, 0, '', cost, priority, ord, attempt + 1, lost, 0 FROM known
         )
-        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, attempt, lost FROM known
+        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, own, attempt, lost FROM known
         """,
         queue,
         most,
@@ -224,52 +235,45 @@ def start_first(
     return [row[2:] for row in sorted(rows)]
 
 
-_RUN = """
-    INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
-        priority, ord, attempt, lost, cancel) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-
-
-def run(db: Session, rows: Iterable[Row]) -> None:
-    """Add running attempts."""
-    db.many(_RUN, rows)
-
-
-def start(db: Session, rows: Iterable[Row]) -> None:
-    """Add running attempts, when the transaction ends."""
-    db.last(_RUN, rows)
-
-
 RUNNING_COLUMNS = """
-    seq, fence, queue, task, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel,
+    seq, fence, queue, task, worker, lease, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel
+"""
+_ATTEMPT = f"""
+    {RUNNING_COLUMNS},
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
         THEN (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq) END
 """
+_RUN = f"INSERT INTO running ({RUNNING_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def start(db: Session, rows: Iterable[Row]) -> None:
+    """Add running attempts, in the order of RUNNING_COLUMNS, when the transaction ends."""
+    db.last(_RUN, rows)
 
 
 def attempts(db: Session, seqs: list[int]) -> list[Row]:
-    """Return the running attempts of these jobs, in the order of RUNNING_COLUMNS, and keep them from others."""
+    """Return the running attempts of these jobs, as `take` does, and keep them from others."""
     return db.all(
-        f"SELECT {RUNNING_COLUMNS} FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE",
+        f"SELECT {_ATTEMPT} FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE",
         seqs,
     )
 
 
 def overdue(db: Session, now: int, most: int) -> list[Row]:
-    """Return the attempts whose lease ran out, in the order of RUNNING_COLUMNS."""
+    """Return the attempts whose lease ran out, as `take` does."""
     return db.all(
-        f"SELECT {RUNNING_COLUMNS} FROM running WHERE lease <= ? ORDER BY lease LIMIT ? FOR UPDATE SKIP LOCKED",
+        f"SELECT {_ATTEMPT} FROM running WHERE lease <= ? ORDER BY lease LIMIT ? FOR UPDATE SKIP LOCKED",
         now,
         most,
     )
 
 
 def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
-    """Delete the attempts of these (seq, fence) that are running; return them in the order of RUNNING_COLUMNS."""
+    """Delete the attempts of these (seq, fence) that are running; return their RUNNING_COLUMNS and their workflow."""
     rows = db.all(
         f"""
         DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) AND fence IN (SELECT value FROM each(?))
-        RETURNING {RUNNING_COLUMNS}, worker, lease
+        RETURNING {_ATTEMPT}
         """,
         sorted({seq for seq, _ in pairs}),
         sorted({fence for _, fence in pairs}),
@@ -277,31 +281,9 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
     others = [row for row in rows if row[:2] not in pairs]
     if others:
         # A job whose lease was lost runs again, under the fence of another job of this batch.
-        run(db, [_running_again(*row) for row in others])
-    return [row[:-2] for row in rows if row[:2] in pairs]
-
-
-def _running_again(
-    seq: int, fence: int, queue: str, task: str, started: int, begin_by: int, gates: str, cost: int,
-    priority: int, ord_: int, attempt: int, lost: int, cancel: int, _workflow: int | None, worker: str, lease: int,
-) -> Row:  # fmt: skip
-    return (
-        seq,
-        fence,
-        queue,
-        task,
-        worker,
-        lease,
-        started,
-        begin_by,
-        gates,
-        cost,
-        priority,
-        ord_,
-        attempt,
-        lost,
-        cancel,
-    )
+        db.many(_RUN, [row[:-1] for row in others])
+        rows = [row for row in rows if row[:2] in pairs]
+    return rows
 
 
 def stop(db: Session, seqs: list[int]) -> None:

@@ -3,34 +3,35 @@
 from collections.abc import Iterable, Sequence
 
 from penstock.job import Beat
-from penstock.store import terms
 from penstock.store.session import Row, Session, Topic
 
 
 def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int) -> list[Beat]:
-    """Lengthen the leases of (seq, fence); tell of each whether it still stands and whether it should stop."""
-    found = {
-        seq: (fence, cancel)
-        for seq, fence, cancel in db.all(
-            """
-            SELECT seq, fence, cancel FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE
-            """,
-            [seq for seq, _ in attempts],
-        )
-    }
-    beats = []
-    for seq, fence in attempts:
-        held, cancel = found.get(seq, (None, 0))
-        beats.append(Beat(seq, alive=held == fence, cancel_asked=held == fence and bool(cancel)))
-    ends = terms.deadlines(db, [seq for seq, _ in attempts])
-    db.many(
-        "UPDATE running SET lease = ? WHERE seq = ?",
-        [
-            (min(now + lease, ends.get(attempt, now + lease)), beat.seq)
-            for attempt, beat in zip(attempts, beats, strict=True)
-            if beat.alive
-        ],
+    """Lengthen the leases of (seq, fence); tell of each whether it still stands and whether it should stop.
+
+    A job's own lease counts in place of *lease*.  None goes beyond the attempt's deadline.
+    """
+    rows = db.all(
+        """
+        SELECT r.seq, r.fence, r.cancel,
+            CASE WHEN EXISTS (SELECT 1 FROM deadline)
+                THEN (SELECT d.at FROM deadline d WHERE d.seq = r.seq AND d.fence = r.fence) END,
+            CASE WHEN EXISTS (SELECT 1 FROM own_lease)
+                THEN (SELECT o.lease FROM own_lease o WHERE o.seq = r.seq) END
+        FROM running r WHERE r.seq IN (SELECT value FROM each(?)) ORDER BY r.seq FOR UPDATE OF r
+        """,
+        [seq for seq, _ in attempts],
     )
+    found = {row[0]: row[1:] for row in rows}
+    beats, renewed = [], []
+    for seq, fence in attempts:
+        held, cancel, deadline, own = found.get(seq, (None, 0, None, None))
+        alive = held == fence and (deadline is None or deadline > now)
+        beats.append(Beat(seq, alive=alive, cancel_asked=alive and bool(cancel)))
+        if alive:
+            until = now + (own or lease)
+            renewed.append((until if deadline is None else min(until, deadline), seq))
+    db.many("UPDATE running SET lease = ? WHERE seq = ?", renewed)
     return beats
 
 
@@ -40,11 +41,13 @@ def assign(db: Session, rows: Iterable[tuple[str, int]]) -> None:
 
 
 def running(db: Session, ids: Sequence[str]) -> list[Row]:
-    """Return (id, seq, fence, worker, queue, task, tenant, meta, attempt, cancel, lease of its own) of jobs that run."""
+    """Return the attempts of these jobs that run, in the order of `Running`."""
     return db.all(
         """
-        SELECT j.id, j.seq, r.fence, r.worker, r.queue, r.task, j.tenant, j.meta, r.attempt, r.cancel, o.lease
+        SELECT j.id, j.seq, r.fence, r.worker, r.queue, r.task, j.tenant, j.meta, r.attempt, r.cancel, o.lease,
+               r.lease, r.started, d.at
         FROM job j JOIN running r ON r.seq = j.seq LEFT JOIN own_lease o ON o.seq = j.seq
+        LEFT JOIN deadline d ON d.seq = r.seq AND d.fence = r.fence
         WHERE j.id IN (SELECT value FROM each(?))
         """,
         ids,

@@ -36,7 +36,7 @@ class GatesNeededError(Exception):
 
 
 class BoundedError(Exception):
-    """Queues have bounds, so jobs cannot be added without a look at them."""
+    """Jobs were to be added at once, but one of their queues has a bound: nothing was added."""
 
 
 class NamesTakenError(Exception):
@@ -80,6 +80,10 @@ class Session(Protocol):
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         """Run a statement for each of *rows* when the transaction ends: nothing else in it depends on that."""
+        ...
+
+    def send_last(self) -> None:
+        """Run what was left for the end: something in this transaction depends on it after all."""
         ...
 
     def keep(self) -> None:
@@ -131,7 +135,7 @@ class Store(Protocol):
     def add_free(self) -> Callable[[Sequence[Row]], None] | None:
         """What adds jobs without limits and without a number yet, if that is quicker than in a transaction.
 
-        Raises `BoundedError` if any queue has a bound.
+        Raises `BoundedError` if one of their queues has a bound.
         """
         ...
 

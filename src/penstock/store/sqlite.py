@@ -94,6 +94,8 @@ class SqliteSession:
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self.many(sql, rows)
 
+    def send_last(self) -> None: ...
+
     def numbers(self, count: int) -> range:
         row = self._connection.execute(
             "UPDATE counter SET value = value + ? RETURNING value", (count,)

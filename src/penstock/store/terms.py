@@ -10,20 +10,19 @@ def set_own(db: Session, rows: Iterable[Row]) -> None:
     db.many("INSERT INTO own_lease (seq, lease) VALUES (?, ?)", rows)
 
 
-def own(db: Session, seqs: Sequence[int]) -> dict[int, int]:
-    """Return the leases that jobs bring along."""
-    return dict(db.all("SELECT seq, lease FROM own_lease WHERE seq IN (SELECT value FROM each(?))", seqs))
+def set_leases(db: Session, rows: Iterable[Row]) -> None:
+    """Set the (lease, seq) of attempts that begin in this transaction, when it ends."""
+    db.last("UPDATE running SET lease = ? WHERE seq = ?", rows)
 
 
-def set_terms(db: Session, leases: Iterable[Row], deadlines: Iterable[Row]) -> None:
-    """Set (lease, seq) and (seq, fence, at) of attempts that begin in this transaction, when it ends."""
-    db.last("UPDATE running SET lease = ? WHERE seq = ?", leases)
+def set_deadlines(db: Session, rows: Iterable[Row]) -> None:
+    """Set the (seq, fence, at) of attempts that begin in this transaction, when it ends."""
     db.last(
         """
         INSERT INTO deadline (seq, fence, at) VALUES (?, ?, ?)
         ON CONFLICT (seq) DO UPDATE SET fence = excluded.fence, at = excluded.at
         """,
-        deadlines,
+        rows,
     )
 
 

@@ -22,7 +22,7 @@ def statement(
 ) -> tuple[bytes, list[object]]:
     """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
 
-    It answers with how many were added: none, where queues have bounds, which take more than one statement.
+    It adds nothing, and answers so, if one of the queues has a bound, which takes more than one statement.
     A *notice*, as (channel, payload), is sent along.
     """
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))
@@ -49,17 +49,20 @@ def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
     given = ", ".join(f"${number[name]}::{type_of[name]}[]" for name in arrays)
     taken = ", ".join(f"${number[n]}::{type_of[n]}" if n in same else f"given.{n}" for n in names)
     home = quoting.Identifier(schema).as_string()
+    queues = f"${number['queue']}::text" if "queue" in same else f"ANY(${number['queue']}::text[])"
     sequence = quoting.Literal(f"{home}.number").as_string()
     end = len(ordered)
     return f"""
-        WITH added AS (
+        WITH bounded AS (
+            SELECT 1 FROM {home}.bound WHERE queue = {queues} LIMIT 1
+        ), added AS (
             INSERT INTO {home}.job (seq, {", ".join(names)})
             SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})
-            WHERE NOT EXISTS (SELECT 1 FROM {home}.bound)
+            WHERE NOT EXISTS (SELECT 1 FROM bounded)
             RETURNING seq, queue, priority, cost
         ), placed AS (
             INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
             SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
         )
-        SELECT (SELECT count(*) FROM added){f", pg_notify(${end + 1}, ${end + 2})" if notifying else ""}
+        SELECT EXISTS (SELECT 1 FROM bounded){f", pg_notify(${end + 1}, ${end + 2})" if notifying else ""}
     """.encode()

@@ -218,7 +218,7 @@ class PostgresSession:
             self._cursor.execute(b"COMMIT")
 
     def send_last(self) -> None:
-        """Write what was left for the end."""
+        """Run what was left for the end."""
         last, self._last = self._last, []
         for statement, values in last:
             self._cursor.execute(statement, values)

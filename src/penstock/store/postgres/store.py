@@ -104,7 +104,8 @@ class PostgresStore:
                 session.step_out()
         except GatesNeededError:
             raise InvalidError(
-                "connection", "a job that replaces another cannot be enqueued in a transaction of your own"
+                "connection",
+                "a job that replaces another, or has it dropped, cannot be enqueued in a transaction of your own",
             ) from None
         except psycopg.Error as error:
             raise translated(error, self.address.shown) from error
@@ -121,8 +122,8 @@ class PostgresStore:
             try:
                 with self._connection() as connection:
                     if not unsure or not self._has(connection, rows[0][1]):
-                        added = psycopg.RawCursor(connection).execute(adding, values).fetchone()
-                        if added is not None and not added[0]:
+                        answer = psycopg.RawCursor(connection).execute(adding, values).fetchone()
+                        if answer is not None and answer[0]:
                             raise BoundedError
                     break
             except psycopg.Error as error:

@@ -1,0 +1,278 @@
+"""Claims: for several workers in one transaction, and from several queues in the order they ask for."""
+
+from collections import Counter
+
+import pytest
+
+from penstock.clock import SECOND
+from penstock.engine import LEASE, Engine
+from penstock.errors import InvalidError
+from penstock.job import Claim, ClaimFor, NewJob, Order, Settlement
+from penstock.lifecycle.outcomes import Done
+from tests.support.desk import Desk, rate, slots
+
+
+def ids(claim: Claim) -> str:
+    return " ".join(job.id for job in claim.jobs)
+
+
+def ask(count: int = 1, queues: str = "q", worker: str = "w", **facts) -> ClaimFor:
+    return ClaimFor(tuple(queues.split()), count, worker, **facts)
+
+
+class TestTogether:
+    def test_each_gets_what_he_would_have_got_alone(self, desk: Desk) -> None:
+        desk.enqueue("a b c")
+        desk.enqueue("best", priority=1)
+
+        answers = desk.engine.claims([ask(2, worker="one"), ask(1, worker="two"), ask(3, worker="three")])
+
+        assert [ids(answer) for answer in answers] == ["best a", "b", "c"]
+        found = desk.engine.attempts(["best", "a", "b", "c"])
+        workers = {id_: running.worker for id_, running in found.items()}
+        assert workers == {"best": "one", "a": "one", "b": "two", "c": "three"}
+        assert desk.engine.doctor() == []
+
+    def test_a_batch_counts_itself_over_all_its_workers(self, desk: Desk) -> None:
+        desk.enqueue("a b c d", slots("k", 3))
+        answers = desk.engine.claims([ask(2, worker=str(n)) for n in range(4)])
+
+        assert [ids(answer) for answer in answers] == ["a b", "c", "", ""]
+        assert desk.engine.gate("k").running == 3
+        assert desk.engine.doctor() == []
+
+    @pytest.mark.parametrize("limits", [(), (slots("k", 2),)], ids=["free", "limited"])
+    def test_those_who_ask_for_different_things_are_served_in_order(self, desk: Desk, limits) -> None:
+        desk.enqueue("a b", *limits)
+        desk.enqueue("x y", *limits, queue="other")
+        answers = desk.engine.claims(
+            [ask(1), ask(2, "other q", lease=SECOND), ask(9, "other"), ask(9, worker="late")]
+        )
+
+        assert [ids(answer) for answer in answers] == (
+            ["a", "b x", "y", ""] if not limits else ["a", "b", "", ""]
+        )
+        assert desk.engine.doctor() == []
+
+    def test_a_window_is_shared_by_all(self, desk: Desk) -> None:
+        desk.enqueue("a b c", rate("k", 2), queue="q")
+        desk.enqueue("d", rate("k", 2), queue="p")
+        answers = desk.engine.claims([ask(1), ask(1, "p q"), ask(5, "p")])
+
+        assert [len(answer.jobs) for answer in answers] == [1, 1, 0]
+        assert answers[2].next_at is not None
+
+    def test_everyone_can_settle_what_he_got(self, desk: Desk) -> None:
+        desk.enqueue("a b", slots("k", 2))
+        desk.enqueue("c")
+        answers = desk.engine.claims([ask(1, worker=str(n)) for n in range(3)])
+        jobs = [job for answer in answers for job in answer.jobs]
+
+        assert [True] * 3 == desk.engine.settle([Settlement(job.seq, job.fence, Done()) for job in jobs])
+        assert desk.engine.gate("k").running == 0
+
+    def test_nothing_asked_nothing_given(self, desk: Desk) -> None:
+        assert desk.engine.claims([]) == []
+
+    def test_one_bad_request_refuses_all(self, desk: Desk) -> None:
+        desk.enqueue("a")
+        with pytest.raises(InvalidError):
+            desk.engine.claims([ask(1), ask(0)])
+
+        assert ids(desk.engine.claim(["q"], 1, worker="w")) == "a"
+
+    def test_two_engines_never_get_the_same(self, opened) -> None:
+        one, two = opened(), opened()
+        one.enqueue([NewJob("task", queue="q") for _ in range(40)])
+        taken: Counter[str] = Counter()
+        for engine in (one, two) * 5:
+            for answer in engine.claims([ask(2, worker=str(n)) for n in range(2)]):
+                taken.update(job.id for job in answer.jobs)
+
+        assert len(taken) == 40
+        assert set(taken.values()) == {1}
+
+
+class TestOrders:
+    def test_by_priority_the_best_of_all_queues_goes_first(self, desk: Desk) -> None:
+        desk.enqueue("a", queue="one")
+        desk.enqueue("b", queue="two", priority=5)
+
+        assert ids(desk.engine.claim(["one", "two"], 1, worker="w")) == "b"
+
+    @pytest.mark.parametrize("limits", [(), (slots("k", 9),)], ids=["free", "limited"])
+    def test_strictly_the_next_queue_gets_what_the_first_leaves(self, desk: Desk, limits) -> None:
+        desk.enqueue("x y", *limits, queue="two", priority=9)
+        desk.enqueue("a b", *limits, queue="one")
+
+        def claim(count: int) -> str:
+            return ids(desk.engine.claim(["one", "two"], count, worker="w", order=Order.STRICT))
+
+        assert claim(1) == "a"
+        assert claim(2) == "b x"
+        assert claim(2) == "y"
+        assert claim(2) == ""
+
+    def test_strictly_a_first_queue_that_cannot_go_stops_nobody(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("k", 0), queue="one")
+        desk.enqueue("p", queue="paused")
+        desk.enqueue("b", queue="two")
+        desk.engine.pause("paused")
+
+        claim = desk.engine.claim(["one", "paused", "two"], 2, worker="w", order=Order.STRICT)
+
+        assert ids(claim) == "b"
+
+    def test_strictly_the_next_look_is_no_later_than_the_clock_says(self, desk: Desk) -> None:
+        desk.enqueue("a b", rate("k", 1), queue="two")
+        first = desk.engine.claim(["one", "two"], 5, worker="w", order=Order.STRICT)
+        assert ids(first) == "a"
+        assert first.next_at is not None
+
+        desk.wait(first.next_at - desk.clock.now())
+        assert ids(desk.engine.claim(["one", "two"], 5, worker="w", order=Order.STRICT)) == "b"
+
+    def test_round_robin_takes_as_many_from_each(self, desk: Desk) -> None:
+        for queue in ("one", "two", "three"):
+            desk.engine.enqueue([NewJob("task", queue=queue) for _ in range(10)])
+
+        assert taken(desk.engine, "one two three", 9, order=Order.ROUND_ROBIN) == {
+            "one": 3,
+            "two": 3,
+            "three": 3,
+        }
+        some = taken(desk.engine, "one two three", 4, order=Order.ROUND_ROBIN)
+        assert sorted(some.values()) == [1, 1, 2]
+
+    def test_what_one_queue_lacks_the_others_give(self, desk: Desk) -> None:
+        desk.enqueue("a", queue="one")
+        desk.engine.enqueue([NewJob("task", queue="two") for _ in range(10)])
+
+        assert taken(desk.engine, "one two none", 8, order=Order.ROUND_ROBIN) == {"one": 1, "two": 7}
+
+    def test_by_weight_each_gives_its_share(self, desk: Desk) -> None:
+        for queue in ("one", "two"):
+            desk.engine.enqueue([NewJob("task", queue=queue) for _ in range(20)])
+
+        shares = taken(desk.engine, "one two", 8, order=Order.WEIGHTED, weights=(3, 1))
+        assert shares == {"one": 6, "two": 2}
+
+    def test_by_weight_one_at_a_time_comes_to_the_same_in_the_long_run(self, desk: Desk) -> None:
+        for queue in ("one", "two"):
+            desk.engine.enqueue([NewJob("task", queue=queue) for _ in range(200)])
+        total: Counter[str] = Counter()
+        for _ in range(200):
+            total.update(taken(desk.engine, "one two", 1, order=Order.WEIGHTED, weights=(3, 1)))
+
+        assert 110 < total["one"] < 185
+
+    def test_the_least_loaded_queue_gives_first(self, desk: Desk) -> None:
+        for queue in ("one", "two"):
+            desk.engine.enqueue([NewJob("task", queue=queue) for _ in range(20)])
+        desk.engine.claim(["one"], 3, worker="w")
+
+        assert taken(desk.engine, "one two", 1, order=Order.LEAST_LOADED) == {"two": 1}
+        assert taken(desk.engine, "one two", 6, order=Order.LEAST_LOADED) == {"one": 2, "two": 4}
+
+    def test_no_order_breaks_a_limit(self, desk: Desk) -> None:
+        for queue in ("one", "two"):
+            desk.engine.enqueue([NewJob("task", queue=queue, limits=(slots("k", 3),)) for _ in range(5)])
+        for order in Order:
+            taken(desk.engine, "one two", 5, order=order, weights=(1, 2))
+
+        assert desk.engine.gate("k").running == 3
+        assert desk.engine.doctor() == []
+
+    @pytest.mark.parametrize("weights", [(), (1,), (1, 0)])
+    def test_weights_must_fit(self, desk: Desk, weights) -> None:
+        with pytest.raises(InvalidError, match="weights"):
+            desk.engine.claim(["one", "two"], 1, worker="w", order=Order.WEIGHTED, weights=weights)
+
+
+class TestOwnLease:
+    @pytest.mark.parametrize("limits", [(), (slots("k", 9),)], ids=["free", "limited"])
+    def test_a_job_has_the_lease_it_asks_for(self, desk: Desk, limits) -> None:
+        desk.enqueue("short", *limits, lease=3 * SECOND)
+        desk.enqueue("usual", *limits)
+        now = desk.clock.now()
+        desk.claim()
+
+        leases = {
+            id_: running.lease - now for id_, running in desk.engine.attempts(["short", "usual"]).items()
+        }
+        assert leases == {"short": 3 * SECOND, "usual": LEASE}
+        assert desk.attempts["short"].lease == now + 3 * SECOND
+        assert desk.job("short").own_lease == 3 * SECOND
+        assert desk.job("usual").own_lease is None
+
+    def test_it_is_rescued_when_that_is_over(self, desk: Desk) -> None:
+        desk.enqueue("a", lease=3 * SECOND)
+        desk.claim()
+        desk.wait(3 * SECOND)
+
+        assert desk.claim() == "a"
+
+    def test_a_heartbeat_renews_it_by_as_much(self, desk: Desk) -> None:
+        desk.enqueue("a", lease=3 * SECOND)
+        desk.claim()
+        desk.wait(2 * SECOND)
+        (beat,) = desk.engine.heartbeat([(desk.attempts["a"].seq, desk.attempts["a"].fence)])
+
+        assert beat.alive
+        assert desk.job("a").lease == desk.clock.now() + 3 * SECOND
+
+    @pytest.mark.parametrize("lease", [0, -1, 1.5, True])
+    def test_it_must_be_a_span(self, desk: Desk, lease) -> None:
+        with pytest.raises(InvalidError, match="lease"):
+            desk.enqueue("a", lease=lease)
+
+    def test_a_claim_looks_again_when_the_shortest_lease_ends(self, desk: Desk) -> None:
+        desk.enqueue("a")
+        desk.enqueue("b", lease=SECOND)
+
+        claim = desk.engine.claim(["q"], 5, worker="w")
+        assert claim.next_at == desk.clock.now() + SECOND
+
+
+class TestAttempts:
+    def test_who_runs_is_told_by_id(self, desk: Desk) -> None:
+        desk.enqueue("a b", tenant="t")
+        desk.claim(1)
+
+        found = desk.engine.attempts(["a", "b", "nobody"])
+
+        assert set(found) == {"a"}
+        assert desk.engine.attempts([]) == {}
+        claimed, running = desk.attempts["a"], found["a"]
+        assert (running.seq, running.fence, running.worker) == (claimed.seq, claimed.fence, "worker")
+        assert (running.queue, running.task, running.tenant) == ("q", "task", "t")
+        assert (running.attempt, running.started, running.deadline) == (1, desk.clock.now(), None)
+        assert (running.id, running.cancel_at, running.own_lease) == ("a", 0, None)
+        assert desk.job("a").fence == claimed.fence
+        assert desk.job("b").fence is None
+
+    def test_when_it_was_asked_to_stop_is_remembered(self, desk: Desk) -> None:
+        desk.enqueue("a")
+        desk.claim()
+        desk.wait(SECOND)
+        asked = desk.clock.now()
+        desk.engine.cancel("a")
+        desk.wait(SECOND)
+        desk.engine.cancel("a")
+
+        assert desk.engine.attempts(["a"])["a"].cancel_at == asked
+        assert desk.job("a").cancel_at == asked
+        assert desk.job("a").cancel_asked
+
+
+def taken(engine: Engine, queues: str, count: int, **facts) -> Counter[str]:
+    """Claim, and return how many came from each queue."""
+    found: Counter[str] = Counter()
+    left = count
+    more = True
+    while more and left:
+        claim = engine.claim(queues.split(), left, worker="w", **facts)
+        found.update(job.queue for job in claim.jobs)
+        left -= len(claim.jobs)
+        more = claim.more
+    return found
