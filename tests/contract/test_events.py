@@ -169,7 +169,7 @@ class TestLimits:
         assert desk.heard("limit.released") == []
         desk.claim()
 
-        assert the_one(desk, "limit.released").facts == {"key": "X", "job": "b"} | NAMES
+        assert the_one(desk, "limit.released").facts == {"key": "X", "owner": "", "job": "b"} | NAMES
 
     def test_every_one_who_has_to_wait_is_told_of_and_released_in_turn(self, desk: Desk) -> None:
         desk.enqueue("a b c", slots("X", 1))

@@ -24,6 +24,7 @@ def test_the_busiest_keys_are_named_and_the_others_counted_together(desk: Desk) 
     assert [KeyGauge("", "X", 1, 2), KeyGauge("", "Y", 1, 1)] == found.keys
     assert (1, 0) == (found.other_running, found.other_waiting)
     assert 3 == len(desk.engine.gauges(10).keys)
+    assert ["Y", "Z"] == [key.key for key in desk.engine.gauges(10, without="X").keys]
 
 
 def test_nothing_is_full_at_first(desk: Desk) -> None:

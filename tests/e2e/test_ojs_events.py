@@ -419,3 +419,27 @@ def test_those_who_follow_are_told_when_the_server_stops_and_do_not_hold_it_up(t
             assert time.monotonic() - began < 5
             assert ["server.shutdown"] == [event["event"] for event in heard]
             assert "server.shutdown" == json.loads(socket.recv(5))["event"]
+
+
+class TestPressure:
+    def test_a_queue_that_fills_up_and_empties_is_told_of_once_each_time(self, server):
+        bound = {"backpressure": {"max_depth": 2, "strategy": "reject", "warning_threshold": 0.9}}
+        assert server.put("/ojs/v1/admin/queues/small/config", bound).status == 200
+        job = {**JOB, "options": {"queue": "small"}}
+        for wanted in (201, 201, 429, 429):
+            assert wanted == server.post("/ojs/v1/jobs", job).status
+        server.fetch("small", count=2)
+        server.enqueue(job)
+        wait_for(server, "backpressure.cleared")
+        found = events(server, "types=backpressure.*")
+
+        assert [f"backpressure.{name}" for name in ("warning", "rejected", "cleared")] == names(found)
+        assert {"queue": "small", "depth": 2, "max_depth": 2}.items() <= found[1]["data"].items()
+
+    def test_what_is_dropped_to_make_room_is_told(self, server):
+        bound = {"backpressure": {"max_depth": 1, "strategy": "drop_oldest"}}
+        assert server.put("/ojs/v1/admin/queues/small/config", bound).status == 200
+        first, _ = (server.enqueue({**JOB, "options": {"queue": "small"}}) for _ in range(2))
+        found = wait_for(server, "backpressure.dropped")
+
+        assert [first["id"]] == [event["data"]["job_id"] for event in found]

@@ -157,6 +157,7 @@ class Feed:
 
     def join(self, reader: "Reader", channel: str, wants: Wants) -> None:
         """Let a reader have what it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
+        self._take_in()  # what happened before is no news
         self._channels.setdefault(channel, {})[reader] = wants
 
     def leave(self, reader: "Reader", channel: str) -> None:

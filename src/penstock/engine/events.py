@@ -43,19 +43,19 @@ class Events:
         rule, limit, current = _broken(board, stand)
         self.tell(
             "limit.exceeded",
-            key=gate_rows.name(board.db, stand.gate)[2],
+            **_gate(board, stand.gate),
             rule=rule, limit=limit, current=current, job=lane.head, numbers=numbers.text,
         )  # fmt: skip
 
     def released(self, board: "Board", gate: int, job: int) -> None:
         """Note that a job which had to wait at a gate starts."""
         if self.wanted:
-            self.tell("limit.released", key=gate_rows.name(board.db, gate)[2], job=job)
+            self.tell("limit.released", **_gate(board, gate), job=job)
 
     def dropped(self, board: "Board", gate: int, job: int) -> None:
         """Note that a job was dropped at a gate."""
         if self.wanted:
-            self.tell("limit.dropped", key=gate_rows.name(board.db, gate)[2], job=job)
+            self.tell("limit.dropped", **_gate(board, gate), job=job)
 
 
 def enqueued(row: Row, now: int) -> Event:
@@ -75,6 +75,12 @@ def named(db: Session, events: list[Event]) -> list[Event]:
                 facts = event.facts
                 facts["job"], facts["task"], facts["queue"], facts["tenant"] = found[number]
     return events
+
+
+def _gate(board: "Board", gate: int) -> dict[str, object]:
+    """Return a gate's key, and whose it is: not always the job's tenant's."""
+    _, owner, key = gate_rows.name(board.db, gate)
+    return {"key": key, "owner": owner}
 
 
 def _broken(board: "Board", stand: "Stand") -> tuple[str, int | None, int]:

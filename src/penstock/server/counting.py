@@ -64,7 +64,7 @@ class Metrics:
         """Return how full everything is, as of a moment ago."""
         now = monotonic()
         if self._gauges is None or now >= self._gauges[0]:
-            found = await service.run(lambda engine: engine.gauges(MOST))
+            found = await service.run(lambda engine: engine.gauges(MOST, without="@"))
             took = monotonic() - now
             self._gauges = (monotonic() + max(_FRESH, _SHARE * took), found)
         return self._gauges[1]
@@ -75,10 +75,10 @@ class Metrics:
         if event.name.startswith("job."):
             self._job(event)
         elif event.name == "limit.exceeded":
-            key, tenant, rule = (str(facts.get(name) or "") for name in ("key", "tenant", "rule"))
+            key, tenant, rule = (str(facts.get(name) or "") for name in ("key", "owner", "rule"))
             self.exceeded.add(key, tenant, STRATEGIES.get(rule, rule))
         elif event.name == "limit.released":
-            self._released[facts.get("job")] = (str(facts["key"]), str(facts["tenant"]), facts.get("since"))
+            self._released[facts.get("job")] = (str(facts["key"]), str(facts["owner"]), facts.get("since"))
         elif event.name == LOST:
             self.lost.add(count=int(str(facts["count"])))
 

@@ -20,8 +20,8 @@ def queues(db: Session) -> list[Row]:
     )
 
 
-def keys(db: Session, most: int) -> list[Row]:
-    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys."""
+def keys(db: Session, most: int, without: str) -> list[Row]:
+    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys that do not begin so."""
     return db.all(
         """
         SELECT g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),
@@ -29,7 +29,11 @@ def keys(db: Session, most: int) -> list[Row]:
         FROM gate g LEFT JOIN (
             SELECT p.gate AS gate, count(*) AS waiting FROM lane_gate p JOIN line j ON j.lane = p.lane GROUP BY p.gate
         ) AS w ON w.gate = g.id
-        WHERE g.kind = 'key' ORDER BY g.running + coalesce(w.waiting, 0) DESC, g.tenant, g.name LIMIT ?
+        WHERE g.kind = 'key' AND (? = '' OR substr(g.name, 1, length(?)) <> ?)
+        ORDER BY g.running + coalesce(w.waiting, 0) DESC, g.tenant, g.name LIMIT ?
         """,
+        without,
+        without,
+        without,
         most,
     )

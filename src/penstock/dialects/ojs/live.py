@@ -60,11 +60,12 @@ async def stream(
 ) -> AsyncIterator[bytes]:
     """Send server-sent events until the job has ended, the server stops or the other side has gone."""
     feed = request.service.feed
-    yield b"retry: 3000\n: the events of penstock follow\n\n"
     reader = feed.open(BUFFER)
     try:
         missed, earlier = _replay(request, channel, wanted, after) if after else (False, [])
         reader.subscribe(channel, lambda entry: bool(entries_wanted(entry, wanted)))
+        # Whoever has read this misses nothing that happens from now on.
+        yield b"retry: 3000\n: the events of penstock follow\n\n"
         if missed:
             yield _written(lost(1, feed.latest(), request.service.engine.clock.now()), "")
         pace = Pace()

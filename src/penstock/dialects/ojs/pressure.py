@@ -7,6 +7,7 @@ from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.dialects.ojs.pools import Queues
+from penstock.dialects.ojs.strain import Strain
 from penstock.edge.routes import Request
 from penstock.errors import InvalidError, QueueFullError
 from penstock.job import Bound, Enqueued, NewJob, OnFull
@@ -52,10 +53,14 @@ async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued],
         for queue, coming in queues.items()
         if queue in bounds and bounds[queue].strategy is OnFull.BLOCK and coming <= bounds[queue].max_depth
     }
-    if blocking:
-        added = await _add_patiently(request, jobs, blocking)
-    else:
-        added = await _added(request, jobs)
+    try:
+        if blocking:
+            added = await _add_patiently(request, jobs, blocking)
+        else:
+            added = await _added(request, jobs)
+    except QueueFullError as error:
+        request.service.part(Strain).refused(request.service.feed, error)
+        raise
     return added, await _warnings(request, {q: bounds[q] for q in queues if q in bounds})
 
 
@@ -113,7 +118,9 @@ async def _warnings(request: Request, bounds: dict[str, Bound]) -> dict[str, str
     for queue, bound in bounds.items():
         depth = await _depth(request, queue)
         pressure = min(depth / bound.max_depth, 1.0)
-        if pressure >= (WARNING if bound.warning is None else bound.warning) and pressure > fullest:
+        nearly = pressure >= (WARNING if bound.warning is None else bound.warning)
+        request.service.part(Strain).seen(request.service.feed, queue, depth, bound.max_depth, nearly=nearly)
+        if nearly and pressure > fullest:
             fullest = pressure
             headers = {
                 "X-OJS-Queue-Pressure": f"{pressure:.3g}",

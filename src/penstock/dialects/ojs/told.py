@@ -9,6 +9,7 @@ from msgspec import Struct
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.names import VERSION, queue_tenant, spec_queue, written
 from penstock.edge.feed import LOST, Entry
+from penstock.engine.bounds import DROPPED
 from penstock.job import Event
 
 SOURCE: Final = "ojs://penstock/server"
@@ -104,6 +105,8 @@ def _job(id_: str, event: Event) -> list[Shown]:
         return []  # told when it was asked; or told in a moment, as its end
     if event.name == "job.discarded" and not facts.get("error"):
         names, before = ("job.discarded",), "available"  # nothing failed: a limit or a full queue dropped it
+        if facts.get("reason") == DROPPED:
+            names = ("backpressure.dropped", "job.discarded")
     if event.name == "job.cancelled":
         before = "active" if facts.get("started") else "available"
     if facts.get("due"):
