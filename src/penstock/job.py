@@ -395,7 +395,7 @@ class JobFilter(Struct, frozen=True):
     """Which jobs are meant: all that is given must fit.  *states* are names, `retrying` apart from `scheduled`."""
 
     states: frozenset[str] | None = None
-    queue: str | None = None
+    queues: frozenset[str] | None = None
     task: str | None = None
     task_prefix: str | None = None
     tenant: str | None = None

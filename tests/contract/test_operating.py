@@ -57,12 +57,12 @@ def test_jobs_are_found_by_all_that_is_given(desk):
         return " ".join(desk.engine.matching(JobFilter(**wanted), 10)[0])
 
     assert "a b c" == found()
-    assert "a" == found(queue="x", task="mail.send")
+    assert "a" == found(queues=frozenset({"x", "z"}), task="mail.send")
     assert "a c" == found(task_prefix="mail.")
     assert "b" == found(task_prefix="mail_")
     assert "" == found(task_prefix="%")
     assert "b" == found(tenant="acme")
-    assert "" == found(tenant="acme", queue="y")
+    assert "" == found(tenant="acme", queues=frozenset({"y"}))
     assert "" == found(since=desk.clock.now() + 1)
     assert "" == found(ended_before=desk.clock.now() + 1)
 

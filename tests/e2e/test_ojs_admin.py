@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+from tests.support.server import served
+
 FAILS = {"retry": {"max_attempts": 1}}
 NOBODY = "0197a0d2-5f7c-7c3e-9d3a-2b1f0c4d5e6f"
 
@@ -253,6 +255,35 @@ def test_whoever_waits_for_a_job_during_maintenance_waits_rather_than_asks_again
 
     assert [] == server.fetch("mail", wait_ms=400)
     assert 0.35 < time.monotonic() - began
+
+
+def test_whoever_speaks_for_nobody_means_the_queues_of_all_tenants(server):
+    add(server)
+    theirs = server.enqueue({"type": "a.b", "args": [], "options": {"queue": "mail"}}, X_OJS_Tenant="acme")
+
+    server.post("/ojs/v1/admin/queues/mail/pause")
+    assert [] == server.fetch("mail", X_OJS_Tenant="acme")
+    server.post("/ojs/v1/admin/queues/mail/resume")
+    assert theirs["id"] == server.fetch("mail", X_OJS_Tenant="acme")[0]["id"]
+    assert 2 == server.get("/ojs/v1/admin/jobs?queue=mail")["pagination"]["total"]
+    assert 1 == server.get("/ojs/v1/admin/jobs?queue=mail", X_OJS_Tenant="acme")["pagination"]["total"]
+    done = server.post("/ojs/v1/admin/jobs/bulk/cancel", {"confirm": True, "filter": {"queue": "mail"}})
+    assert (2, 2) == (done["matched"], done["succeeded"])
+
+
+def test_two_servers_of_one_store_soon_agree(server, address):
+    with served(address) as other:
+        add(server)
+        other.post("/ojs/v1/workers/heartbeat", {"worker_id": "w1", "active_jobs": []})
+        server.post("/ojs/v1/workers/heartbeat", {"worker_id": "w1", "active_jobs": []})
+        server.post("/ojs/v1/admin/system/maintenance", {"enabled": True})
+        server.post("/ojs/v1/admin/workers/w1/quiet")
+        time.sleep(0.6)
+
+        beat = other.post("/ojs/v1/workers/heartbeat", {"worker_id": "w1", "active_jobs": []})
+        assert ([], "quiet") == (other.fetch("mail"), beat["state"])
+        server.post("/ojs/v1/admin/system/maintenance", {"enabled": False})
+        assert 1 == len(other.until(lambda: other.fetch("mail"), 5))
 
 
 def test_a_tenants_operator_sees_only_its_own(server):

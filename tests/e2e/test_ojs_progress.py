@@ -50,7 +50,9 @@ def test_a_done_job_is_all_the_way(server, job):
 def test_a_report_that_comes_too_late_hurts_nobody(server, job):
     server.ack(job)
 
-    assert 200 == server.put(f"/ojs/v1/jobs/{job['id']}/progress", {"progress": 0.5}).status
+    late = server.put(f"/ojs/v1/jobs/{job['id']}/progress", {"progress": 0.5})
+
+    assert (200, False, 0.5) == (late.status, late["recorded"], late["progress"])
     assert None is server.get(f"/ojs/v1/jobs/{job['id']}/progress")["progress"]
 
 

@@ -38,7 +38,10 @@ def _where(wanted: JobFilter) -> tuple[str, list[object]]:
     where, values = ["1 = 1"], list[object]()
     if wanted.states is not None:
         where.append(_of_states(wanted.states, values))
-    for column, value in (("queue", wanted.queue), ("task", wanted.task), ("tenant", wanted.tenant)):
+    if wanted.queues is not None:
+        where.append("j.queue IN (SELECT value FROM each(?))")
+        values.append(sorted(wanted.queues))
+    for column, value in (("task", wanted.task), ("tenant", wanted.tenant)):
         if value is not None:
             where.append(f"j.{column} = ?")
             values.append(value)

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.admin_jobs import FilterBody, State, filter_of
-from penstock.dialects.ojs.counting import engine_states
-from penstock.dialects.ojs.names import check_queue, engine_queue, moment
+from penstock.dialects.ojs.counting import engine_states, queues_of
+from penstock.dialects.ojs.names import moment
 from penstock.dialects.ojs.spelling import Id, Moment
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Handler, Reply, Request, Route
@@ -55,14 +55,14 @@ class PurgeAnswer(Struct):
 
 async def purge(request: Request) -> Reply:
     """Delete the ended jobs of a queue."""
-    queue = engine_queue(request.tenant, check_queue(request.params["name"], "name"))
+    queues = await queues_of(request, request.params["name"], "name")
     body = request.read(PurgeBody)
     _check_meant(confirm=body.confirm)
     before = None
     if body.older_than is not None:
         before = moment(body.older_than, "older_than", request.service.engine.clock.now())
     states = frozenset[str]().union(*(engine_states(state, "states") for state in body.states))
-    wanted = JobFilter(states, queue, tenant=request.tenant, ended_before=before)
+    wanted = JobFilter(states, queues, tenant=request.tenant, ended_before=before)
     done = await _to_all(request.service, wanted, _forget)
     return Reply({"purged_count": done["succeeded"], "states": body.states, **done})
 
@@ -74,7 +74,7 @@ def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
         if (body.filter is None) is (body.job_ids is None):
             raise InvalidError("filter", "say which jobs are meant: give filter or job_ids")
         if body.job_ids is None:
-            wanted = filter_of(body.filter or FilterBody(), request)
+            wanted = await filter_of(body.filter or FilterBody(), request)
             return Reply({"action": action, **await _to_all(request.service, wanted, verb)})
         ids = list(dict.fromkeys(body.job_ids))
         return Reply({"action": action, **await _to_each(request.service, ids, _own(request.tenant, verb))})

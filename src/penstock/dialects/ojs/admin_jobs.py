@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from penstock.dialects.ojs.counting import engine_states
+from penstock.dialects.ojs.counting import engine_states, queues_of
 from penstock.dialects.ojs.jobs import cancel, show
-from penstock.dialects.ojs.names import check_queue, check_type, engine_queue, moment
+from penstock.dialects.ojs.names import check_type, moment
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.shapes import JobShape
 from penstock.dialects.ojs.spelling import Moment, Queue, Type
@@ -39,7 +39,7 @@ class JobPage(Struct):
 async def listing(request: Request) -> Reply:
     """Return the jobs that fit, newest first."""
     page = page_of(request)
-    wanted = filter_of(_filter(request), request)
+    wanted = await filter_of(_filter(request), request)
 
     def work(engine: Engine) -> tuple[list[Any], int]:
         views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
@@ -76,7 +76,7 @@ async def retry_one(request: Request) -> Reply:
     return _both(await request.service.run(work))
 
 
-def filter_of(body: FilterBody, request: Request) -> JobFilter:
+async def filter_of(body: FilterBody, request: Request) -> JobFilter:
     """Return which of the jobs of the one who asks are meant."""
     now = request.service.engine.clock.now()
     prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None
@@ -84,7 +84,7 @@ def filter_of(body: FilterBody, request: Request) -> JobFilter:
         check_type(body.type)
     return JobFilter(
         None if body.state is None else engine_states(body.state),
-        None if body.queue is None else engine_queue(request.tenant, check_queue(body.queue)),
+        await queues_of(request, body.queue),
         body.type if prefix is None else None,
         prefix,
         request.tenant,

@@ -8,6 +8,8 @@ from penstock.dialects.ojs.counting import MINUTE, counts_of, of_tenant, through
 from penstock.dialects.ojs.limits import shown_numbers
 from penstock.dialects.ojs.names import check_queue, engine_queue, queue_tenant, spec_queue, written
 from penstock.dialects.ojs.paging import OFFSETS, page_of
+from penstock.dialects.ojs.queues import pause as pause_queue
+from penstock.dialects.ojs.queues import resume as resume_queue
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.engine import Engine
@@ -82,18 +84,19 @@ async def info(request: Request) -> Reply:
 
 async def pause(request: Request) -> Reply:
     """Let nothing start from a queue."""
-    name = check_queue(request.params["name"], "name")
-    await request.service.run(lambda engine: engine.pause(engine_queue(request.tenant, name)))
-    at = written(request.service.engine.clock.now())
-    return Reply({"name": name, "paused": True, "state": "paused", "paused_at": at})
+    return await _paused(request, "paused_at", paused=True)
 
 
 async def resume(request: Request) -> Reply:
     """Let jobs start from a queue again."""
+    return await _paused(request, "resumed_at", paused=False)
+
+
+async def _paused(request: Request, when: str, *, paused: bool) -> Reply:
     name = check_queue(request.params["name"], "name")
-    await request.service.run(lambda engine: engine.resume(engine_queue(request.tenant, name)))
+    await (pause_queue if paused else resume_queue)(request)
     at = written(request.service.engine.clock.now())
-    return Reply({"name": name, "paused": False, "state": "active", "resumed_at": at})
+    return Reply({"name": name, "paused": paused, "state": "paused" if paused else "active", when: at})
 
 
 def _configuration(numbers: object) -> dict[str, Any]:

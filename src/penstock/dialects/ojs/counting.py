@@ -5,6 +5,8 @@ from typing import Final
 
 from penstock.clock import SECOND
 from penstock.dialects.ojs.envelope import SPEC_STATES
+from penstock.dialects.ojs.names import check_queue, engine_queue, spec_queue
+from penstock.edge.routes import Request
 from penstock.errors import InvalidError
 from penstock.job import QueueCounts
 
@@ -42,6 +44,17 @@ def engine_states(name: str, field: str = "state") -> frozenset[str]:
     if name not in ENGINE_STATES:
         raise InvalidError(field, f"{name[:40]!r} must be one of: {', '.join(SPEC_STATES)}")
     return frozenset(ENGINE_STATES[name])
+
+
+async def queues_of(request: Request, name: str | None, field: str = "queue") -> frozenset[str] | None:
+    """Return the engine's queues that a name means: a tenant's own, or everybody's; None if none is named."""
+    if name is None:
+        return None
+    own = engine_queue(request.tenant, check_queue(name, field))
+    if request.tenant is not None:
+        return frozenset({own})
+    known = await request.service.run(lambda engine: engine.tally())
+    return frozenset({own, *(tally.queue for tally in known if spec_queue(tally.queue) == name)})
 
 
 def of_tenant(tallies: Iterable[QueueCounts], tenant: str | None) -> list[QueueCounts]:

@@ -39,7 +39,7 @@ class CronBody(Struct):
     cron: Annotated[Expression, Meta(description="the same as expression")] | None = None
     timezone: Zone = "UTC"
     overlap_policy: Literal["allow", "skip", "cancel_previous", "replace", "enqueue", "queue", "wait"] = (
-        "allow"
+        "skip"
     )
     enabled: bool = True
     description: Annotated[str, Meta(max_length=1_000)] | None = None

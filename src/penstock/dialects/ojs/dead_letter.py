@@ -4,8 +4,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from penstock.dialects.ojs.counting import queues_of
 from penstock.dialects.ojs.jobs import show
-from penstock.dialects.ojs.names import check_queue, check_type, engine_queue
+from penstock.dialects.ojs.names import check_type
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.dialects.ojs.shapes import JobAnswer, JobsAnswer, JobShape
 from penstock.dialects.ojs.tenancy import own
@@ -37,13 +38,12 @@ class StatsAnswer(Struct):
 async def listing(request: Request) -> Reply:
     """Return dead letters, newest first."""
     page = page_of(request, PER_PAGE)
-    queue, task = request.query.get("queue"), request.query.get("type")
-    name = None if queue is None else engine_queue(request.tenant, check_queue(queue))
+    queues, task = await queues_of(request, request.query.get("queue")), request.query.get("type")
     if task is not None:
         check_type(task)
 
     def work(engine: Engine) -> tuple[list[Any], int]:
-        wanted = JobFilter(_DEAD, name, task, tenant=request.tenant)
+        wanted = JobFilter(_DEAD, queues, task, tenant=request.tenant)
         views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
         return [show(engine, view.id, view) for view in views], total
 

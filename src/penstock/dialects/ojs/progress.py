@@ -66,9 +66,14 @@ async def _note(request: Request, job_id: str, body: ProgressBody) -> Reply:
         raise InvalidError("progress", "is missing: give progress, percentage, message or data")
     view = await own(request, job_id)
     note = _noted(body, view, request.service.engine.clock.now())
-    # What comes too late counts for nothing, and hurts nobody.
-    view = await request.service.run(lambda engine: _keep(engine, view, body.worker_id, note))
-    return Reply({"acknowledged": True, **_shown(view)})
+    kept = await request.service.run(lambda engine: _keep(engine, view, body.worker_id, note))
+    # What comes too early or too late counts for nothing, and hurts nobody.
+    shown = _shown(view if kept is None else kept)
+    if kept is None:
+        shown |= {
+            name: value for name, value in _decode(note).items() if name in ("progress", "message", "data")
+        }
+    return Reply({"acknowledged": True, "recorded": kept is not None, **shown})
 
 
 def _noted(body: ProgressBody, view: JobView, now: int) -> str:
@@ -94,13 +99,14 @@ def _noted(body: ProgressBody, view: JobView, now: int) -> str:
     return text
 
 
-def _keep(engine: Engine, view: JobView, worker: str, note: str) -> JobView:
-    """Keep the note if the job runs, and with its worker; such a worker is alive."""
+def _keep(engine: Engine, view: JobView, worker: str, note: str) -> JobView | None:
+    """Keep the note if the job runs, and with its worker; such a worker is alive.  None if it is not kept."""
     running = engine.attempts([view.id]).get(view.id)
     if running is None or running.cancel_at or (worker and running.worker and worker != running.worker):
-        return view
-    if engine.progress(running.seq, running.fence, note):
-        engine.heartbeat([(running.seq, running.fence)], lease=running.own_lease or VISIBILITY)
+        return None
+    if not engine.progress(running.seq, running.fence, note):
+        return None
+    engine.heartbeat([(running.seq, running.fence)], lease=running.own_lease or VISIBILITY)
     return engine.job(view.id)
 
 
