@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import AccessError, App, Client, JobCancelledError, NotFoundError, StoreDownError
+from penstock import AccessError, App, Client, InvalidError, JobCancelledError, NotFoundError, StoreDownError
 from penstock.client import RemoteEngine
 from penstock.clock import SECOND
 from penstock.engine import open_engine
@@ -307,6 +307,14 @@ def test_a_floating_limit_is_refreshed_by_a_remote_worker(anywhere):
     thread.start()
     quick.enqueue().result(20)
     assert seen.wait(20)
+    assert "capacity" == app.engine.floating("pool").handler
+    app.engine.set_floating("pool", value=7, every=60 * SECOND)
+    assert 7 == app.engine.floating("pool").value
+    app.engine.delete_floating("pool")
+    with pytest.raises(NotFoundError):
+        app.engine.floating("pool")
+    with pytest.raises(InvalidError, match="events"):
+        app.engine.listen(print)
     worker.stop()
     thread.join(20)
     app.close()
@@ -559,6 +567,19 @@ def test_a_tenant_sees_and_touches_its_own_only(guarded):
         bolt.gate("k", "acme")
     with pytest.raises(AccessError):
         bolt.configure("type", "a", Numbers(slots=0))
+
+    for change in (
+        lambda: acme.override("@tenant", Numbers(slots=9)),
+        lambda: acme.clear_override("@tenant"),
+    ):
+        with pytest.raises(AccessError):
+            change()
+    with pytest.raises(AccessError):
+        acme.configure("key", "@tenant", None)
+    with pytest.raises(AccessError):
+        acme.enqueue([NewJob("a", limits=(Limit("everybody", Numbers(slots=1), shared=True),))])
+    assert ["k"] == [limit.key for limit in acme.job(job.id).limits]
+    assert ["@tenant", "k"] == sorted(limit.key for limit in everybody.job(job.id).limits)
 
     acme.pause("mail")
     (theirs,) = bolt.claim(["mail"], 5, worker="b").jobs

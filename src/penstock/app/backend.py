@@ -1,14 +1,15 @@
 """What apps and commands ask of an engine, be it a database's or one behind a server."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from penstock.client import RemoteEngine
 from penstock.client.address import is_server
 from penstock.engine import LEASE, START_GRACE, open_engine
+from penstock.engine.telling import Listener
 from penstock.errors import StoreDownError
-from penstock.job import Claim, Enqueued, Failure, GateView, JobView, NewJob, Why
+from penstock.job import Claim, Enqueued, Failure, FloatingView, GateView, JobView, NewJob, Why
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 from penstock.store.session import Topic
@@ -71,6 +72,22 @@ class AnyEngine(Backend, Protocol):
     def doctor(self) -> list[str]: ...
 
     def advice(self) -> list[str]: ...
+
+    def floating(self, key: str, tenant: str = "") -> FloatingView: ...
+
+    def set_floating(
+        self,
+        key: str,
+        *,
+        value: int | None = None,
+        every: int | None = None,
+        metadata: str | None = None,
+        tenant: str = "",
+    ) -> None: ...
+
+    def delete_floating(self, key: str, *, tenant: str = "") -> None: ...
+
+    def listen(self, listener: Listener) -> Callable[[], None]: ...
 
     def token(self, topic: Topic = Topic.WORK) -> int: ...
 

@@ -4,7 +4,7 @@ Blocking and safe to call from any thread.  What a worker asks is not tried agai
 again by itself; what others ask is, for a few seconds, while the server is away.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -16,12 +16,14 @@ from penstock.client.enqueueing import enqueued_before, named
 from penstock.client.question import ANSWER, PATIENCE, Questions
 from penstock.clock import SECOND, Clock
 from penstock.engine import LEASE, START_GRACE
+from penstock.engine.telling import Listener
 from penstock.errors import DuplicateJobError, InvalidError, SchemaError
 from penstock.job import (
     Beat,
     Claim,
     Enqueued,
     Failure,
+    FloatingView,
     GateView,
     JobView,
     NewJob,
@@ -241,7 +243,31 @@ class RemoteEngine:
         """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
         return self._tell("refreshed", wire.Refreshed(refresh, value, error.replace("\0", "")), bool)
 
-    # Waiting.
+    def floating(self, key: str, tenant: str = "") -> FloatingView:
+        """Return the floating limit of a key."""
+        return self._ask("floating", wire.Gate(key, tenant), FloatingView)
+
+    def set_floating(
+        self,
+        key: str,
+        *,
+        value: int | None = None,
+        every: int | None = None,
+        metadata: str | None = None,
+        tenant: str = "",
+    ) -> None:
+        """Change the value, the interval or the metadata of a floating limit."""
+        self._ask("set_floating", wire.SetFloating(key, value, every, metadata, tenant), type(None))
+
+    def delete_floating(self, key: str, *, tenant: str = "") -> None:
+        """Let a key float no longer."""
+        self._ask("delete_floating", wire.Gate(key, tenant), type(None))
+
+    # Listening and waiting.
+
+    def listen(self, listener: Listener) -> Callable[[], None]:  # noqa: ARG002 - there is nobody to tell
+        """Raise: a server tells of what happens in its own way, at /ojs/v1/events."""
+        raise InvalidError("listen", "a server tells of what happens at /ojs/v1/events, and not here")
 
     def token(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process did something about *topic*."""

@@ -32,6 +32,7 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
 }
 _KINDS = {kind.code: kind for kind in _FACTS}
 _PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}
+_CONFLICTS = (409, 429)
 _refusals = msgspec.json.Decoder(Refusal)
 
 
@@ -67,7 +68,8 @@ def _by_status(status: int, message: str, where: str) -> PenstockError:
         case 502 | 503 | 504:
             return StoreDownError(f"the server at {where} is away: {message}")
         case _:
-            return PenstockError(f"the server at {where} says: {message} (status {status})")
+            kind = ConflictError if status in _CONFLICTS else PenstockError
+            return kind(f"the server at {where} says: {message} (status {status})")
 
 
 def _made(kind: type[PenstockError], problem: Problem) -> PenstockError:

@@ -175,6 +175,14 @@ class Shut(Struct):
     reason: Text = ""
 
 
+class SetFloating(Struct):
+    key: Name
+    value: Number | None = None
+    every: Number | None = None
+    metadata: Text | None = None
+    tenant: Name = ""
+
+
 class Prune(Struct):
     older_than: Number
     most: Number | None = None

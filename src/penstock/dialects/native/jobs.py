@@ -7,7 +7,9 @@ from msgspec.structs import replace as replaced
 from penstock.client import wire
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
 from penstock.dialects.native.verbs import verb
-from penstock.dialects.ojs.tenancy import check_shared, own
+from penstock.dialects.ojs.pressure import add
+from penstock.dialects.ojs.tenancy import own
+from penstock.dialects.ojs.tenant_limits import admitted, own_limits, with_gate
 from penstock.edge.access import JOBS, PRODUCERS
 from penstock.edge.routes import Request
 from penstock.engine import Engine
@@ -19,8 +21,11 @@ from penstock.lifecycle.states import State
 async def enqueue(request: Request, body: wire.Enqueue) -> list[Enqueued]:
     """Add jobs, all or none."""
     jobs = [_new(request, job) for job in body.jobs]
-    check_shared(request, jobs)
-    return await request.service.enqueue(jobs) if jobs else []
+    if not jobs:
+        return []
+    async with admitted(request, jobs):
+        added, _ = await add(request, jobs)
+    return added
 
 
 async def job(request: Request, body: wire.JobId) -> JobView:
@@ -81,11 +86,15 @@ def _new(request: Request, new: NewJob) -> NewJob:
             check_whole(name, value, 0, MAX_NUMBER)
     if request.tenant is None:
         return new
-    return replaced(new, tenant=tenant_in(request, new.tenant), queue=engine_queue_of(request, new.queue))
+    tenant = tenant_in(request, new.tenant)
+    limits = with_gate(tenant, new.limits)
+    return replaced(new, tenant=tenant, queue=engine_queue_of(request, new.queue), limits=limits)
 
 
 def _shown(request: Request, view: JobView) -> JobView:
-    return view if request.tenant is None else replace(view, queue=own_queue(request, view.queue))
+    if request.tenant is None:
+        return view
+    return replace(view, queue=own_queue(request, view.queue), limits=tuple(own_limits(view.limits)))
 
 
 ROUTES = (

@@ -3,12 +3,18 @@
 from typing import Any
 
 from penstock.client import wire
-from penstock.dialects.native.tenancy import engine_queue_of, only_for_all, own_queue, tenant_in
+from penstock.dialects.native.tenancy import (
+    check_own_key,
+    engine_queue_of,
+    only_for_all,
+    own_queue,
+    tenant_in,
+)
 from penstock.dialects.native.verbs import verb
 from penstock.dialects.ojs.names import queue_tenant
 from penstock.edge.access import JOBS, OPERATORS
 from penstock.edge.routes import Request
-from penstock.job import GateView
+from penstock.job import FloatingView, GateView
 
 
 async def gate(request: Request, body: wire.Gate) -> GateView:
@@ -21,10 +27,19 @@ async def gates(request: Request, body: wire.Gates) -> wire.GatePage:
     """Return a page of gates."""
     page, total = await request.service.run(
         lambda engine: engine.gates(
-            prefix=body.prefix, offset=body.offset, limit=body.limit, tenant=request.tenant
+            prefix=body.prefix,
+            offset=body.offset,
+            limit=body.limit,
+            tenant=request.tenant,
+            without=_hidden(request),
         )
     )
     return wire.GatePage(page, total)
+
+
+def _hidden(request: Request) -> str:
+    """Return how the gates begin that a tenant does not see."""
+    return "" if request.tenant is None else "@"
 
 
 async def queues(request: Request, _: wire.Nothing) -> list[dict[str, Any]]:
@@ -51,6 +66,7 @@ async def resume(request: Request, body: wire.Queue) -> None:
 async def configure(request: Request, body: wire.Configure) -> None:
     """Set the numbers of a key, a queue or a type."""
     name, tenant = body.name, tenant_in(request, body.tenant)
+    check_own_key(request, name)
     if body.scope == "type":
         only_for_all(request, "a type has numbers")
     if body.scope == "queue" and request.tenant is not None:
@@ -61,6 +77,7 @@ async def configure(request: Request, body: wire.Configure) -> None:
 
 async def override(request: Request, body: wire.Override) -> None:
     """Let other numbers rule a key."""
+    check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
     await request.service.run(
         lambda engine: engine.override(body.key, body.numbers, until=body.until, tenant=tenant)
@@ -69,16 +86,40 @@ async def override(request: Request, body: wire.Override) -> None:
 
 async def clear_override(request: Request, body: wire.Gate) -> None:
     """End an override."""
+    check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
     await request.service.run(lambda engine: engine.clear_override(body.key, tenant=tenant))
 
 
 async def shut(request: Request, body: wire.Shut) -> None:
     """Let nothing through a gate for a while."""
+    check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
     await request.service.run(
         lambda engine: engine.shut(body.key, body.until, tenant=tenant, reason=body.reason)
     )
+
+
+async def floating(request: Request, body: wire.Gate) -> FloatingView:
+    """Return the floating limit of a key."""
+    tenant = tenant_in(request, body.tenant)
+    return await request.service.run(lambda engine: engine.floating(body.key, tenant))
+
+
+async def set_floating(request: Request, body: wire.SetFloating) -> None:
+    """Change a floating limit."""
+    tenant = tenant_in(request, body.tenant)
+    await request.service.run(
+        lambda engine: engine.set_floating(
+            body.key, value=body.value, every=body.every, metadata=body.metadata, tenant=tenant
+        )
+    )
+
+
+async def delete_floating(request: Request, body: wire.Gate) -> None:
+    """Let a key float no longer."""
+    tenant = tenant_in(request, body.tenant)
+    await request.service.run(lambda engine: engine.delete_floating(body.key, tenant=tenant))
 
 
 async def prune(request: Request, body: wire.Prune) -> int:
@@ -109,6 +150,9 @@ ROUTES = (
     verb("override", wire.Override, override, OPERATORS, "Override the numbers of a key"),
     verb("clear_override", wire.Gate, clear_override, OPERATORS, "End an override"),
     verb("shut", wire.Shut, shut, OPERATORS, "Shut a gate for a while"),
+    verb("floating", wire.Gate, floating, JOBS, "Look at a floating limit", FloatingView),
+    verb("set_floating", wire.SetFloating, set_floating, OPERATORS, "Change a floating limit"),
+    verb("delete_floating", wire.Gate, delete_floating, OPERATORS, "Let a key float no longer"),
     verb("prune", wire.Prune, prune, OPERATORS, "Forget jobs that ended long ago", int),
     verb("doctor", wire.Nothing, doctor, OPERATORS, "Examine the database", list[str]),
     verb("advice", wire.Nothing, advice, OPERATORS, "Ask what the database needs", list[str]),

@@ -35,6 +35,12 @@ def tenant_in(request: Request, named: str) -> str:
     return request.tenant
 
 
+def check_own_key(request: Request, key: str) -> None:
+    """Raise if a key is one by which a tenant is itself limited."""
+    if request.access.tenant is not None and key.startswith("@"):
+        raise ForbiddenError(f"the gate {key!r} is not the tenant's own")
+
+
 def only_for_all(request: Request, what: str) -> None:
     """Raise unless whoever asks speaks for all tenants."""
     if request.tenant is not None:
