@@ -531,6 +531,23 @@ def test_rl_r005_a_queue_limit_holds_for_all_its_jobs_whatever_they_carry(server
     assert 4 == len(server.fetch("email", count=8))
 
 
+def test_rl_r005_who_waits_for_a_job_gets_it_as_soon_as_the_queue_lets_it(server):
+    server.put("/ojs/v1/admin/queues/email/rate-limit", {"concurrency": 1})
+    server.enqueue(a_job("email"))
+    server.enqueue(a_job("email"))
+    (first,) = server.fetch("email")
+
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(server.fetch, "email", wait_ms=20_000)
+        time.sleep(0.5)
+        assert not waiting.done()
+        server.ack(first)
+        began = time.monotonic()
+        assert 1 == len(waiting.result(20))
+
+    assert time.monotonic() - began < 1
+
+
 def test_rl_r005_the_most_restrictive_of_queue_and_job_wins(server):
     server.put("/ojs/v1/admin/queues/email/rate-limit", {"concurrency": 5})
     for key in ("a",) * 4 + ("b",) * 8:

@@ -40,6 +40,7 @@ class Served:
         self._port = 0
         self._local = threading.local()
         self._connections = []
+        self._reader = None
         self.log = []
 
     @property
@@ -67,14 +68,18 @@ class Served:
                 self._port = urlsplit(line.rsplit(" at ", 1)[1].strip()).port
                 break
         else:
+            self._process.stderr.close()
+            self._process.wait(PATIENCE)
             raise AssertionError("the server did not start:\n" + "".join(self.log))
         # Somebody must read on, or it would wait for us in the middle of a warning.
-        threading.Thread(target=self._read_on, args=(self._process.stderr,), daemon=True).start()
+        self._reader = threading.Thread(target=self._read_on, args=(self._process.stderr,), daemon=True)
+        self._reader.start()
 
     def kill(self):
         """Kill it with -9: it has no time for anything."""
         self._process.kill()
         self._process.wait(PATIENCE)
+        self._reader.join(PATIENCE)
 
     def restart(self):
         """Start it again, at the same address."""
@@ -88,7 +93,9 @@ class Served:
             return None if self._process is None else self._process.returncode
         self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(PATIENCE)
+            code = self._process.wait(PATIENCE)
+            self._reader.join(PATIENCE)
+            return code
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(PATIENCE)

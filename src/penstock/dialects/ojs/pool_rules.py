@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from penstock.dialects.ojs.limit_shapes import PoolAnswer
 from penstock.dialects.ojs.names import check_key, check_queue, engine_queue, queue_tenant, spec_queue
 from penstock.dialects.ojs.pools import WINDOW, WORDS, Queues, order_named
 from penstock.edge.access import OPERATORS
@@ -144,8 +145,8 @@ async def _found(request: Request) -> Pool:
 
 ROUTES = (
     Route("GET", "/ojs/v1/admin/pools", listed, OPERATORS, "List pools"),
-    Route("GET", _PATH, get, OPERATORS, "Look at a pool"),
-    Route("PUT", _PATH, put, OPERATORS, "Set a pool", PoolBody),
+    Route("GET", _PATH, get, OPERATORS, "Look at a pool", None, PoolAnswer),
+    Route("PUT", _PATH, put, OPERATORS, "Set a pool", PoolBody, PoolAnswer),
     Route("DELETE", _PATH, delete, OPERATORS, "Delete a pool"),
     Route("GET", "/ojs/v1/admin/scheduling/stats", stats, OPERATORS, "How fetches were spread over queues"),
 )

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any, Final
 
+from penstock.dialects.ojs.limit_shapes import QueueAnswer, QueuesAnswer
 from penstock.dialects.ojs.names import check_queue, engine_queue, queue_tenant, spec_queue
 from penstock.dialects.ojs.paging import QUERY, page_of
 from penstock.edge.access import JOBS, OPERATORS
@@ -115,9 +116,33 @@ def _shown(name: str, counts: Counter[str], *, paused: bool) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/queues", listed, JOBS, "List queues", query=QUERY),
-    Route("GET", "/ojs/v1/queues/{name}", info, JOBS, "Look at a queue"),
-    Route("GET", "/ojs/v1/queues/{name}/stats", stats, JOBS, "How many jobs of a queue are where"),
-    Route("POST", "/ojs/v1/queues/{name}/pause", pause, OPERATORS, "Let nothing be fetched from a queue"),
-    Route("POST", "/ojs/v1/queues/{name}/resume", resume, OPERATORS, "Let jobs be fetched again"),
+    Route("GET", "/ojs/v1/queues", listed, JOBS, "List queues", None, QueuesAnswer, query=QUERY),
+    Route("GET", "/ojs/v1/queues/{name}", info, JOBS, "Look at a queue", None, QueueAnswer),
+    Route(
+        "GET",
+        "/ojs/v1/queues/{name}/stats",
+        stats,
+        JOBS,
+        "How many jobs of a queue are where",
+        None,
+        QueueAnswer,
+    ),
+    Route(
+        "POST",
+        "/ojs/v1/queues/{name}/pause",
+        pause,
+        OPERATORS,
+        "Let nothing be fetched from a queue",
+        None,
+        QueueAnswer,
+    ),
+    Route(
+        "POST",
+        "/ojs/v1/queues/{name}/resume",
+        resume,
+        OPERATORS,
+        "Let jobs be fetched again",
+        None,
+        QueueAnswer,
+    ),
 )

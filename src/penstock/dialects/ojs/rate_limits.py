@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.bodies import WindowBody
+from penstock.dialects.ojs.limit_shapes import KeysAnswer, KeyShape
 from penstock.dialects.ojs.limits import limit_headers, period_of, shown_numbers, window_of
 from penstock.dialects.ojs.names import check_key, moment, written
 from penstock.dialects.ojs.paging import QUERY, page_of
@@ -155,11 +156,25 @@ async def _gate(request: Request) -> GateView:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/rate-limits", listed, JOBS, "List limits by key", query=QUERY),
-    Route("GET", "/ojs/v1/rate-limits/{key}", look, JOBS, "Look at the limits of a key"),
+    Route("GET", "/ojs/v1/rate-limits", listed, JOBS, "List limits by key", None, KeysAnswer, query=QUERY),
+    Route("GET", "/ojs/v1/rate-limits/{key}", look, JOBS, "Look at the limits of a key", None, KeyShape),
     Route(
-        "PUT", "/ojs/v1/rate-limits/{key}", override, OPERATORS, "Override the limits of a key", OverrideBody
+        "PUT",
+        "/ojs/v1/rate-limits/{key}",
+        override,
+        OPERATORS,
+        "Override the limits of a key",
+        OverrideBody,
+        KeyShape,
     ),
-    Route("DELETE", "/ojs/v1/rate-limits/{key}", end_override, OPERATORS, "End an override"),
-    Route("DELETE", "/ojs/v1/rate-limits/{key}/override", end_override, OPERATORS, "End an override"),
+    Route("DELETE", "/ojs/v1/rate-limits/{key}", end_override, OPERATORS, "End an override", None, KeyShape),
+    Route(
+        "DELETE",
+        "/ojs/v1/rate-limits/{key}/override",
+        end_override,
+        OPERATORS,
+        "End an override",
+        None,
+        KeyShape,
+    ),
 )
