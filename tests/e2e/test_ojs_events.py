@@ -4,20 +4,23 @@ import http.client
 import json
 import threading
 import time
+from collections import defaultdict
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import served
 
 JOB = {"type": "test.echo", "args": [1]}
 LIMITED = {**JOB, "options": {"rate_limit": {"key": "api", "concurrency": 1}}}
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("events") / "jobs.db", "--test-mode") as server:
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def running(request, tmp_path_factory):
+    file = tmp_path_factory.mktemp("events") / "jobs.db"
+    with served(file if request.param == "sqlite" else fresh_schema(shared_url()), "--test-mode") as server:
         yield server
 
 
@@ -142,6 +145,29 @@ class TestPolling:
         assert ["job.enqueued", "job.started", "job.failed"] == names(first["events"])
         assert (["job.discarded"], False) == (names(second["events"]), second["has_more"])
         assert [] == events(server, f"after={second['cursor']}")
+
+    def test_the_events_of_each_job_are_complete_and_in_order_whoever_does_what_at_once(self, server):
+        def work():
+            for _ in range(20):
+                server.enqueue(JOB)
+                for job in server.fetch("default", count=2):
+                    server.ack(job)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        while jobs := server.fetch("default", count=50):
+            for job in jobs:
+                server.ack(job)
+        wait_for(server, "job.completed", 160, "limit=1000")
+        told = defaultdict(list)
+        for event in events(server, "limit=1000"):
+            told[event["subject"]].append(event["type"])
+
+        assert 160 == len(told)
+        assert {("job.enqueued", "job.started", "job.completed")} == set(map(tuple, told.values()))
 
     def test_types_queues_and_job_types_choose(self, server):
         server.enqueue({**JOB, "options": {"queue": "a"}})
