@@ -139,6 +139,9 @@ class TestSubscriptions:
             ({"url": "http://[fd00:ec2::254]/"}, "url"),
             ({"url": "http://example.com:99999/"}, "url"),
             ({"url": "http://exa mple.com/"}, "url"),
+            ({"url": "http://exämple.com/"}, "url"),
+            ({"url": "http://[::1"}, "url"),
+            ({"url": "http:///nowhere"}, "url"),
             ({"url": 3}, "url"),
             ({"events": []}, "events"),
             ({"events": ["no!"]}, "events"),
@@ -288,6 +291,8 @@ class TestDeliveries:
 
             assert (True, 200) == (answer["success"], answer["status_code"])
             assert ["webhook.test"] == [event["type"] for event in receiver.events]
+        long = subscribed(server, f"http://{'a' * 100}.example.com/")
+        assert "name of a host" in server.post(f"{PATH}/{long['id']}/test")["error"]
         refused = server.post(f"{PATH}/{made['id']}/test")
         assert refused["success"] is False
         assert refused["error"]

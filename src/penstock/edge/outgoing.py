@@ -6,6 +6,7 @@ means something else a moment later gains nothing by it.
 
 import asyncio
 import ipaddress
+import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -38,8 +39,8 @@ class Answer:
 
 def check_url(text: str, *, loopback: bool, field: str = "url") -> SplitResult:
     """Return a URL to which something may be posted; *loopback* allows this very machine."""
-    if len(text) > _MOST_URL or not text.isprintable() or " " in text:
-        raise InvalidError(field, f"must be at most {_MOST_URL} printable characters without spaces")
+    if len(text) > _MOST_URL or not text.isprintable() or not text.isascii() or " " in text:
+        raise InvalidError(field, f"must be at most {_MOST_URL} printable characters of ASCII without spaces")
     try:
         url = urlsplit(text)
         host, _ = url.hostname, url.port
@@ -86,7 +87,10 @@ async def _exchange(url: SplitResult, body: bytes, headers: Mapping[str, str], *
 async def _connected(
     host: str, port: int, *, secure: bool, loopback: bool
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise InvalidError("url", f"{host[:80]!r} cannot be the name of a host") from None
     addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
     for address in addresses:
         _check(ipaddress.ip_address(address.partition("%")[0]), loopback=loopback, field="url")
@@ -102,6 +106,8 @@ async def _connected(
             )
         except OSError as error:
             trouble = error
+        except ValueError as error:
+            raise InvalidError("url", f"cannot be used: {error}") from None
     raise trouble
 
 
