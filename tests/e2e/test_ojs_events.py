@@ -345,6 +345,11 @@ class TestStreams:
 
             assert [job["id"] for job in jobs[1:]] == [next(again)["data"]["subject"] for _ in range(2)]
 
+    def test_who_asks_only_for_the_head_is_not_kept(self, server):
+        answer = server.call("HEAD", "/ojs/v1/events/stream?channel=all")
+
+        assert (200, "text/event-stream") == (answer.status, answer.headers["content-type"])
+
     def test_what_is_unknown_cannot_be_followed(self, server):
         nobody = "019461a8-0000-7000-8000-000000000000"
 

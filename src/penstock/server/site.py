@@ -91,6 +91,8 @@ class Site:
             reply = await self._reply(scope, headers, request_id, receive)
         except _GoneError:
             return
+        if isinstance(reply, Stream) and scope["method"] == "HEAD":
+            reply = Reply(None, headers=reply.headers, media=reply.media)
         if isinstance(reply, Stream):
             await _stream(reply, request_id, receive, send)
             status = 200
