@@ -248,6 +248,17 @@ def test_during_maintenance_jobs_are_taken_in_but_not_handed_out(server):
     assert 1 == len(server.fetch("mail"))
 
 
+def test_workers_of_our_own_kind_get_nothing_during_maintenance(server):
+    add(server)
+    take = {"queues": ["mail"], "count": 5, "worker": "w", "lease": 15_000_000, "grace": 50_000}
+    server.put("/ojs/v1/admin/maintenance", {"enabled": True})
+
+    assert [] == server.post("/penstock/v1/claim", take)["jobs"]
+    assert [] == server.post("/penstock/v1/exchange", {"reports": [], "take": take})["claim"]["jobs"]
+    server.put("/ojs/v1/admin/maintenance", {"enabled": False})
+    assert 1 == len(server.post("/penstock/v1/claim", take)["jobs"])
+
+
 def test_whoever_waits_for_a_job_during_maintenance_waits_rather_than_asks_again_at_once(server):
     server.put("/ojs/v1/admin/maintenance", {"enabled": True})
     add(server)

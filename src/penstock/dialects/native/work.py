@@ -6,9 +6,11 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.client import wire
+from penstock.clock import SECOND
 from penstock.dialects.native.kept import Made
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
 from penstock.dialects.native.verbs import invalid, verb
+from penstock.dialects.ojs.maintenance import is_on
 from penstock.edge.access import WORKERS
 from penstock.edge.routes import Request
 from penstock.engine import Engine
@@ -23,8 +25,16 @@ async def claim(request: Request, take: wire.Take) -> Made:
     """Start jobs for a worker."""
     queues = tuple(engine_queue_of(request, name) for name in take.queues)
     wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
+    if await is_on(request.service):
+        nothing = wire.encode(_nothing(request))
+        return Made(nothing, [], nothing)
     found = _known(request, await request.service.take(wanted))
     return Made(wire.encode(found), found.jobs, wire.encode(_without(found)))
+
+
+def _nothing(request: Request) -> Claim:
+    """Return what is claimed during maintenance."""
+    return Claim([], more=False, next_at=request.service.engine.clock.now() + SECOND)
 
 
 async def settle(request: Request, body: wire.Settle) -> list[bool]:
@@ -45,7 +55,11 @@ async def exchange(request: Request, body: wire.Exchange) -> Made:
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
 
+    pausing = await is_on(request.service)
+
     def work(engine: Engine) -> tuple[list[bool], Claim]:
+        if pausing:
+            return engine.settle(mine), _nothing(request)
         return engine.exchange(
             mine, queues, take.count, worker=take.worker, lease=take.lease, grace=take.grace
         )
