@@ -228,6 +228,14 @@ def test_a_drained_worker_gets_no_more_jobs_until_it_runs_again(server):
     assert 404 == server.get("/ojs/v1/workers/w9/health").status
 
 
+def test_a_worker_may_be_busy_like_any_other(server):
+    add(server)
+    server.post("/ojs/v1/workers/heartbeat", {"worker_id": "w1", "state": "busy", "active_job_ids": []})
+
+    assert 1 == len(server.fetch("mail", worker_id="w1"))
+    assert 1 == server.get("/ojs/v1/admin/workers")["summary"]["running"]
+
+
 def test_other_workers_go_on_while_one_is_drained(server):
     add(server)
     server.post("/ojs/v1/workers/beat", {"worker_id": "w1", "state": "drain", "active_jobs": 0})

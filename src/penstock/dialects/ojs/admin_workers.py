@@ -1,18 +1,16 @@
 """Workers, as operators see them."""
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
-from penstock.dialects.ojs.crew import STALE, Crew, Member
+from penstock.dialects.ojs.crew import RESTING, STALE, Crew, Member
 from penstock.dialects.ojs.directives import RUNNING, ask, asked
 from penstock.dialects.ojs.names import written
 from penstock.dialects.ojs.paging import OFFSETS, page_of
 from penstock.edge.access import JOBS, OPERATORS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.errors import NotFoundError, WrongStateError
-
-_QUIET: Final = ("quiet", "draining", "shutting_down", "terminate")
 
 
 class WorkerShape(Struct):
@@ -51,8 +49,8 @@ async def listing(request: Request) -> Reply:
     states = [one["state"] for one in everybody]
     summary = {
         "total": len(states),
-        "running": states.count(RUNNING),
-        "quiet": sum(state in _QUIET for state in states),
+        "running": sum(state not in (*RESTING, "stale") for state in states),
+        "quiet": sum(state in RESTING for state in states),
         "stale": states.count("stale"),
     }
     return Reply({"items": page.of(everybody), "summary": summary, "pagination": page.shown(len(everybody))})

@@ -145,10 +145,12 @@ class HeartbeatBody(Struct):
     worker_id: Name = ""
     active_jobs: list[str] | int | None = None
     active_job_ids: list[str] | None = None
-    state: str | None = None
+    state: Annotated[str, Meta(max_length=64)] | None = None
     visibility_timeout_ms: Milliseconds | None = None
-    hostname: str | None = None
+    hostname: Name | None = None
     pid: int | None = None
-    queues: list[str] | None = None
+    queues: Annotated[list[Name], Meta(max_length=1_000)] | None = None
     concurrency: int | None = None
-    labels: list[str] | dict[str, str] | None = None
+    labels: (
+        Annotated[list[Name], Meta(max_length=100)] | Annotated[dict[Name, Name], Meta(max_length=100)] | None
+    ) = None

@@ -14,6 +14,7 @@ from penstock.job import Running
 STALE: Final = 60 * SECOND
 _MOST: Final = 10_000
 _decode: Final = msgspec.json.Decoder().decode
+RESTING: Final = ("draining", "shutting_down", "quiet", "terminate", "terminating", "stopping")
 _DRAINING: Final = {
     "drain": "draining",
     "draining": "draining",
@@ -61,7 +62,7 @@ class Crew:
             return True
         member = self._member(worker, tenant, now)
         # One that was silent for long is another that took its name.
-        return member.state == "running" or now - member.beat > STALE
+        return member.state not in RESTING or now - member.beat > STALE
 
     def find(self, worker: str, tenant: str | None) -> Member | None:
         """Return a worker; whoever speaks for no tenant finds any tenant's."""
