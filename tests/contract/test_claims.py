@@ -93,6 +93,87 @@ class TestTogether:
         assert set(taken.values()) == {1}
 
 
+def full(engine: Engine) -> None:
+    """Fill two queues with jobs that share limits, and some that have none."""
+    limits = ((), (slots("k", 2),), (rate("r", 3),), (slots("k", 2), rate("r", 3)))
+    engine.enqueue(
+        [
+            NewJob("task", id=f"{queue}{n}", queue=queue, limits=limits[n % 4], priority=n % 3)
+            for n in range(8)
+            for queue in ("one", "two")
+        ]
+    )
+
+
+class TestOneAfterTheOther:
+    """Several claims of one transaction are what they would be one by one."""
+
+    @pytest.mark.parametrize("order", [Order.PRIORITY, Order.STRICT])
+    @pytest.mark.parametrize("queues", [("one",), ("one", "two"), ("two", "one")], ids=" ".join)
+    def test_the_same_jobs_start(self, opened, order, queues) -> None:
+        engine, found = opened(), []
+        wanted = [ClaimFor(queues if w in "ac" else ("two", "one"), 2, w, order=order) for w in "abaccb"]
+        for claim in (engine.claims, lambda all_: [engine.claims([each])[0] for each in all_]):
+            full(engine)
+            found.append([ids(answer) for answer in claim(wanted)])
+            started = " ".join(found[-1]).split()
+            assert {id_: run.worker for id_, run in engine.attempts(started).items()} == {
+                id_: each.worker
+                for each, answer in zip(wanted, found[-1], strict=True)
+                for id_ in answer.split()
+            }
+            assert engine.doctor() == []
+            engine.reset()
+
+        assert found[0] == found[1]
+
+    @pytest.mark.parametrize("order", [Order.ROUND_ROBIN, Order.WEIGHTED, Order.LEAST_LOADED])
+    def test_where_chance_decides_as_many_start(self, opened, order) -> None:
+        engine = opened()
+        full(engine)
+        wanted = [
+            ClaimFor(q, 3, "w", order=order, weights=(2, 1)) for q in (("one", "two"), ("two", "one")) * 3
+        ]
+        started = [job.id for answer in engine.claims(wanted) for job in answer.jobs]
+
+        # Two slots and three starts: of those that need both some take what the others lack.
+        assert len(started) == len(set(started))
+        assert engine.gate("k").running == 2
+        assert engine.gate("r").recent == 3
+        assert sum(int(id_[-1]) % 4 == 0 for id_ in started) == 4
+        assert engine.doctor() == []
+
+    @pytest.mark.parametrize("limits", [(), (slots("k", 99),)], ids=["free", "limited"])
+    def test_the_next_one_sees_who_runs(self, opened, limits) -> None:
+        engine = opened()
+        engine.enqueue(
+            [NewJob("task", queue=queue, limits=limits) for queue in ("one", "two") for _ in range(9)]
+        )
+        by_load = {"order": Order.LEAST_LOADED}
+        answers = engine.claims([ask(3, "one"), ask(3, "one two", **by_load), ask(2, "two one", **by_load)])
+
+        assert Counter(job.queue for job in answers[1].jobs) == {"two": 3}
+        assert Counter(job.queue for job in answers[2].jobs) == {"one": 1, "two": 1}
+
+    @pytest.mark.parametrize("limits", [(), (slots("k", 99),)], ids=["free", "limited"])
+    def test_the_next_look_is_when_the_shortest_lease_of_all_ends(self, desk: Desk, limits) -> None:
+        desk.enqueue("a b", *limits)
+        answers = desk.engine.claims([ask(1, lease=SECOND), ask(5, lease=9 * SECOND)])
+
+        assert answers[1].next_at == desk.clock.now() + SECOND
+
+    @pytest.mark.parametrize("order", [Order.PRIORITY, Order.STRICT])
+    def test_whom_the_first_one_called_the_next_one_finds(self, desk: Desk, order) -> None:
+        desk.enqueue("a b", rate("k", 2), queue="one")
+        desk.enqueue("x y", rate("k", 2), queue="two")
+        claim = desk.engine.claim(["one"], 5, worker="w")
+        assert (ids(claim), ids(desk.engine.claim(["two"], 5, worker="w"))) == ("a b", "")
+        desk.wait(2 * SECOND)
+        answers = desk.engine.claims([ask(5, "one"), ask(1, "one two", order=order), ask(1, "two")])
+
+        assert [ids(answer) for answer in answers] == ["", "x", "y"]
+
+
 class TestOrders:
     def test_by_priority_the_best_of_all_queues_goes_first(self, desk: Desk) -> None:
         desk.enqueue("a", queue="one")

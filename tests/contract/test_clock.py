@@ -107,6 +107,28 @@ class TestTheMachinesClock:
         assert desk.claim() == "a"
 
     @STEPS
+    def test_an_attempt_takes_too_long_when_it_would_have(
+        self, start: Callable[[], Desk], machine: Machine, step: int
+    ) -> None:
+        desk = start()
+        desk.enqueue("a", timeout=2 * SECOND)
+        (claimed,) = desk.engine.claim(["q"], 1, worker="w", timed=True).jobs
+        desk.engine.cancel("a")
+        asked = desk.engine.clock.now()
+        machine.set_clock(step)
+        desk.engine.upkeep()
+        assert desk.engine.attempts(["a"])["a"].cancel_at == asked + step
+
+        machine.wait(2 * SECOND - 1)
+        (beat,) = desk.engine.heartbeat([(claimed.seq, claimed.fence)])
+        assert (beat.alive, desk.engine.upkeep()["rescued"]) == (True, 0)
+        machine.wait(1)
+        assert desk.engine.upkeep()["rescued"] == 1
+        assert [failure.message for failure in desk.engine.failures("a")] == [
+            "the attempt took longer than 2s"
+        ]
+
+    @STEPS
     def test_an_attempt_across_the_step_settles_as_ever(
         self, start: Callable[[], Desk], machine: Machine, step: int
     ) -> None:

@@ -12,11 +12,12 @@ from psycopg.rows import dict_row
 
 from penstock import App, Concurrency
 from penstock.engine import Engine
-from penstock.errors import DuplicateJobError, InvalidError
-from penstock.job import NewJob, Settlement
+from penstock.errors import DuplicateJobError, InvalidError, QueueFullError
+from penstock.job import Bound, NewJob, OnFull, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
+from penstock.limits.rules import Limit
 from tests.support.clock import FakeClock
 from tests.support.desk import slots
 from tests.support.postgres import split_schema
@@ -171,3 +172,48 @@ def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
 
         (answer,) = rival.result(timeout=10)
     assert (answer.id, answer.reused) == (first.id, True)
+
+
+@pytest.mark.parametrize("limits", [(), (ONE,)], ids=["free", "limited"])
+def test_whoever_waits_for_room_to_be_counted_does_not_hold_the_gates(
+    engine: Engine, connection: Connection, store: str, limits: tuple[Limit, ...]
+) -> None:
+    if store == "sqlite":
+        pytest.skip("one writer at a time")
+    engine.bound("default", Bound(2, OnFull.DROP_OLDEST))
+    engine.enqueue([NewJob("other", queue="q", limits=(slots("Y", 1),))])
+    engine.enqueue([NewJob("first")])
+    engine.enqueue([NewJob("second", limits=limits)], connection=connection)
+    with ThreadPoolExecutor(1) as pool:
+        rival = pool.submit(engine.enqueue, [NewJob("third", limits=limits)])
+        with pytest.raises(TimeoutError):
+            rival.result(timeout=0.3)
+        assert [job.task for job in engine.claim(["q"], 5, worker="w").jobs] == ["other"]
+        connection.commit()
+
+        rival.result(timeout=10)
+    assert engine.count(task="first") == {State.DISCARDED: 1}
+    assert engine.depth("default") == 2
+
+
+def test_a_full_queue_refuses_it(engine: Engine, connection: Connection) -> None:
+    engine.bound("default", Bound(1))
+    engine.enqueue([NewJob("task")], connection=connection)
+    with pytest.raises(QueueFullError):
+        engine.enqueue([NewJob("task")], connection=connection)
+    connection.commit()
+
+    assert engine.depth("default") == 1
+
+
+def test_one_for_which_another_is_dropped_is_refused(
+    engine: Engine, connection: Connection, store: str
+) -> None:
+    if store == "sqlite":
+        pytest.skip("whoever writes holds the gates as well")
+    engine.bound("default", Bound(1, OnFull.DROP_OLDEST))
+    engine.enqueue([NewJob("task")])
+
+    with pytest.raises(InvalidError, match="connection"):
+        engine.enqueue([NewJob("task")], connection=connection)
+    assert engine.count() == {State.WAITING: 1}

@@ -56,6 +56,7 @@ class Driver:
             (30, self._claim),
             (15, self._settle),
             (8, self._exchange),
+            (10, self._claims),
             (18, self._advance),
             (6, self._begun),
             (3, self._cancel),
@@ -143,6 +144,17 @@ class Driver:
     def _claim(self) -> Operation:
         count = self._random.randint(1, len(self._queues))
         return ("claim", self._random.sample(self._queues, count), self._random.randint(1, 6), LEASE)
+
+    def _claims(self) -> Operation:
+        if self._referee.mode == "C":
+            return self._claim()  # what each left behind is explained by the turns of that moment
+        chance, requests = self._random, []
+        for _ in range(chance.randint(2, 4)):
+            _, queues, count, lease = self._claim()
+            requests.append((queues, count, lease * chance.choice((1, 1, 2))))
+        if chance.random() < 0.4:
+            requests = [(requests[0][0], count, LEASE) for _, count, _ in requests]
+        return ("claims", requests, chance.choice(("priority", "strict")))
 
     def _settle(self) -> Operation:
         return ("settle", self._reports())

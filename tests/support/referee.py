@@ -4,14 +4,16 @@ Operations are plain tuples that name jobs, so that a failing run can be replaye
 left out and shrunk to the few that matter.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 from typing import Any
+
+from msgspec.structs import replace
 
 from penstock.clock import SECOND
 from penstock.engine import START_GRACE, Engine, open_engine
 from penstock.errors import NotFoundError, WrongStateError
-from penstock.job import Claim, Claimed, NewJob, Settlement
+from penstock.job import Claim, Claimed, ClaimFor, NewJob, Order, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
 from penstock.lifecycle.states import State
@@ -64,13 +66,24 @@ class Referee:
         if self.at_door:
             self.engine.upkeep()
         self.model.enqueue(jobs)
+        if self.at_door:
+            self.model.tick()  # some are past their time at once, if the clock was set back
         same("enqueued", [job.id for job in jobs], [answer.id for answer in answers])
         for job in jobs:
             assert job.id
             same(f"state of {job.id}", self.model.jobs[job.id].state, self.engine.job(job.id).state)
 
     def _claim(self, queues: Sequence[str], count: int, lease: int = LEASE) -> None:
-        self._check_claim(self.engine.claim(queues, count, worker="w", lease=lease), queues, count, lease)
+        self._check_claims([ClaimFor(tuple(queues), count, "w", lease, START_GRACE)])
+
+    def _claims(self, requests: Sequence[tuple[Sequence[str], int, int]], order: str = "priority") -> None:
+        """Claim for several in one transaction: it comes to the same as one after the other."""
+        self._check_claims(
+            [
+                ClaimFor(tuple(queues), count, f"w{n}", lease, START_GRACE, order=Order(order))
+                for n, (queues, count, lease) in enumerate(requests)
+            ]
+        )
 
     def _settle(self, reports: Sequence[Report]) -> None:
         settlements, wanted = self._settlements(reports)
@@ -83,7 +96,9 @@ class Referee:
         settlements, wanted = self._settlements(reports)
         accepted, claim = self.engine.exchange(settlements, queues, count, worker="w", lease=LEASE)
         same("settled", self.model.settle(wanted), accepted)
-        self._check_claim(claim, queues, count, LEASE)
+        before = self._waiting()
+        self._check_claim(claim, ClaimFor(tuple(queues), count, "w", LEASE, START_GRACE))
+        self._compare_states(before)
 
     def _settle_late(self, name: str) -> None:
         """Settle an attempt that ended before."""
@@ -168,9 +183,29 @@ class Referee:
 
     # -- Comparisons
 
-    def _check_claim(self, claim: Claim, queues: Sequence[str], count: int, lease: int) -> None:
-        before = {job.name for job in self.model.waiting()}
-        jobs, next_at = self._claim_on(claim, queues, count, lease)
+    def _check_claims(self, requests: Sequence[ClaimFor]) -> None:
+        before = self._waiting()
+        claims = self.engine.claims(requests)
+        for claim, wanted in zip(claims, requests, strict=True):
+            self._check_claim(claim, wanted)
+        self._compare_states(before)
+
+    def _check_claim(self, claim: Claim, wanted: ClaimFor) -> None:
+        jobs, next_at = self._claim_on(claim, wanted)
+        # Strictly one queue after the other is as much as a claim for each, as long as there is room.
+        steps = [[queue] for queue in wanted.queues] if wanted.order is Order.STRICT else [wanted.queues]
+        left = jobs
+        for queues in steps:
+            mine = [job for job in left if job.queue in queues]
+            same("order of queues", left[: len(mine)], mine)
+            left = left[len(mine) :]
+            self._compare_started(
+                mine, queues, wanted.count - (len(jobs) - len(mine) - len(left)), wanted.lease
+            )
+        if len(jobs) < wanted.count:
+            self._compare_next(wanted.queues, next_at)
+
+    def _compare_started(self, jobs: list[Claimed], queues: Sequence[str], count: int, lease: int) -> None:
         names = [job.id for job in jobs]
         if self.mode == "A":
             started = self.model.claim(queues, count, lease)
@@ -180,10 +215,13 @@ class Referee:
             started = self.model.follow(queues, count, lease, answer, ordered=self.mode == "B")
         for job, claimed in zip(started, jobs, strict=True):
             self._compare_attempt(job, claimed)
-        if len(jobs) < count:
-            self._compare_next(queues, next_at)
-        for name in before:
+
+    def _compare_states(self, names: Collection[str]) -> None:
+        for name in names:
             same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
+
+    def _waiting(self) -> set[str]:
+        return {job.name for job in self.model.waiting()}
 
     def _compare_attempt(self, job: Job, claimed: Claimed) -> None:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
@@ -220,13 +258,11 @@ class Referee:
 
     # -- Small things
 
-    def _claim_on(
-        self, claim: Claim, queues: Sequence[str], count: int, lease: int
-    ) -> tuple[list[Claimed], int | None]:
+    def _claim_on(self, claim: Claim, wanted: ClaimFor) -> tuple[list[Claimed], int | None]:
         """Claim again for as long as the answer is that there is more."""
         jobs = list(claim.jobs)
-        while claim.more and len(jobs) < count:
-            claim = self.engine.claim(queues, count - len(jobs), worker="w", lease=lease)
+        while claim.more and len(jobs) < wanted.count:
+            (claim,) = self.engine.claims([replace(wanted, count=wanted.count - len(jobs))])
             jobs += claim.jobs
         return jobs, claim.next_at
 
