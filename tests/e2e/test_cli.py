@@ -17,6 +17,7 @@ COMMANDS = [
     ("demo",),
     ("worker",),
     ("bench",),
+    ("simulate",),
     ("why",),
     ("migrate",),
     ("doctor",),

@@ -57,6 +57,7 @@ def simulate(
     from penstock.simulate.report import report
 
     length = read_time("until", until)
+    _check_picture(plot)
     wanted = read_plan(_text(plan), plan)
     with _progress(wanted.expected(length or wanted.until)) as keep_on:
         played = play(wanted, seed=seed, until=length, keep_on=keep_on)
@@ -81,6 +82,14 @@ def _text(plan: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise InvalidError("plan", f"cannot read {plan!r}: {reason}") from None
+
+
+def _check_picture(file: str) -> None:
+    """Refuse what cannot be drawn before anybody has waited for it."""
+    if file and not file.lower().endswith(".svg"):
+        raise InvalidError("--plot", f"{file!r} must end in .svg, which is what is drawn")
+    if file and not Path(file).parent.is_dir():
+        raise InvalidError("--plot", f"cannot write {file!r}: there is no such folder")
 
 
 def _write(file: str, picture: str) -> None:
@@ -190,6 +199,10 @@ def _answer(played: "Played", found: "Report") -> list[str]:
         said.append("Not enough: jobs come faster than they can start, and the line grows.")
     elif found.waiting:
         said.append(f"{found.waiting:,} of {found.arrived:,} jobs were still waiting at the end.")
+    elif found.dropped:
+        said.append(
+            f"{found.dropped:,} of {found.arrived:,} jobs came when a gate was shut, and were dropped."
+        )
     elif found.started:
         said.append(f"All {found.started:,} jobs were started, the last one after {span(found.last_start)}.")
     use = found.bottleneck

@@ -21,7 +21,7 @@ BINS: Final = 48
 ALIKE: Final = 0.01  # of the highest line: closer than that, one hides the other
 TOO_HIGH: Final = 3  # times as many come as start
 CUT: Final = 1.25
-LETTERS: Final = 27  # of a name in the legend
+LETTERS: Final = 24  # of a name in the legend
 # Told apart by those who see few colours, too (after Okabe and Ito).
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 ALL, GREY = "#222222", "#9a9a9a"
