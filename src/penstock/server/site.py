@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,6 +30,8 @@ Send = Callable[[Message], Awaitable[None]]
 MOST_BYTES: Final = 10 * 1024 * 1024
 PROTOCOL: Final = "ojs.v1"  # what WebSockets speak
 _MOST_HEADER: Final = 200
+_MOST_HEARD: Final = 64 * 1024 * 1024  # bytes of what is too much
+_PATIENCE, _LONGEST = 1.0, 30.0  # seconds between two parts of it, and for all
 _JSON: Final = ("application/openjobspec+json", "application/json")
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -162,6 +165,8 @@ class Site:
         """Return what was sent, unless it is too much."""
         length = headers.get("content-length", "0")
         if length.isdigit() and int(length) > self._most_bytes:
+            if "expect" not in headers:  # else it waits for our word before it sends
+                await _hear_out(receive)
             raise self._too_much()
         message = await receive()
         body: bytes = message.get("body", b"")
@@ -172,6 +177,7 @@ class Site:
             part = message.get("body", b"")
             size += len(part)
             if size > self._most_bytes:
+                await _hear_out(receive)
                 raise self._too_much()
             parts.append(part)
         if message["type"] == "http.disconnect":
@@ -270,6 +276,16 @@ def _checked(named: dict[str, str]) -> dict[str, str]:
         if "\0" in value or "\ufffd" in value:
             raise InvalidError(name, "must be text in UTF-8 without the character NUL")
     return named
+
+
+async def _hear_out(receive: Receive) -> None:
+    """Read on for a while: many clients listen only when they have sent everything."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LONGEST):
+            size, message = 0, await asyncio.wait_for(receive(), _PATIENCE)
+            while message.get("more_body") and size < _MOST_HEARD:
+                size += len(message.get("body", b""))
+                message = await asyncio.wait_for(receive(), _PATIENCE)
 
 
 async def _is_gone(receive: Receive) -> bool:
