@@ -4,7 +4,9 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ def test_the_commands_of_the_readme_do_what_it_says(tmp_path):
     script = script.replace("8080", str(free_port()))
     (tmp_path / "penstock").write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
     (tmp_path / "penstock").chmod(0o755)
-    done = subprocess.run(
+    shell = subprocess.Popen(
         ["sh", "-ec", script.replace("curl -s", "echo; curl -s")],
         cwd=tmp_path,
         env={
@@ -31,12 +33,17 @@ def test_the_commands_of_the_readme_do_what_it_says(tmp_path):
             "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(TOP / "src"),
         },
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=True,
+        start_new_session=True,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines() if line]
+    try:
+        printed, _ = shell.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):  # if it failed half-way, the server is still there
+            os.killpg(shell.pid, signal.SIGKILL)
+    assert shell.returncode == 0
+    answers = [json.loads(line) for line in printed.splitlines() if line]
 
     health, first, second, fetched, gate, acked, fetched_next, job = answers
     assert health["status"] == "ok"
