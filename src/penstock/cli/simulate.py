@@ -185,12 +185,13 @@ def _show(played: "Played", found: "Report", plot: str) -> None:
         (Column("key"), Column("limit", 6), *counts, *(Column(title, right=True) for title in titles)), rows
     )
     if len(found.keys) > len(shown):
-        print(f"\n{len(shown)} of {len(found.keys)} keys, the longest waits first; --json has all")
+        print(f"\n{len(shown)} of {len(found.keys):,} keys, the longest waits first; --json has all")
 
 
 def _answer(played: "Played", found: "Report") -> list[str]:
     """Return what most people want to know."""
-    from penstock.simulate.words import percent, span
+    from penstock.simulate.report import verdict
+    from penstock.simulate.words import span
 
     said = []
     if not played.whole:
@@ -205,15 +206,7 @@ def _answer(played: "Played", found: "Report") -> list[str]:
         )
     elif found.started:
         said.append(f"All {found.started:,} jobs were started, the last one after {span(found.last_start)}.")
-    use = found.bottleneck
-    if use is None:
-        said.append("No bottleneck: nothing had to wait.")
-    else:
-        said.append(
-            f"Bottleneck: {use.limit} ({use.rule}), {percent(use.held)} of the waiting was for it; "
-            f"{percent(use.used)} of it was used."
-        )
-    return said
+    return [*said, verdict(found)]
 
 
 def _counts(found: "Report") -> str:

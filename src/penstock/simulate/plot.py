@@ -9,19 +9,20 @@ from typing import Final
 
 from penstock.simulate.axes import Axis, bins, count_axis, time_axis
 from penstock.simulate.play import Played
-from penstock.simulate.report import Report
+from penstock.simulate.report import Report, verdict
 from penstock.simulate.watch import Group
-from penstock.simulate.words import percent, span
+from penstock.simulate.words import span
 
-WIDTH, LEFT, RIGHT = 960, 70, 220
+WIDTH, LEFT, RIGHT = 980, 70, 240
 TOP, PANEL, BETWEEN, BOTTOM = 96, 220, 66, 60
 PLOT: Final = WIDTH - LEFT - RIGHT
 STEPS: Final = 360
 BINS: Final = 48
+LOOKED_AT: Final = 40  # keys, those that waited most
 ALIKE: Final = 0.01  # of the highest line: closer than that, one hides the other
 TOO_HIGH: Final = 3  # times as many come as start
 CUT: Final = 1.25
-LETTERS: Final = 24  # of a name in the legend
+LETTERS: Final = 27  # of a name in the legend
 # Told apart by those who see few colours, too (after Okabe and Ito).
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 ALL, GREY = "#222222", "#9a9a9a"
@@ -59,7 +60,7 @@ def draw(played: Played, found: Report) -> str:
         f"<style>{STYLE}</style>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         _text(LEFT, 32, played.plan.title or "What would happen", "title"),
-        _text(LEFT, 54, _said(found), "said"),
+        _text(LEFT, 54, verdict(found), "said"),
         *_panel(TOP, "jobs waiting", _waiting(played, until), times, until),
         *_panel(second, f"jobs per {per}", _flow(played.everything, edges), times, until, edges),
         _text(LEFT + PLOT / 2, height - 14, f"time since the beginning ({times.unit})", anchor="middle"),
@@ -68,43 +69,48 @@ def draw(played: Played, found: Report) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _said(found: Report) -> str:
-    use = found.bottleneck
-    if use is None:
-        return "Nothing had to wait."
-    return (
-        f"Bottleneck: {use.limit} ({use.rule}), {percent(use.held)} of the waiting, {percent(use.used)} used."
-    )
-
-
 def _waiting(played: Played, until: int) -> list[Curve]:
     """Return how many wait: all, and at each of the keys with the most."""
-    all_jobs = Curve("all jobs", ALL, _depth(played.everything, until))
-    groups = [gate.group for gate in played.gates] or played.kinds
-    found = [(_depth(group, until), group.name) for group in groups]
-    found.sort(key=lambda pair: (-max(pair[0]), pair[1]))
-    apart: list[tuple[list[float], list[str]]] = []
+    all_jobs = _depth(played.everything, until)
+    least = ALIKE * max(all_jobs)
+    groups = sorted((gate.group for gate in played.gates), key=_waited) or played.kinds
+    found = [(_depth(group, until), group.name) for group in groups[:LOOKED_AT]]
+    found = sorted(
+        (pair for pair in found if max(pair[0]) > least), key=lambda pair: (-max(pair[0]), pair[1])
+    )
+    apart: list[tuple[list[float], list[str]]] = [(all_jobs, [])]
     for depth, name in found:
-        alike = next((names for other, names in apart if _alike(depth, other, all_jobs)), None)
-        if alike is not None:
-            alike.append(name)
-        elif not _alike(depth, all_jobs.values, all_jobs):
+        alike = next((names for other, names in apart if _hides(depth, other, least)), None)
+        if alike is None:
             apart.append((depth, [name]))
-    curves = [all_jobs]
-    for (depth, names), colour in zip(apart, COLOURS, strict=False):
-        curves.append(Curve(_together(names), colour, depth))
-    left = sum(len(names) for _, names in apart[len(COLOURS) :])
-    return [*curves, Curve(f"and {left} more keys, shorter", "none", ())] if left else curves
+        else:
+            alike.append(name)
+    curves = [Curve("all jobs", ALL, all_jobs)]
+    if same := apart[0][1]:
+        curves.append(Curve(_together(same, "the same"), ALL, ()))
+    shown = zip(apart[1:], COLOURS, strict=False)
+    curves += [Curve(_together(names), colour, depth) for (depth, names), colour in shown]
+    left = len(groups) - len(same) - sum(len(names) for _, names in apart[1 : len(COLOURS) + 1])
+    return [*curves, Curve(f"{left:,} more, shorter", "none", ())] if left else curves
 
 
-def _alike(one: Sequence[float], other: Sequence[float], all_jobs: Curve) -> bool:
+def _waited(group: Group) -> tuple[int, int, str]:
+    return -group.waiting, -sum(group.waits), group.name
+
+
+def _hides(one: Sequence[float], other: Sequence[float], least: float) -> bool:
     """Tell whether one line would hide the other."""
-    apart = max(abs(first - second) for first, second in zip(one, other, strict=True))
-    return apart <= ALIKE * max(all_jobs.values)
+    return max(abs(first - second) for first, second in zip(one, other, strict=True)) <= least
 
 
-def _together(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} alike"
+def _together(names: Sequence[str], more: str = "") -> str:
+    """Return a name for lines that look the same, short enough for the legend."""
+    others = [f"{len(names) - 1} alike"] if len(names) > 1 else []
+    said = ", ".join(filter(None, [more, *others]))
+    said = f" ({said})" if said else ""
+    room = LETTERS - len(said)
+    name = names[0] if len(names[0]) <= room else f"{names[0][: room - 1]}…"
+    return name + said
 
 
 def _depth(group: Group, until: int) -> list[float]:
@@ -197,13 +203,12 @@ def _curve(curve: Curve, places: Sequence[float], until: int, bottom: int, most:
 
 def _legend(curve: Curve, y: int) -> str:
     x = LEFT + PLOT + 18
-    name = curve.name if len(curve.name) <= LETTERS else f"{curve.name[: LETTERS - 1]}…"
     if curve.filled:
         mark = f'<rect x="{x}" y="{y - 6}" width="22" height="10" fill="{curve.colour}" fill-opacity="0.35"/>'
     else:
         dash = ' stroke-dasharray="5 3"' if curve.dashed else ""
         mark = f'<line x1="{x}" y1="{y}" x2="{x + 22}" y2="{y}" stroke="{curve.colour}" stroke-width="2.5"{dash}/>'
-    return mark + _text(x + 30, y + 4, name)
+    return mark + _text(x + 30, y + 4, curve.name)
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

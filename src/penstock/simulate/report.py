@@ -9,6 +9,7 @@ from penstock.limits.durations import format_duration
 from penstock.limits.rules import Numbers, Window
 from penstock.simulate.play import Played
 from penstock.simulate.watch import Group, Rule, SeenGate
+from penstock.simulate.words import percent
 
 WORKERS: Final = "workers"
 # The line grows if more than this part of those who came in the second half is left over from it.
@@ -91,6 +92,16 @@ def report(played: Played) -> Report:
         uses=uses,
         bottleneck=_bottleneck(uses),
     )
+
+
+def verdict(found: Report) -> str:
+    """Say what the bottleneck is."""
+    use = found.bottleneck
+    if use is None:
+        return "No bottleneck: nothing had to wait."
+    used = percent(use.used) if use.keys == 1 else f"at {use.busiest_key} {percent(use.busiest)}"
+    held = f"{percent(use.held)} of the waiting was for it"
+    return f"Bottleneck: {use.limit} ({use.rule}), {held}; {used} of it was used."
 
 
 def rule_text(kind: str, numbers: Numbers) -> str:
