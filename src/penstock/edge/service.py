@@ -202,7 +202,10 @@ class Service:
         return [_attempted(lambda one: self.engine.settle([one])[0], each) for each in settlements]
 
     def _claim_together(self, requests: Sequence[ClaimFor]) -> Sequence[Claim | Exception]:
-        return self.engine.claims(requests)
+        # Those who came at once have no order among them; those who ask for the same are served as one.
+        order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
+        claims = self.engine.claims([requests[n] for n in order])
+        return [claim for _, claim in sorted(zip(order, claims, strict=True), key=lambda each: each[0])]
 
 
 def _attempted(verb: Callable[[Q], A], question: Q) -> A | Exception:
