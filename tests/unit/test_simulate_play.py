@@ -11,7 +11,7 @@ from penstock.simulate.document import document
 from penstock.simulate.plan import read_plan
 from penstock.simulate.play import play
 from penstock.simulate.plot import draw
-from penstock.simulate.report import report
+from penstock.simulate.report import report, verdict
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 
@@ -131,6 +131,61 @@ def test_what_comes_at_a_full_gate_that_drops_is_counted():
     found = report(play(plan))
 
     assert (40, 20, 20, 0) == (found.arrived, found.started, found.dropped, found.waiting)
+
+
+def test_what_was_shut_at_the_same_time_shares_the_blame():
+    """A worker is busy for four seconds; for the first two the throttle is shut as well."""
+    plan = read_plan("""
+        workers.concurrency = 1
+        [limits.calls]
+        throttle = "1/2s"
+        [[jobs]]
+        limits = ["calls"]
+        duration = "4s"
+        arrivals = { count = 2 }
+    """)
+
+    found = report(play(plan))
+
+    assert {"calls": 0.25, "workers": 0.75} == {use.limit: use.held for use in found.uses}
+    assert (
+        "Bottleneck: workers (concurrency 1), 75% of the waiting was for it; 100% of it was used."
+        == verdict(found)
+    )
+
+
+def test_what_lies_after_the_end_is_not_counted_as_used():
+    plan = read_plan("""
+        until = "1h"
+        workers.concurrency = 4
+        [limits.calls]
+        slots = 2
+        [[jobs]]
+        limits = ["calls"]
+        duration = "10h"
+        arrivals = { count = 1 }
+    """)
+
+    found = report(play(plan))
+
+    assert {"calls": 0.5, "workers": 0.25} == {use.limit: use.used for use in found.uses}
+    assert (1, 0, None) == (found.running, found.done, found.bottleneck)
+
+
+def test_a_throttle_is_used_up_when_every_gap_is():
+    plan = read_plan("""
+        until = "90s"
+        [limits.calls]
+        throttle = "2/1m"
+        [[jobs]]
+        limits = ["calls"]
+        duration = "1s"
+        arrivals = { count = 9 }
+    """)
+
+    found = report(play(plan))
+
+    assert (3, 1.0) == (found.started, found.uses[0].used)
 
 
 def test_a_shut_gate_lets_nobody_through_and_is_named():
