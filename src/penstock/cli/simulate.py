@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from penstock.cli.options import JsonOption, read_time
-from penstock.cli.output import Column, print_facts, print_json, print_table
+from penstock.cli.output import print_json
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
-    from penstock.simulate.play import KeepOn, Played
-    from penstock.simulate.report import Report, Waits
+    from penstock.simulate.play import KeepOn
 
-KEYS: Final = 12  # shown to people; programs get all
 INTERRUPTED: Final = 130
 PATIENCE: Final = 1_000_000  # microseconds before there is a word of progress
 
@@ -25,7 +23,7 @@ PATIENCE: Final = 1_000_000  # microseconds before there is a word of progress
 def simulate(
     plan: Annotated[
         str,
-        typer.Argument(metavar="[PLAN]", help="A TOML file; see --example.", show_default=False),
+        typer.Argument(metavar="PLAN", help="A TOML file; see --example.", show_default=False),
     ] = "",
     *,
     plot: Annotated[
@@ -51,6 +49,7 @@ def simulate(
 
         sys.stdout.write(EXAMPLE)
         return
+    from penstock.cli.forecast import show
     from penstock.simulate.document import document
     from penstock.simulate.plan import read_plan
     from penstock.simulate.play import play
@@ -69,7 +68,7 @@ def simulate(
     if as_json:
         print_json(document(played, found))
     else:
-        _show(played, found, plot)
+        show(played, found, plot)
     if not played.whole:
         raise typer.Exit(INTERRUPTED)
 
@@ -130,94 +129,3 @@ def _progress(expected: float) -> "Iterator[KeepOn]":
     finally:
         status.stop()
         signal.signal(signal.SIGINT, before)
-
-
-def _show(played: "Played", found: "Report", plot: str) -> None:
-    from penstock.simulate.words import per_unit, percent, span
-
-    print("\n".join(_answer(played, found)), end="\n\n")
-    print_facts(
-        [
-            ("played", f"{span(found.until)}, seed {played.seed}"),
-            ("jobs", _counts(found)),
-            ("throughput", f"{per_unit(found.throughput)}"),
-            ("last start", f"after {span(found.last_start)}" if found.started else ""),
-            ("picture", plot),
-        ]
-    )
-    print("\nLimits")
-    columns = (
-        Column("limit"),
-        Column("rule"),
-        Column("keys", 3, right=True),
-        Column("used", right=True),
-        Column("busiest", 2, right=True),
-        Column("at", 4),
-        Column("waited for", right=True),
-    )
-    print_table(
-        columns,
-        [
-            (
-                use.limit,
-                use.rule,
-                str(use.keys),
-                percent(use.used),
-                percent(use.busiest) if use.keys > 1 else "",
-                use.busiest_key if use.keys > 1 else "",
-                percent(use.held),
-            )
-            for use in found.uses
-        ],
-    )
-    print("\nWaiting times")
-    shown = found.keys[:KEYS]
-    rows = [_row("", found.overall)]
-    rows += [_row("", waits) for waits in found.kinds] if len(found.kinds) > 1 else []
-    rows += [_row(limit, waits) for limit, waits in shown]
-    titles = ("mean", "p50", "p90", "p99", "longest")
-    counts = (
-        Column("jobs", right=True),
-        Column("dropped", 5, right=True),
-        Column("still waiting", 1, right=True),
-    )
-    print_table(
-        (Column("key"), Column("limit", 6), *counts, *(Column(title, right=True) for title in titles)), rows
-    )
-    if len(found.keys) > len(shown):
-        print(f"\n{len(shown)} of {len(found.keys):,} keys, the longest waits first; --json has all")
-
-
-def _answer(played: "Played", found: "Report") -> list[str]:
-    """Return what most people want to know."""
-    from penstock.simulate.report import verdict
-    from penstock.simulate.words import span
-
-    said = []
-    if not played.whole:
-        said.append(f"Interrupted; this is what was seen in the first {span(found.until)}.")
-    if found.growing:
-        said.append("Not enough: jobs come faster than they can start, and the line grows.")
-    elif found.waiting:
-        said.append(f"{found.waiting:,} of {found.arrived:,} jobs were still waiting at the end.")
-    elif found.dropped:
-        said.append(
-            f"{found.dropped:,} of {found.arrived:,} jobs came when a gate was shut, and were dropped."
-        )
-    elif found.started:
-        said.append(f"All {found.started:,} jobs were started, the last one after {span(found.last_start)}.")
-    return [*said, verdict(found)]
-
-
-def _counts(found: "Report") -> str:
-    parts = {"running": found.running, "waiting": found.waiting, "dropped": found.dropped}
-    rest = [f"{number:,} {name}" for name, number in parts.items() if number]
-    return ", ".join([f"{found.arrived:,} arrived", f"{found.done:,} done", *rest])
-
-
-def _row(limit: str, waits: "Waits") -> tuple[str, ...]:
-    from penstock.simulate.words import span
-
-    times = (waits.mean, waits.p50, waits.p90, waits.p99, waits.longest)
-    counts = (f"{waits.arrived:,}", str(waits.dropped or ""), str(waits.still or ""))
-    return (waits.name, limit, *counts, *(span(time) for time in times))
