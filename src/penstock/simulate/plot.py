@@ -66,8 +66,8 @@ def _panel(
     parts += [_line(LEFT, bottom, LEFT + PLOT, bottom, "axis"), _line(LEFT, top, LEFT, bottom, "axis")]
     places = edges or [until * step / STEPS for step in range(STEPS + 1)]
     # What is drawn last is on top: the first one, and lines above what is filled.
-    below = sorted(curves[::-1], key=lambda curve: not curve.filled)
-    parts += [_curve(curve, places, until, bottom, counts.most) for curve in below]
+    below = sorted(curves, key=lambda curve: curve.filled)
+    parts += [_curve(curve, places, until, bottom, counts.most) for curve in reversed(below)]
     parts += [_legend(curve, top + 8 + number * 20) for number, curve in enumerate(curves)]
     return parts
 
