@@ -1,6 +1,7 @@
 """Views of jobs and gates, and why a job waits.  Changes nothing."""
 
 import json
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final
 
@@ -128,27 +129,22 @@ def why(board: Board, id_: str) -> Why:
         words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
         return Why(id_, view.state, (), None, None, words)
     stand = views.standing(board.db, view.seq)
-    queue_reasons = _queue_reasons(board, view.queue)
     if stand is None:
+        reasons = _outside(board, view)
         place = views.ahead_in_queue(board.db, view.queue, view.seq)
         words = f"waits for a worker of queue {view.queue!r}"
-        return Why(
-            id_,
-            view.state,
-            queue_reasons,
-            place,
-            _latest(queue_reasons, board.now),
-            _words(words, queue_reasons),
-        )
-    return _why_in_lane(board, view, stand, queue_reasons)
+        return Why(id_, view.state, reasons, place, _latest(reasons, board.now), _words(words, reasons))
+    return _why_in_lane(board, view, stand)
 
 
-def _why_in_lane(board: Board, view: JobView, row: Row, queue_reasons: tuple[Reason, ...]) -> Why:
+def _why_in_lane(board: Board, view: JobView, row: Row) -> Why:
     lane_id, priority, ord_, cost = row
     lane = board.lane(lane_id)
     in_lane = views.ahead_in_lane(board.db, lane_id, priority, ord_, FARTHEST)
-    reasons, place = list(queue_reasons), in_lane
-    starts = [reason.opens_at for reason in queue_reasons]
+    passed = {stand.gate for stand in lane.stands}
+    outside = _outside(board, view, passed)
+    reasons, place = list(outside), in_lane
+    starts = [reason.opens_at for reason in outside]
     for stand in lane.stands:
         ahead = in_lane + views.ahead_in_line(
             board.db, line_of(lane, stand), lane_id, priority, ord_, FARTHEST
@@ -174,9 +170,9 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
         start = max(start, opens)
     if opens <= board.now and (ahead == 0 or (start is not None and start <= board.now)):
         return None, None
-    name = gate_rows.name(board.db, stand.gate)[2]
+    scope, _, name = gate_rows.name(board.db, stand.gate)
     opening = opens if board.now < opens < ON_RELEASE else None
-    return Reason(name, _rule(gate_, numbers, cost, board.now), opening), start
+    return Reason(_title(scope, name), _rule(gate_, numbers, cost, board.now), opening), start
 
 
 def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
@@ -238,19 +234,26 @@ def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
     )
 
 
-def _queue_reasons(board: Board, queue: str) -> tuple[Reason, ...]:
+def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:
+    """Say what keeps a job besides its lane's gates, the *passed*: its queue, and a type limited since it came."""
     reasons = []
-    if queue_rows.is_paused(board.db, queue):
-        reasons.append(Reason(f"queue {queue}", "paused; opens when it is resumed", None))
-    found = gate_rows.find(board.db, "queue", "", [queue]).get(queue)
-    if found is not None:
+    if queue_rows.is_paused(board.db, view.queue):
+        reasons.append(Reason(_title("queue", view.queue), "paused; opens when it is resumed", None))
+    for scope, name in (("queue", view.queue), ("type", view.task)):
+        found = gate_rows.find(board.db, scope, "", [name]).get(name)
+        if found is None or found in passed:
+            continue
         board.load_gates([found])
         gate_ = board.posts[found].gate
-        at = gate_.opens_at(UNLIMITED, 1, board.now)
+        at = gate_.opens_at(UNLIMITED, view.cost, board.now)
         if at > board.now:
-            rule = _rule(gate_, gate_.numbers(UNLIMITED, board.now), 1, board.now)
-            reasons.append(Reason(f"queue {queue}", rule, None if at == ON_RELEASE else at))
+            rule = _rule(gate_, gate_.numbers(UNLIMITED, board.now), view.cost, board.now)
+            reasons.append(Reason(_title(scope, name), rule, None if at == ON_RELEASE else at))
     return tuple(reasons)
+
+
+def _title(scope: str, name: str) -> str:
+    return f"queue {name}" if scope == "queue" else name
 
 
 def _latest(reasons: tuple[Reason, ...], now: int) -> int | None:
