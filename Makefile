@@ -5,6 +5,7 @@ TESTARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 PEERS_ARGS ?=
+SIM_ARGS ?=
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -12,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-inp
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak conformance coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak simulate mutants conformance coverage format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +50,12 @@ bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs
 
 soak: $(READY) ## storms for minutes, wounded engines, half a million jobs (about 12 minutes)
 	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
+
+simulate: $(READY) ## play a hundred thousand random histories and stop at the first that fails (SIM_ARGS=...)
+	$(BIN)/python -m tests.simulation $(SIM_ARGS)
+
+mutants: $(READY) ## wound the engine in thirty ways and see that the simulation notices each (2 minutes)
+	$(BIN)/python -m tests.simulation --mutants
 
 conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside the project (6 minutes)
 	$(BIN)/python -m tests.conformance

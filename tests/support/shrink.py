@@ -53,7 +53,11 @@ def _simpler(current: Callable[[], list[Operation]]) -> Iterator[list[Operation]
 
 def _simpler_operations(operation: Operation) -> Iterator[Operation]:
     verb, *rest = operation
-    if verb == "enqueue":
+    if verb == "crash_in":
+        yield rest[1]
+        for simpler in _simpler_operations(rest[1]):
+            yield (verb, rest[0], simpler)
+    elif verb == "enqueue":
         for jobs in _fewer(rest[0]):
             yield (verb, jobs)
         for at, job in enumerate(rest[0]):
@@ -72,7 +76,7 @@ def _simpler_operations(operation: Operation) -> Iterator[Operation]:
 
 
 def _simpler_jobs(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for fact in job.keys() - {"name", "queue"}:
+    for fact in sorted(job.keys() - {"name", "queue"}):
         yield {key: value for key, value in job.items() if key != fact}
     for limits in _fewer(job.get("limits", ())):
         yield {**job, "limits": limits}

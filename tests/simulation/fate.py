@@ -1,0 +1,324 @@
+"""What happens next: drawn from one seed, out of what is likely to matter in the world as it is."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tests.simulation.model import LIVE, WAITING
+from tests.simulation.world import LEASE, Operation, World
+
+MS = 1_000
+SECOND = 1_000 * MS
+QUEUES = ("q1", "q2", "q3")
+TASKS = ("t1", "t2")
+KEYS = ("A", "B", "C", "D", "*E")
+TENANTS = ("", "", "", "x")
+WORKERS = ("w1", "w2", "w3")
+PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
+LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
+SPANS = tuple(span * MS for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
+PRESSED = 60  # rounds in which everybody must have had his turn
+CROWD = 24  # jobs, from which on only few come
+
+
+class Fate:
+    """Few keys and few queues, so that jobs meet; how many and of what kind differs from seed to seed."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        chance = self._chance = random.Random(seed)
+        self._world, self._model = world, world.model
+        self._jobs = 0
+        self._keys = chance.sample(KEYS, chance.randint(1, len(KEYS)))
+        self._queues = QUEUES[: chance.randint(1, len(QUEUES))]
+        self._heavy = world.mode == "B" or (world.mode == "C" and chance.random() < 0.4)
+        # Where starts are remembered every job asks for it, and all look back equally far: what a gate
+        # remembers then does not depend on who came before.
+        self._kinds = {key: chance.choice(("c", "c", "c", "f", "r", "t", "rc", "tc", "rtc")) for key in KEYS}
+        self._periods = {name: chance.choice(PERIODS) for name in (*KEYS, *QUEUES, *TASKS)}
+        self._rated_scopes = chance.random() < 0.3
+        self._priorities = chance.choice(((0,), (0, 0, 1), (-1, 0, 1)))
+        self._drops = chance.choice((0, 0, 0.2)) if world.mode == "A" else 0
+        # Types would make jobs with equal limits differ, and who is first among them matters to drops.
+        self._scopes = ("key", "key", "queue") if self._drops else ("key", "key", "queue", "type")
+        self._clock_is_set = chance.random() < 0.25
+        self._unique = chance.choice((0, 0, 0.3))
+        self._scheduled = chance.random() < 0.3
+        # Jobs of one key and one sort each: long lines, in which places and predictions are certain.
+        self._plain = chance.random() < 0.2
+        self._calm = chance.random() < 0.5  # fewer changes of rules, so that lines grow
+        choices = self._choices()
+        self._choose = [choose for _, choose in choices]
+        self._weights = [weight for weight, _ in choices]
+
+    def history(self, steps: int) -> Iterator[Operation]:
+        """Yield operations, each chosen by what the ones before it did."""
+        yield from self._first()
+        for _ in range(steps):
+            operation = self._chance.choices(self._choose, self._weights)[0]()
+            if self._chance.random() < 0.04 and operation[0] not in {
+                "advance",
+                "set_clock",
+                "die",
+                "why",
+                "restart",
+            }:
+                operation = ("crash_in", self._chance.choice((1, 2, 3, 5, 8, 12, 18, 25, 40, 99)), operation)
+            yield operation
+        if self._world.mode == "C" and self._chance.random() < 0.2:
+            yield ("press", PRESSED)
+        yield ("rest",)
+
+    def _choices(self) -> list[tuple[float, Callable[[], Operation]]]:
+        rules = 0.4 if self._calm else 1.5
+        return [
+            (20, self._enqueue),
+            (26, self._claim),
+            (20, self._settle),
+            (18, self._advance),
+            (6, lambda: ("begun", self._pick(self._world.hands))),
+            (3, self._cancel),
+            (2, self._retry),
+            (2, lambda: ("beat", self._pick(self._world.hands), LEASE)),
+            (1, lambda: ("die", self._chance.choice(WORKERS))),
+            (1.5, self._settle_late),
+            (3 * rules, self._configure),
+            (2 * rules, self._override),
+            (rules, lambda: ("clear_override", *self._key())),
+            (rules, lambda: (("shut", (key := self._key())[0], self._chance.choice(SPANS), key[1]))),
+            (rules, lambda: ("pause", self._chance.choice(self._queues))),
+            (2 * rules, lambda: ("resume", self._chance.choice(self._queues))),
+            (2, lambda: ("upkeep",)),
+            (4, lambda: ("why", self._pick(self._in(WAITING)))),
+            (1, lambda: ("restart",)),
+            (3 if "f" in self._kinds.values() else 0, self._refresh),
+            (1 if self._clock_is_set else 0, self._set_clock),
+            (6 if self._scheduled else 0, self._schedule),
+        ]
+
+    def _first(self) -> list[Operation]:
+        """Have queues and types remember starts from the beginning, in histories where they have rates."""
+        if not self._rated_scopes:
+            return []
+        scopes = (("queue", QUEUES), ("type", () if self._drops else TASKS))
+        return [("configure", scope, name, self._ample(name)) for scope, names in scopes for name in names]
+
+    # What users do.
+
+    def _enqueue(self) -> Operation:
+        if len(self._model.live) > CROWD and self._chance.random() < 0.8:
+            return self._settle()
+        jobs = [self._job() for _ in range(self._chance.choice((1, 1, 2, 3)))]
+        if self._chance.random() < 0.25:
+            jobs = [{**jobs[0], "name": job["name"]} for job in jobs]
+        if self._chance.random() < self._unique:
+            jobs[-1]["unique"] = self._uniqueness()
+        return ("enqueue", jobs)
+
+    def _job(self) -> dict[str, Any]:
+        chance = self._chance
+        self._jobs += 1
+        cost = chance.choice((1, 1, 2, 3)) if self._heavy else 1
+        ask: dict[str, Any] = {"name": f"j{self._jobs}", "queue": chance.choice(self._queues)}
+        ask["limits"] = self._limits(cost)
+        if cost > 1:
+            ask["cost"] = cost
+        if chance.random() < 0.5 and not self._plain:
+            ask["task"] = "t2"
+        if priority := chance.choice(self._priorities):
+            ask["priority"] = priority
+        if tenant := chance.choice(TENANTS):
+            ask["tenant"] = tenant
+        if chance.random() < 0.1:
+            ask["due"] = chance.choice(SPANS)
+        if chance.random() < 0.05:
+            ask["expires"] = chance.choice(SPANS)
+        if chance.random() < 0.3:
+            ask |= {"attempts": chance.randint(2, 4), "delay": chance.choice((0, 0, *SPANS))}
+        if chance.random() < 0.1:
+            ask["discard"] = True
+        return ask
+
+    def _limits(self, cost: int) -> tuple[tuple[Any, ...], ...]:
+        chance = self._chance
+        if self._plain:
+            key = chance.choice(self._keys)
+            return (
+                (
+                    key,
+                    self._numbers(key, self._kinds[key].replace("f", "c"), cost, chance=random.Random(key)),
+                    "wait",
+                ),
+            )
+        keys = chance.sample(self._keys, min(chance.choice((0, 1, 1, 2, 3)), len(self._keys)))
+        return tuple(
+            (key, f"c{chance.choice((1, 2))}", self._on_limit(), chance.choice((SECOND, 5 * SECOND)))
+            if self._kinds[key] == "f"
+            else (key, self._own_numbers(key, cost), self._on_limit())
+            for key in keys
+        )
+
+    def _uniqueness(self) -> tuple[str, str, int | None, str]:
+        chance = self._chance
+        states = chance.choice(("scheduled,waiting,running", "scheduled,waiting", "waiting,running,done"))
+        # A window is a date once it was given, so that histories in which the clock is set have none.
+        window = None if self._clock_is_set or chance.random() < 0.6 else chance.choice(SPANS)
+        return (chance.choice("uvw"), states, window, chance.choice(("reuse", "reject", "replace")))
+
+    def _own_numbers(self, key: str, cost: int) -> str:
+        kinds = self._kinds[key]
+        return self._numbers(key, kinds[0] + self._chance.choice(("", kinds)), cost)
+
+    def _numbers(self, name: str, kinds: str, least: int = 0, chance: random.Random | None = None) -> str:
+        """Return numbers of these *kinds*; a rate allows at least *least*."""
+        chance, period = chance or self._chance, self._periods[name]
+        parts = {
+            "c": f"c{chance.choice((1, 1, 2, 3))}",
+            "r": f"r{max(least, chance.choice((1, 2, 3, 5)))}/{period}",
+            "t": f"t{chance.choice((1, 2, 3))}/{period}",
+        }
+        return ";".join(parts[kind] for kind in "crt" if kind in kinds)
+
+    def _changed_numbers(self, scope: str, name: str) -> str:
+        chance = self._chance
+        kinds = self._kinds[name].replace("f", "c") if scope == "key" else "c"
+        if chance.random() < 0.15:
+            kind = chance.choice(kinds)
+            return "c0" if kind == "c" else f"{kind}0/{self._periods[name]}"
+        return self._numbers(name, "".join(chance.sample(kinds, chance.randint(1, len(kinds)))))
+
+    def _rated_numbers(self, name: str) -> str:
+        """Return numbers for a queue or type that always remembers starts."""
+        choices = (
+            self._numbers(name, "r"),
+            f"{self._numbers(name, 'c')};{self._ample(name)}",
+            self._ample(name),
+        )
+        return self._chance.choice(choices)
+
+    def _ample(self, name: str) -> str:
+        return f"r1000/{self._periods[name]}"
+
+    def _on_limit(self) -> str:
+        if self._chance.random() < self._drops:
+            return "drop"
+        return self._chance.choice(("wait", "wait", "reschedule"))
+
+    def _cancel(self) -> Operation:
+        return ("cancel", self._pick(self._model.live))
+
+    def _retry(self) -> Operation:
+        return ("retry", self._pick([job.name for job in self._model.jobs.values() if job.state not in LIVE]))
+
+    def _configure(self) -> Operation:
+        chance = self._chance
+        scope = chance.choice(self._scopes)
+        if scope == "key":
+            key, tenant = self._key()
+            text = None if chance.random() < 0.4 else self._changed_numbers(scope, key)
+            return ("configure", scope, key, text, tenant)
+        name = chance.choice(self._queues if scope == "queue" else TASKS)
+        if self._rated_scopes:
+            return ("configure", scope, name, self._rated_numbers(name))
+        return (
+            "configure",
+            scope,
+            name,
+            None if chance.random() < 0.4 else self._changed_numbers(scope, name),
+        )
+
+    def _override(self) -> Operation:
+        key, tenant = self._key()
+        return (
+            "override",
+            key,
+            self._changed_numbers("key", key),
+            self._chance.choice((None, *SPANS)),
+            tenant,
+        )
+
+    def _key(self) -> tuple[str, str]:
+        key = self._chance.choice(self._keys)
+        return key, "" if key.startswith("*") else self._chance.choice(TENANTS)
+
+    def _schedule(self) -> Operation:
+        chance = self._chance
+        name = chance.choice(("s1", "s2"))
+        if chance.random() < 0.3:
+            return ("enable_schedule", name, chance.random() < 0.7)
+        if chance.random() < 0.5:
+            return ("advance", chance.choice((10, 30, 60, 70)) * SECOND)
+        ask = {
+            key: value for key, value in self._job().items() if key in {"queue", "limits", "task", "priority"}
+        }
+        return (
+            "schedule",
+            name,
+            chance.choice((1, 2)),
+            ask,
+            chance.choice(("allow", "skip", "cancel_previous", "wait")),
+        )
+
+    # What workers do.
+
+    def _claim(self) -> Operation:
+        chance = self._chance
+        queues = chance.sample(self._queues, chance.randint(1, len(self._queues)))
+        lags = tuple(chance.choice(LAGS) for _ in range(3))
+        lease = LEASE if chance.random() < 0.8 else chance.choice((SECOND, 60 * SECOND))
+        return ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS))
+
+    def _settle(self) -> Operation:
+        hands = list(self._world.hands)
+        names = self._chance.sample(hands, min(len(hands), self._chance.choice((1, 2, 3, 5))))
+        return ("settle", [(name, self._outcome(), self._chance.random() < 0.4) for name in names])
+
+    def _outcome(self) -> Operation:
+        chance = self._chance
+        kinds = (
+            "done",
+            "done",
+            "done",
+            "done",
+            "failed",
+            "failed",
+            "again",
+            "cancelled",
+            "limited",
+            "handed back",
+        )
+        match kind := chance.choice(kinds):
+            case "again":
+                return (kind, chance.choice((None, 0, *SPANS)))
+            case "limited":
+                return (kind, chance.choice(SPANS), chance.choice((None, *KEYS)))
+            case _:
+                return (kind,)
+
+    def _settle_late(self) -> Operation:
+        return ("settle_late", self._pick(self._world.former))
+
+    def _refresh(self) -> Operation:
+        chance = self._chance
+        if not self._world.lent or chance.random() < 0.5:
+            return ("refreshes", chance.choice(WORKERS), chance.choice((SECOND, LEASE)))
+        _, tenant, key = chance.choice(sorted(self._world.lent))
+        return ("refreshed", key, tenant, chance.choice((None, 0, 1, 1, 2, 3)), chance.random() < 0.2)
+
+    # What fate does.
+
+    def _advance(self) -> Operation:
+        chance = self._chance
+        if chance.random() < 0.05:
+            return ("advance", LEASE + chance.choice((-1, 0, 1)))
+        if chance.random() < 0.15 and (moment := self._model.next_moment()) is not None:
+            return ("advance", max(moment - self._world.now - chance.choice((0, 1)), 0))
+        return ("advance", chance.choice(SPANS))
+
+    def _set_clock(self) -> Operation:
+        return ("set_clock", self._chance.choice((-3_600, -7, -1, 2, 60, 86_400)) * SECOND)
+
+    def _in(self, state: str) -> list[str]:
+        return [job.name for job in self._model.live.values() if job.state == state]
+
+    def _pick(self, names: "Sequence[str] | dict[str, Any]") -> str:
+        return self._chance.choice(list(names)) if names else ""

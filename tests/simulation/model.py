@@ -1,0 +1,708 @@
+"""The rules of penstock, told so plainly that they are obviously right; nothing of `penstock.limits` is used.
+
+A list of jobs, a few gates, and one question put to every waiting job whenever it matters: is each of
+your gates open now?  No lanes, no lines, no calls, no wake-ups, no counters: what can be counted is
+counted afresh, so there is nothing to keep consistent.
+
+Who has the turn, and who waits for a heavier one ahead, is not decided here: `follow` takes the engine's
+answer and asks whether whoever started was free to, and whoever did not had a reason that can be seen.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+GRACE = 50_000  # a handler begins at most this long after its claim, where starts are remembered
+GUARD = 1_000  # and is remembered this much later than it was told to have begun
+LEAST_PAUSE = 100_000
+MAX_LOST = 5
+MINUTE = 60_000_000
+
+WAITING, SCHEDULED, RUNNING = "waiting", "scheduled", "running"
+DONE, FAILED, DISCARDED, CANCELLED, EXPIRED = "done", "failed", "discarded", "cancelled", "expired"
+LIVE = frozenset({WAITING, SCHEDULED, RUNNING})
+
+# What a gate is called: its scope ("key", "queue" or "type"), its tenant, its name.
+Name = tuple[str, str, str]
+
+
+class Mismatch(AssertionError):
+    """The engine did something that the rules cannot explain."""
+
+
+class Numbers(NamedTuple):
+    """So many at once; so many in so long; so many in so long, evenly."""
+
+    slots: int | None = None
+    rate: tuple[int, int] | None = None
+    throttle: tuple[int, int] | None = None
+
+
+ANY = Numbers()
+
+
+def numbers(text: str | None) -> Numbers:
+    """Read `c2;r3/1000000;t1/500000`: slots, rate, throttle; microseconds."""
+    told: dict[str, Any] = {}
+    for part in filter(None, (text or "").split(";")):
+        limit, _, period = part[1:].partition("/")
+        told[part[0]] = (int(limit), int(period)) if period else int(limit)
+    return Numbers(told.get("c"), told.get("r"), told.get("t"))
+
+
+def gap(throttle: tuple[int, int]) -> int:
+    """Return how far apart starts must be, at least."""
+    limit, period = throttle
+    return (period + limit - 1) // limit
+
+
+@dataclass(eq=False)
+class Start:
+    """A start that a gate remembers: at the latest then, and so heavy."""
+
+    at: int
+    cost: int
+
+
+@dataclass
+class Gate:
+    """What was decided about a key, a queue or a type, and who started there."""
+
+    configured: Numbers = ANY
+    override: Numbers = ANY
+    override_until: int | None = None
+    shut_until: int = 0
+    paused: bool = False
+    remembers: bool = False
+    starts: list[Start] = field(default_factory=list)
+    floating: "Floating | None" = None
+
+
+@dataclass
+class Floating:
+    """A number of slots that workers compute."""
+
+    value: int
+    every: int
+    next_at: int
+    failures: int = 0
+    fence: int = 0
+
+
+@dataclass(eq=False)
+class Job:
+    """A job, from the moment somebody asked for it."""
+
+    name: str
+    number: int
+    ask: dict[str, Any]
+    state: str = WAITING
+    ord: int = 0
+    due: int = 0
+    expires: int | None = None
+    attempt: int = 0
+    lost: int = 0
+    fence: int = 0
+    lease: int = 0
+    cancel: bool = False
+    starts: list[Start] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        ask = self.ask
+        self.queue, self.tenant = ask["queue"], ask.get("tenant", "")
+        self.task, self.cost, self.priority = (
+            ask.get("task", "t1"),
+            ask.get("cost", 1),
+            ask.get("priority", 0),
+        )
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """The least goes first: priority, then age."""
+        return (-self.priority, self.ord)
+
+    @cached_property
+    def gates(self) -> list[tuple[Name, Numbers, str]]:
+        """Every gate it must pass, the numbers it brings there, and what it does if the gate is shut."""
+        own: list[tuple[Name, Numbers, str]] = [
+            (("key", "" if key.startswith("*") else self.tenant, key), numbers(text), on_limit)
+            for key, text, on_limit, *_ in self.ask.get("limits", ())
+        ]
+        return [*own, (("type", "", self.task), ANY, "wait"), (("queue", "", self.queue), ANY, "wait")]
+
+    @cached_property
+    def names(self) -> frozenset[Name]:
+        return frozenset(name for name, _, _ in self.gates)
+
+    @cached_property
+    def kind(self) -> str:
+        """Equal for jobs of one queue that carry exactly the same limits."""
+        return repr((self.tenant, self.queue, sorted(self.ask.get("limits", ()))))
+
+
+@dataclass
+class Schedule:
+    """A job to enqueue every so many minutes."""
+
+    name: str
+    minutes: int
+    ask: dict[str, Any]
+    overlap: str
+    next_at: int | None
+    fired: int = 0
+    last: Job | None = None
+
+
+class Model:
+    """The engine's verbs.  *now* is always told."""
+
+    def __init__(self, now: int) -> None:
+        self.now = now
+        self.jobs: dict[str, Job] = {}
+        self.live: dict[str, Job] = {}
+        self.gates: dict[Name, Gate] = {}
+        self.schedules: dict[str, Schedule] = {}
+        self.ended: list[Job] = []  # since somebody last looked
+        self.name_of: Callable[[Schedule], str] = lambda schedule: f"{schedule.name}-{schedule.fired}"
+        self._arrivals = 0
+
+    # What users do.
+
+    def enqueue(self, asks: Sequence[dict[str, Any]]) -> list[tuple[str, bool]] | None:
+        """Return for each the job that stands for it and whether that is an earlier one; None if refused."""
+        if any(self._is_rejected(ask) for ask in asks):
+            return None
+        return [self._add(ask) for ask in asks]
+
+    def _is_rejected(self, ask: dict[str, Any]) -> bool:
+        """Tell whether another stands for its unique key and neither answers for it nor makes way."""
+        key, _, _, on_duplicate = ask.get("unique", ("", "", None, "reuse"))
+        holder = None if on_duplicate == "reuse" else self._holder(ask.get("tenant", ""), key)
+        return holder is not None and (
+            on_duplicate == "reject" or holder.state == RUNNING or holder.state not in LIVE
+        )
+
+    def _add(self, ask: dict[str, Any]) -> tuple[str, bool]:
+        if "unique" in ask:
+            key, _, _, on_duplicate = ask["unique"]
+            holder = self._holder(ask.get("tenant", ""), key)
+            if holder is not None and on_duplicate == "replace" and holder.state in {WAITING, SCHEDULED}:
+                self._leave(holder, CANCELLED)
+            elif holder is not None:
+                return holder.name, True
+        job = Job(ask["name"], len(self.jobs), ask)
+        job.expires = None if "expires" not in ask else self.now + ask["expires"]
+        self.jobs[job.name] = self.live[job.name] = job
+        if "unique" in ask:
+            self._stand_for(job)
+        if ask.get("due", 0) > 0:
+            job.state, job.due = SCHEDULED, self.now + ask["due"]
+        else:
+            self._arrive(job)
+        return job.name, False
+
+    def _stand_for(self, job: Job) -> None:
+        window = job.ask["unique"][2]
+        job.unique_until = self.now + window if window else None  # type: ignore[attr-defined]
+
+    def _holder(self, tenant: str, key: str) -> Job | None:
+        """Return the job that stands for a unique key now, the latest if there are several."""
+        for job in reversed(self.jobs.values()):
+            unique = job.ask.get("unique")
+            if unique is None or unique[0] != key or job.tenant != tenant:
+                continue
+            until = job.unique_until  # type: ignore[attr-defined]
+            if job.state in unique[1].split(",") if until is None else self.now < until:
+                return job
+        return None
+
+    def cancel(self, name: str) -> str | None:
+        """Return the state it is in then; None if it had ended."""
+        job = self.jobs[name]
+        if job.state not in LIVE:
+            return None
+        if job.state == RUNNING:
+            job.cancel = True
+        else:
+            self._leave(job, CANCELLED)
+        return job.state
+
+    def retry(self, name: str) -> bool:
+        """Tell whether it could be put back into line by hand."""
+        job = self.jobs[name]
+        if job.state in LIVE or job.state == DONE:
+            return False
+        if "unique" in job.ask:
+            holder = self._holder(job.tenant, job.ask["unique"][0])
+            if holder is not None and holder is not job:
+                return False
+            self._stand_for(job)
+        job.attempt = job.lost = 0
+        job.expires, job.cancel = None, False
+        self.live[name] = job
+        self._arrive(job)
+        return True
+
+    def configure(self, name: Name, text: str | None) -> None:
+        gate = self.gate(name)
+        gate.configured = numbers(text)
+        self._remember(gate, gate.configured)
+
+    def override(self, name: Name, text: str | None, until: int | None) -> None:
+        gate = self.gate(name)
+        gate.override, gate.override_until = numbers(text), until
+        self._remember(gate, gate.override)
+
+    def clear_override(self, name: Name) -> None:
+        self.override(name, None, None)
+        self.gate(name).shut_until = 0
+
+    def shut(self, name: Name, until: int) -> None:
+        gate = self.gate(name)
+        gate.shut_until = max(gate.shut_until, until)
+
+    def pause(self, queue: str, *, paused: bool) -> None:
+        self.gate(("queue", "", queue)).paused = paused
+
+    # What workers do.
+
+    def claim(self, queues: Collection[str], count: int, lease: int) -> list[Job]:
+        """Start the best *count* that may start; drop those that would rather go than wait."""
+        self.tick()
+        started: list[Job] = []
+        for job in self.waiting(queues):
+            if len(started) == count:
+                break
+            if job.state != WAITING or not self.is_open(("queue", "", job.queue), ANY, job.cost, self.now):
+                continue
+            if not self.shut_gates(job):
+                self._start(job, lease)
+                started.append(job)
+            self._judge_first(job.kind)
+        return started
+
+    def follow(
+        self,
+        queues: Collection[str],
+        count: int,
+        lease: int,
+        names: Sequence[str],
+        turns: dict[Name, str],
+        *,
+        ordered: bool,
+    ) -> list[Job]:
+        """Start what the engine started, provided that every choice can be explained.
+
+        *ordered* also asks that nobody was passed over by a lower rank without a reason.
+        """
+        self.tick()
+        started = []
+        for name in names:
+            job = self.jobs[name]
+            if job.state != WAITING or job.queue not in queues:
+                raise Mismatch(f"{name} was started, but it is {job.state} in {job.queue}")
+            if shut := self.shut_gates(job):
+                raise Mismatch(f"{name} was started although {shut} is shut")
+            ahead = [other for other in self.waiting(queues) if other.rank < job.rank] if ordered else []
+            if passed := self._without_reason(ahead, turns):
+                raise Mismatch(f"{passed.name} ranks before {name}, may start, and was passed over")
+            self._start(job, lease)
+            started.append(job)
+        if len(started) > count:
+            raise Mismatch(f"{len(started)} were started, at most {count} were asked for")
+        if len(started) < count and (left := self._without_reason(self.waiting(queues), turns)):
+            raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
+        return started
+
+    def settle(self, reports: Sequence[tuple[str, int, tuple[Any, ...], int | None]]) -> list[bool]:
+        """Tell of each (job, fence, outcome, began) whether it was still the attempt that ran."""
+        accepted = []
+        for name, fence, outcome, began in reports:
+            job = self.jobs[name]
+            accepted.append(job.state == RUNNING and job.fence == fence)
+            if accepted[-1]:
+                if began is not None:
+                    self._correct(job, began)
+                self._end(job, *outcome)
+        for (name, *_), was_accepted in zip(reports, accepted, strict=True):
+            job = self.jobs[name]
+            if was_accepted and job.state == SCHEDULED and job.due <= self.now:
+                self._stand(job)
+        return accepted
+
+    def begun(self, name: str, fence: int, at: int) -> None:
+        job = self.jobs[name]
+        if job.state == RUNNING and job.fence == fence:
+            self._correct(job, at)
+
+    def heartbeat(self, name: str, fence: int, lease: int) -> tuple[bool, bool]:
+        """Return whether the attempt is alive and whether it should stop."""
+        job = self.jobs[name]
+        if job.state != RUNNING or job.fence != fence:
+            return False, False
+        job.lease = self.now + lease
+        return True, job.cancel
+
+    # Floating limits.
+
+    def refreshes(self, fences: dict[Name, int], lease: int) -> set[Name]:
+        """Lend what is due; return it."""
+        due = {
+            name for name, gate in self.gates.items() if gate.floating and gate.floating.next_at <= self.now
+        }
+        for name in due & fences.keys():
+            floating = self.gates[name].floating
+            floating.fence, floating.next_at = fences[name], self.now + lease
+        return due
+
+    def refreshed(self, name: Name, fence: int, value: int | None) -> bool:
+        """Take a value, or a failure; tell whether the refresh was still lent to whoever brings it."""
+        floating = self.gate(name).floating
+        if floating is None or floating.fence != fence:
+            return False
+        if value is None:
+            wait = min(2 ** min(floating.failures, 10), 60) * 1_000_000
+            floating.failures += 1
+            floating.next_at = self.now + wait
+        else:
+            floating.value, floating.failures, floating.next_at = value, 0, self.now + floating.every
+        return True
+
+    # Schedules.
+
+    def set_schedule(self, name: str, minutes: int, ask: dict[str, Any], overlap: str) -> None:
+        before = self.schedules.get(name)
+        same = before is not None and before.minutes == minutes and before.next_at is not None
+        next_at = before.next_at if same else self._next_moment(minutes)
+        self.schedules[name] = Schedule(name, minutes, ask, overlap, next_at)
+        if before is not None:
+            self.schedules[name].fired, self.schedules[name].last = before.fired, before.last
+
+    def enable_schedule(self, name: str, *, enabled: bool) -> None:
+        schedule = self.schedules[name]
+        if not enabled:
+            schedule.next_at = None
+        elif schedule.next_at is None:
+            schedule.next_at = self._next_moment(schedule.minutes)
+
+    def _next_moment(self, minutes: int) -> int:
+        period = minutes * MINUTE
+        return (self.now // period + 1) * period
+
+    def _fire(self) -> None:
+        due = [s for s in self.schedules.values() if s.next_at is not None and s.next_at <= self.now]
+        due.sort(key=lambda s: (s.next_at, s.name))
+        for schedule in due:
+            schedule.next_at = self._next_moment(schedule.minutes)
+            live = schedule.last is not None and schedule.last.state in LIVE
+            if live and schedule.overlap == "cancel_previous":
+                self.cancel(schedule.last.name)
+            schedule.skipped = live and schedule.overlap == "skip"  # type: ignore[attr-defined]
+        for schedule in due:
+            if not schedule.skipped:  # type: ignore[attr-defined]
+                ask = dict(schedule.ask, name=self.name_of(schedule))
+                if schedule.overlap == "wait":
+                    ask["limits"] = (*ask.get("limits", ()), (f"schedule:{schedule.name}", "c1", "wait"))
+                name, _ = self._add(ask)
+                schedule.last = self.jobs[name]
+                schedule.fired += 1
+
+    # Time passes.
+
+    def tick(self) -> None:
+        """Let happen what the clock makes happen: leases run out, jobs are due, schedules fire, jobs expire."""
+        lost = [job for job in self.live.values() if job.state == RUNNING and job.lease <= self.now]
+        for job in lost:
+            job.lost += 1
+            if job.cancel or job.lost > MAX_LOST:
+                self._finish(job, CANCELLED if job.cancel else FAILED)
+            else:
+                job.state = WAITING
+        for job in sorted(lost, key=lambda job: job.rank):
+            self._judge_first(job.kind)
+        due = [job for job in self.live.values() if job.state == SCHEDULED and job.due <= self.now]
+        for job in sorted(due, key=lambda job: (job.due, job.number)):
+            self._arrive(job)
+        self._fire()
+        old = [job for job in self.live.values() if job.expires is not None and job.expires <= self.now]
+        for job in sorted(old, key=lambda job: (job.expires, job.number)):
+            if job.state in {WAITING, SCHEDULED}:
+                self._leave(job, EXPIRED)
+        for gate in self.gates.values():  # only for speed: nobody looks further back than a minute
+            if len(gate.starts) > 20:
+                gate.starts = [start for start in gate.starts if start.at + MINUTE > self.now]
+
+    def move(self, by: int) -> None:
+        """The clock was set: dates stay, spans move along."""
+        self.now += by
+        for job in self.live.values():
+            if job.state == RUNNING:
+                job.lease += by
+        for gate in self.gates.values():
+            gate.shut_until += by if gate.shut_until else 0
+            gate.override_until = None if gate.override_until is None else gate.override_until + by
+            if gate.floating is not None:
+                gate.floating.next_at += by
+            for start in gate.starts:
+                start.at += by
+
+    # Questions.
+
+    def gate(self, name: Name) -> Gate:
+        return self.gates.setdefault(name, Gate())
+
+    def waiting(self, queues: Collection[str] | None = None) -> list[Job]:
+        """Return the waiting jobs of *queues*, best first."""
+        jobs = [j for j in self.live.values() if j.state == WAITING and (queues is None or j.queue in queues)]
+        return sorted(jobs, key=lambda job: job.rank)
+
+    def running(self, name: Name) -> int:
+        return sum(job.state == RUNNING and name in job.names for job in self.live.values())
+
+    def in_force(self, name: Name, own: Numbers, now: int) -> Numbers:
+        """Return the numbers in force: live override, else configured, else floating, else the job's own."""
+        gate = self.gates.get(name)
+        if gate is None:
+            return own
+        live = gate.override_until is None or gate.override_until > now
+        layers = [gate.override if live else ANY, gate.configured]
+        if gate.floating is not None:
+            layers.append(Numbers(slots=gate.floating.value))
+        layers.append(own)
+        return Numbers(
+            *(next((n for n in column if n is not None), None) for column in zip(*layers, strict=True))
+        )
+
+    def is_open(self, name: Name, own: Numbers, cost: int, now: int, after: Job | None = None) -> bool:
+        """Tell whether one more may pass the gate, *after* another had started."""
+        gate = self.gates.get(name)
+        if gate is None:
+            return True
+        if gate.paused or gate.shut_until > now:
+            return False
+        slots, rate, throttle = self.in_force(name, own, now)
+        more = after is not None and name in after.names
+        if slots is not None and self.running(name) + more >= slots:
+            return False
+        starts = [*gate.starts, Start(now, after.cost)] if more else gate.starts
+        if rate is not None and sum(s.cost for s in starts if s.at + rate[1] > now) + cost > rate[0]:
+            return False
+        if throttle is None:
+            return True
+        return throttle[0] > 0 and all(s.at + s.cost * gap(throttle) <= now for s in starts)
+
+    def shut_gates(self, job: Job, now: int | None = None) -> list[Name]:
+        """Name the gates that keep *job* from starting."""
+        at = self.now if now is None else now
+        return [name for name, own, _ in job.gates if not self.is_open(name, own, job.cost, at)]
+
+    def opening(self, jobs: Sequence[Job], before: int | None = None) -> int | None:
+        """Return when, if nobody does anything, the clock lets one of *jobs* start, if that is *before* then."""
+        moments = {self.now} | {moment for moment in self._moments() if moment > self.now}
+        for at in sorted(moment for moment in moments if before is None or moment < before):
+            if any(self._there(job, at) and not self.shut_gates(job, at) for job in jobs):
+                return at
+        return None
+
+    def earliest_behind(self, name: Name, own: Numbers, ahead: int) -> int | None:
+        """Return when a gate lets one through, if *ahead* others like it go first, each as soon as it may."""
+        slots, rate, throttle = self.in_force(name, own, self.now)
+        if (slots is not None and self.running(name) + ahead >= slots) or 0 in {
+            (rate or "-")[0],
+            (throttle or "-")[0],
+        }:
+            return None
+        at, starts = (
+            max(self.now, self.gates[name].shut_until),
+            [start.at for start in self.gates[name].starts],
+        )
+        spans = [*([rate[1]] if rate else []), *([gap(throttle)] if throttle else [])]
+        for _ in range(ahead + 1):
+            for moment in sorted(
+                {at, *(start + span for start in starts for span in spans if start + span > at)}
+            ):
+                full = rate is not None and sum(start + rate[1] > moment for start in starts) >= rate[0]
+                close = throttle is not None and any(start + gap(throttle) > moment for start in starts)
+                at = moment
+                if not full and not close:
+                    break
+            starts.append(at)
+        return at
+
+    def next_moment(self) -> int | None:
+        """Return when the clock alone next changes something."""
+        return min((moment for moment in self._moments() if moment > self.now), default=None)
+
+    def _there(self, job: Job, at: int) -> bool:
+        expired = job.expires is not None and job.expires <= at
+        return not expired and (job.state == WAITING or (job.state == SCHEDULED and job.due <= at))
+
+    def _moments(self) -> Iterator[int]:
+        for job in self.live.values():
+            yield job.due
+        for name, gate in self.gates.items():
+            yield gate.shut_until
+            yield gate.override_until or 0
+            told = {gate.configured, gate.override}
+            told |= {own for job in self.live.values() for other, own, _ in job.gates if other == name}
+            for _, rate, throttle in told:
+                for start in gate.starts:
+                    yield start.at + (rate[1] if rate else 0)
+                    yield start.at + (start.cost * gap(throttle) if throttle and throttle[0] else 0)
+
+    # Reasons.
+
+    def _without_reason(self, jobs: Sequence[Job], turns: dict[Name, str]) -> Job | None:
+        """Return one that might start and is neither held by weight nor kept from a gate."""
+        for job in jobs:
+            if not self.shut_gates(job) and not any(
+                self._is_held(name, own, job, turns) or self._is_kept(name, own, job, turns)
+                for name, own, _ in job.gates
+            ):
+                return job
+        return None
+
+    def _is_held(self, name: Name, own: Numbers, job: Job, turns: dict[Name, str]) -> bool:
+        """Tell whether one ahead of it in the same line gathers budget."""
+        rate = self.in_force(name, own, self.now).rate
+        return rate is not None and any(
+            other.rank < job.rank
+            and other.cost <= rate[0]
+            and any(name == theirs and own == numbers_ for theirs, numbers_, _ in other.gates)
+            and (not self.is_open(name, own, other.cost, self.now) or self._is_kept(name, own, other, turns))
+            for other in self.waiting({job.queue})
+        )
+
+    def _is_kept(self, name: Name, own: Numbers, job: Job, turns: dict[Name, str]) -> bool:
+        """Tell whether the gate is kept for another whose turn it is."""
+        holder = self.jobs.get(turns.get(name, ""))
+        return (
+            holder is not None
+            and holder is not job
+            and holder.priority >= job.priority
+            and holder.state == WAITING
+            and all(self._worth_waiting(*gate, holder) for gate in holder.gates if gate[0][0] != "queue")
+            and not self.is_open(name, own, job.cost, self.now, after=holder)
+        )
+
+    def _worth_waiting(self, name: Name, own: Numbers, _: str, holder: Job) -> bool:
+        """Tell whether a gate is open, or busy, or gathering budget: not shut by decree or by the clock."""
+        gate, now = self.gates.get(name), self.now
+        if gate is None or self.is_open(name, own, holder.cost, now):
+            return True
+        slots, rate, throttle = self.in_force(name, own, now)
+        if gate.shut_until > now or slots == 0:
+            return False
+        busy = slots is not None and self.running(name) >= slots
+        if throttle is not None and not busy:
+            apart = throttle[0] and all(s.at + s.cost * gap(throttle) <= now for s in gate.starts)
+            if not apart:
+                return False
+        used = sum(s.cost for s in gate.starts if rate is not None and s.at + rate[1] > now)
+        return rate is None or (used < rate[0] and holder.cost <= rate[0])
+
+    # Moves.
+
+    def _remember(self, gate: Gate, told: Numbers) -> None:
+        gate.remembers = gate.remembers or told.rate is not None or told.throttle is not None
+
+    def _arrive(self, job: Job) -> None:
+        job.ord = 0
+        self._stand(job)
+
+    def _stand(self, job: Job) -> None:
+        """Put *job* in line at its place, or at the end if it has none."""
+        if not job.ord:
+            self._arrivals += 1
+            job.ord = self._arrivals
+        job.state = WAITING
+        for (name, own, _), limit in zip(job.gates, job.ask.get("limits", ()), strict=False):
+            gate = self.gate(name)
+            self._remember(gate, own)
+            if len(limit) > 3 and gate.floating is None:
+                gate.floating = Floating(own.slots or 0, limit[3], self.now)
+        if self._first(job.kind) is job:
+            self._judge_first(job.kind)
+
+    def _judge_first(self, kind: str) -> None:
+        """Drop the first of those with the same limits, and the next, while only drop gates refuse it."""
+        while (first := self._first(kind)) is not None and self._is_dropped(first):
+            self._finish(first, DISCARDED)
+
+    def _is_dropped(self, job: Job) -> bool:
+        refusing = [
+            on_limit
+            for name, own, on_limit in job.gates
+            if name[0] != "queue" and not self.is_open(name, own, job.cost, self.now)
+        ]
+        return bool(refusing) and all(on_limit == "drop" for on_limit in refusing)
+
+    def _first(self, kind: str) -> Job | None:
+        if '"drop"' not in kind and "'drop'" not in kind:
+            return None  # nobody is dropped, so nobody asks who is first
+        alike = [job for job in self.live.values() if job.state == WAITING and job.kind == kind]
+        return min(alike, key=lambda job: job.rank, default=None)
+
+    def _leave(self, job: Job, state: str) -> None:
+        """Take a job that has not started out of line."""
+        was_first = job.state == WAITING and self._first(job.kind) is job
+        self._finish(job, state)
+        if was_first:
+            self._judge_first(job.kind)
+
+    def _finish(self, job: Job, state: str) -> None:
+        job.state = state
+        self.live.pop(job.name, None)
+        self.ended.append(job)
+
+    def _start(self, job: Job, lease: int) -> None:
+        job.state, job.lease = RUNNING, self.now + lease
+        job.attempt += 1
+        job.starts = []
+        for name, _, _ in job.gates:
+            if name in self.gates and self.gates[name].remembers:
+                job.starts.append(Start(self.now + GRACE, job.cost))
+                self.gates[name].starts.append(job.starts[-1])
+
+    def _correct(self, job: Job, began: int) -> None:
+        for start in job.starts:
+            start.at = began + GUARD
+
+    def _end(self, job: Job, how: str, *facts: Any) -> None:
+        match how:
+            case "done":
+                self._finish(job, DONE)
+            case "cancelled":
+                self._finish(job, CANCELLED)
+            case "failed":
+                self._fail(job, None)
+            case "again":
+                self._fail(job, facts[0])
+            case "limited":
+                until = max(facts[0], self.now + LEAST_PAUSE)
+                meant = [n for n in job.names if n[0] == "key" and facts[1] in {None, n[2]}]
+                for name in meant:
+                    self.shut(name, until)
+                self._stand_again(job, 0 if meant else until)
+            case "handed back":
+                if not facts[0]:
+                    for gate in self.gates.values():
+                        gate.starts = [start for start in gate.starts if start not in job.starts]
+                self._stand_again(job, 0)
+
+    def _stand_again(self, job: Job, due: int) -> None:
+        if job.cancel:
+            self._finish(job, CANCELLED)
+            return
+        job.attempt -= 1
+        job.state, job.due = SCHEDULED, due
+
+    def _fail(self, job: Job, after: int | None) -> None:
+        if job.cancel:
+            self._finish(job, CANCELLED)
+        elif job.attempt - job.lost < job.ask.get("attempts", 1):
+            job.due = self.now + (job.ask.get("delay", 0) if after is None else after)
+            job.state, job.ord = SCHEDULED, 0
+        else:
+            self._finish(job, DISCARDED if job.ask.get("discard") else FAILED)

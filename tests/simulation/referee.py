@@ -1,0 +1,151 @@
+"""Was every limit kept?  Judged by what workers saw: what they claimed, when handlers began and ended.
+
+Times are true time, which nobody can set.  What the rules were when an attempt was claimed is told by
+whoever made them; how the engine counts is not asked.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+GRACE = 50_000  # within which a handler begins after its claim
+FOREVER = 2**63
+
+
+class Pass(NamedTuple):
+    """A gate that an attempt passes, and the numbers that were in force there when it was claimed.
+
+    *counts* tells whether the gate remembers starts: only from then on do they count.
+    """
+
+    gate: Any
+    slots: int | None
+    rate: tuple[int, int] | None
+    throttle: tuple[int, int] | None
+    counts: bool = True
+
+
+@dataclass(eq=False)
+class Attempt:
+    """A claim as its worker sees it: his until it is settled or its lease is over."""
+
+    job: str
+    fence: int
+    order: int
+    claimed: int
+    lease: int
+    cost: int
+    passes: Sequence[Pass]
+    began: int | None = None
+    until: int = FOREVER
+
+
+@dataclass
+class Referee:
+    """Hears of attempts; `complaints` are sentences, one for each thing that should not have happened."""
+
+    complaints: list[str] = field(default_factory=list)
+    attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
+    most: dict[Any, int] = field(default_factory=dict)
+    _at: dict[Any, list[Attempt]] = field(default_factory=lambda: defaultdict(list))
+    _unripe: list[Attempt] = field(default_factory=list)
+    _done: set[str] = field(default_factory=set)
+
+    def claimed(
+        self, job: str, fence: int, at: int, lease: int, cost: int, passes: Sequence[Pass]
+    ) -> Attempt:
+        """A worker was given a job: from now on it holds a slot in each of its gates."""
+        attempt = Attempt(job, fence, len(self.attempts), at, lease, cost, passes)
+        others = [a for (name, _), a in self.attempts.items() if name == job and self._holds(a, at)]
+        if others:
+            self.complaints.append(f"{job} was given to two workers at once")
+        if job in self._done:
+            self.complaints.append(f"{job} was started though it is done")
+        for passed in passes:
+            there = [a for a in self._at[passed.gate] if self._holds(a, at)]
+            self._at[passed.gate].append(attempt)
+            self.most[passed.gate] = max(self.most.get(passed.gate, 0), len(there) + 1)
+            if passed.slots is not None and len(there) + 1 > passed.slots:
+                running = ", ".join(a.job for a in [*there, attempt])
+                self.complaints.append(f"{passed.gate} had {running} at once; {passed.slots} may be")
+        self.attempts[job, fence] = attempt
+        return attempt
+
+    def began(self, attempt: Attempt, at: int) -> None:
+        """Its handler began."""
+        attempt.began = at
+        self._unripe.append(attempt)
+
+    def renewed(self, attempt: Attempt, lease: int) -> None:
+        """Its worker was heard from."""
+        attempt.lease = lease
+
+    def ended(self, attempt: Attempt, at: int, *, accepted: bool, done: bool) -> None:
+        """Its worker told how it ended."""
+        if accepted and attempt.until != FOREVER:
+            self.complaints.append(f"{attempt.job} was settled twice with one fence")
+        newer = [
+            a for (name, fence), a in self.attempts.items() if name == attempt.job and fence > attempt.fence
+        ]
+        if accepted and newer:
+            self.complaints.append(f"an old attempt of {attempt.job} was settled though a newer one began")
+        attempt.until = min(attempt.until, at)
+        if accepted and done:
+            self._done.add(attempt.job)
+
+    def look(self, now: int) -> list[str]:
+        """Judge the starts that nobody claimed earlier can come before any more; return what was wrong."""
+        ripe = [a for a in self._unripe if a.began is not None and a.began + GRACE < now]
+        if ripe:
+            self._unripe = [a for a in self._unripe if a not in ripe]
+            for attempt in ripe:
+                self._judge(attempt)
+        return self.complaints
+
+    def finish(self) -> list[str]:
+        """Judge all that are left."""
+        return self.look(FOREVER)
+
+    def _holds(self, attempt: Attempt, at: int) -> bool:
+        return attempt.until > at and attempt.lease > at
+
+    def _judge(self, last: Attempt) -> None:
+        """Ask of a start whether those claimed before it left room for it."""
+        for passed in last.passes:
+            if not passed.counts or (passed.rate is None and passed.throttle is None):
+                continue
+            earlier = [
+                (a.began, a.cost)
+                for a in self._at[passed.gate]
+                if a.order < last.order
+                and a.began is not None
+                and any(p.gate == passed.gate and p.counts for p in a.passes)
+            ]
+            if passed.rate is not None:
+                self._judge_windows(passed, last, earlier)
+            if passed.throttle is not None:
+                self._judge_gaps(passed, last, earlier)
+
+    def _judge_windows(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]]) -> None:
+        limit, period = passed.rate or (0, 0)
+        near = [(at, cost) for at, cost in earlier if abs(at - last.began) < period]
+        starts = sorted([*near, (last.began, last.cost)])
+        for begin in {at for at, _ in starts if at <= last.began}:
+            weight = sum(cost for at, cost in starts if begin <= at < begin + period)
+            if weight > limit:
+                self.complaints.append(
+                    f"{passed.gate} let {weight} start in {period} us when {last.job} began; {limit} may"
+                )
+                return
+
+    def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]]) -> None:
+        limit, period = passed.throttle or (1, 0)
+        step = (period + limit - 1) // limit if limit else FOREVER
+        for at, cost in earlier:
+            heavier = cost if at <= last.began else last.cost
+            if abs(last.began - at) < heavier * step:
+                self.complaints.append(
+                    f"{passed.gate} let {last.job} start {abs(last.began - at)} us from another; {step} must be"
+                )
+                return

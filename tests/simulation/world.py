@@ -1,0 +1,625 @@
+"""The engine on a virtual machine, the model beside it, workers, and a referee who watches the workers.
+
+What happens is told by plain tuples that name jobs, so that a history can be replayed with some of it
+left out.  What makes no sense any more does nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from penstock.engine import Engine
+from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
+from penstock.job import Claimed, NewJob, Refresh, Schedule, Settlement
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
+from penstock.lifecycle.overlap import Overlap
+from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique
+from penstock.limits.rules import Floating, Limit, OnLimit, numbers_from_text
+from tests.simulation.machine import BEGINNING, UPTIME, machine
+from tests.simulation.model import ANY, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
+from tests.simulation.referee import Attempt, Pass, Referee
+
+T = TypeVar("T")
+Operation = tuple[Any, ...]
+
+LEASE = 15_000_000
+BEGIN_WITHIN = 45_000
+STEP = 1_000_000  # a clock that is off by this was set
+EXAMINED = 8  # operations between two examinations of all that is stored
+PATIENCE = 600  # rounds until all must be at rest
+
+PLACES = """
+    SELECT j.id, p.place FROM (
+        SELECT seq, 'scheduled' AS place FROM scheduled UNION ALL SELECT seq, 'waiting' FROM ready
+        UNION ALL SELECT seq, 'waiting' FROM line UNION ALL SELECT seq, 'waiting' FROM door
+        UNION ALL SELECT seq, 'running' FROM running
+    ) AS p JOIN job j ON j.seq = p.seq
+    """
+ENDED = (
+    "SELECT j.id, d.state FROM done d JOIN job j ON j.seq = d.seq WHERE j.id IN (SELECT value FROM each(?))"
+)
+SLOTS = "SELECT kind, tenant, name, running FROM gate WHERE running <> 0 AND kind = 'key'"
+TURNS = """
+    SELECT kind, gate.tenant, name, job.id FROM turn
+    JOIN gate ON gate.id = turn.gate JOIN job ON job.seq = turn.seq WHERE until IS NULL OR until > ?
+    """
+
+
+class Undone(Exception):
+    """The process died before anything was committed."""
+
+
+@dataclass
+class Hand:
+    """An attempt in a worker's hands; its handler begins at *begins* unless the worker dies before."""
+
+    claimed: Claimed
+    attempt: Attempt
+    worker: str
+    begins: int | None
+    offset: int
+
+
+class World:
+    """Everything there is.  Mode A: turns off, costs 1, every answer is foretold.  B: costs.  C: turns."""
+
+    def __init__(self, mode: str = "A") -> None:
+        self.mode = mode
+        self._open = ExitStack()
+        self.machine = self._open.enter_context(machine(turns=mode == "C"))
+        self.offset = BEGINNING - UPTIME
+        self.model = Model(self.now)
+        self.model.name_of = lambda schedule: self.engine.schedule(schedule.name).last_job or ""
+        self.referee = Referee()
+        self.hands: dict[str, Hand] = {}
+        self.former: dict[str, list[Hand]] = {}
+        self.lent: dict[Name, list[Refresh]] = {}
+        self.trace: list[str] = []
+        self._foretold: dict[str, tuple[int, int]] = {}
+        self._changes = 0  # what may bring somebody forward
+        self._ended = 0
+        self._done = 0
+        self._crash: int | None = None
+        self._silent = False
+
+    @property
+    def engine(self) -> Engine:
+        return self.machine.engine
+
+    @property
+    def now(self) -> int:
+        """The engine's time."""
+        return self.machine.since_start + self.offset
+
+    def do(self, operation: Operation) -> None:
+        """Let something happen, and see that all is well."""
+        verb, *rest = operation
+        self.model.now = self.now
+        with suppress(Undone):
+            getattr(self, f"_{verb}")(*rest)
+        self._begin_handlers()
+        self._compare()
+        self._done += 1
+        if self._done % EXAMINED == 0:
+            self._examine()
+        if complaints := self.referee.look(self.machine.since_start):
+            raise Mismatch(complaints[0])
+        self.trace.append(f"{operation!r} {self._summary()}")
+
+    def close(self) -> None:
+        self._open.close()
+
+    # What users do.
+
+    def _enqueue(self, asks: Sequence[dict[str, Any]]) -> None:
+        jobs = [self._job(ask) for ask in asks]
+        try:
+            answers = self._ask(lambda engine: engine.enqueue(jobs))
+        except DuplicateJobError:
+            answers = None
+        told = self.model.enqueue(asks)
+        same("enqueued", told, None if answers is None else [(a.id, a.reused) for a in answers])
+        self._changes += any("unique" in ask for ask in asks)
+
+    def _cancel(self, name: str) -> None:
+        if name in self.model.jobs:
+            self._changes += 1
+            answer = refused(lambda: self._ask(lambda engine: engine.cancel(name)).value)
+            same(f"cancelling {name}", self.model.cancel(name), answer)
+
+    def _retry(self, name: str) -> None:
+        if name in self.model.jobs:
+            answer = refused(lambda: self._ask(lambda engine: engine.retry(name)) or True)
+            same(f"retrying {name}", self.model.retry(name), bool(answer))
+
+    def _configure(self, scope: str, name: str, text: str | None, tenant: str = "") -> None:
+        self._changes += 1
+        told = None if text is None else numbers_from_text(text)
+        self._ask(lambda engine: engine.configure(scope, name, told, tenant=tenant))
+        self.model.configure((scope, tenant, name), text)
+
+    def _override(self, key: str, text: str, span: int | None, tenant: str = "") -> None:
+        self._changes += 1
+        until = None if span is None else self.now + span
+        self._ask(lambda engine: engine.override(key, numbers_from_text(text), until=until, tenant=tenant))
+        self.model.override(("key", tenant, key), text, until)
+
+    def _clear_override(self, key: str, tenant: str = "") -> None:
+        self._changes += 1
+        with suppress(NotFoundError):  # nobody has named the key yet
+            self._ask(lambda engine: engine.clear_override(key, tenant=tenant))
+        self.model.clear_override(("key", tenant, key))
+
+    def _shut(self, key: str, span: int, tenant: str = "") -> None:
+        until = self.now + span
+        self._ask(lambda engine: engine.shut(key, until, tenant=tenant))
+        self.model.shut(("key", tenant, key), until)
+
+    def _pause(self, queue: str) -> None:
+        self._ask(lambda engine: engine.pause(queue))
+        self.model.pause(queue, paused=True)
+
+    def _resume(self, queue: str) -> None:
+        self._changes += 1
+        self._ask(lambda engine: engine.resume(queue))
+        self.model.pause(queue, paused=False)
+
+    def _schedule(self, name: str, minutes: int, ask: dict[str, Any], overlap: str) -> None:
+        job = self._job({"name": None, **ask})
+        wanted = Schedule(name, f"*/{minutes} * * * *", job, overlap=Overlap(overlap))
+        self._ask(lambda engine: engine.set_schedule(wanted))
+        self.model.set_schedule(name, minutes, ask, overlap)
+
+    def _enable_schedule(self, name: str, enabled: bool) -> None:
+        if name in self.model.schedules:
+            verb = Engine.resume_schedule if enabled else Engine.pause_schedule
+            self._ask(lambda engine: verb(engine, name))
+            self.model.enable_schedule(name, enabled=enabled)
+
+    def _why(self, name: str) -> None:
+        """Ask why a job waits: every shut gate must be named, and what is foretold must come true."""
+        job = self.model.jobs.get(name)
+        if job is None:
+            return
+        why = self.engine.why(name)
+        same(f"state of {name}", job.state, why.state.value)
+        if job.state != WAITING:
+            return
+        shut = {
+            f"queue {gate}" if scope == "queue" else gate for scope, _, gate in self.model.shut_gates(job)
+        }
+        if not shut <= {reason.gate for reason in why.reasons}:
+            raise Mismatch(f"{name} waits for {shut}, but why says {why.sentence}")
+        self._foretell(job, why.place, why.earliest)
+
+    # What workers do.
+
+    def _claim(
+        self,
+        queues: Sequence[str],
+        count: int,
+        lease: int = LEASE,
+        lags: Sequence[int | None] = (0,),
+        worker: str = "w1",
+    ) -> None:
+        """Take jobs; their handlers begin so long after that, one by one, or never."""
+        claim = self._ask(lambda engine: engine.claim(queues, count, worker=worker, lease=lease))
+        jobs = list(claim.jobs)
+        while claim.more and len(jobs) < count:
+            claim = self.engine.claim(queues, count - len(jobs), worker=worker, lease=lease)
+            jobs += claim.jobs
+        names = [job.id for job in jobs]
+        if self.mode == "A":
+            started = self.model.claim(queues, count, lease)
+            same("started", [job.name for job in started], names)
+        else:
+            started = self.model.follow(queues, count, lease, names, self._turns(), ordered=self.mode == "B")
+        for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
+            self._take(job, claimed, worker, lags[number % len(lags)])
+        if len(jobs) < count and self.mode == "A":
+            coming = [job for job in self.model.live.values() if job.queue in queues]
+            opening = self.model.opening(coming, before=claim.next_at)
+            if opening is not None:
+                raise Mismatch(f"a claim on {queues} finds somebody at {opening}, not at {claim.next_at}")
+
+    def _take(self, job: Job, claimed: Claimed, worker: str, lag: int | None) -> None:
+        same(f"attempt of {job.name}", job.attempt, claimed.attempt)
+        same(f"lease of {job.name}", job.lease, claimed.lease)
+        passes = self._passes(job)
+        # A gate may have forgotten that it remembered once, if nobody asks for it any more.
+        if claimed.begin_by or any(passed.rate or passed.throttle for passed in passes):
+            same(f"begin_by of {job.name}", self.now + 50_000, claimed.begin_by)
+        if job.name in self._foretold:
+            earliest, changes = self._foretold.pop(job.name)
+            if changes == self._changes and self.now < earliest:
+                raise Mismatch(
+                    f"{job.name} started at {self.now}, but why had said {earliest} at the earliest"
+                )
+        job.fence = claimed.fence
+        true = self.machine.since_start
+        attempt = self.referee.claimed(
+            job.name, claimed.fence, true, claimed.lease - self.offset, job.cost, passes
+        )
+        begins = None if lag is None or self._silent else true + lag
+        self._let_go(job.name)
+        self.hands[job.name] = Hand(claimed, attempt, worker, begins, self.offset)
+        if self._silent:
+            self._let_go(job.name)  # its worker died before it heard of it
+
+    def _settle(self, reports: Sequence[tuple[str, Operation, bool]]) -> None:
+        """Settle attempts, given (job, outcome, whether to tell when it began)."""
+        told = [
+            (name, *self._report(name, outcome, tell))
+            for name, outcome, tell in reports
+            if name in self.hands
+        ]
+        hands = {name: self.hands[name] for name, *_ in told}
+        settlements = [
+            Settlement(hands[name].claimed.seq, hands[name].claimed.fence, self._outcome(*outcome), began)
+            for name, outcome, began in told
+        ]
+        accepted = self._ask(lambda engine: engine.settle(settlements))
+        expected = self.model.settle(
+            [
+                (
+                    name,
+                    hands[name].claimed.fence,
+                    outcome,
+                    began if hands[name].offset == self.offset else None,
+                )
+                for name, outcome, began in told
+            ]
+        )
+        same("settled", expected, accepted)
+        self._changes += 1
+        for (name, outcome, _), answer in zip(told, accepted, strict=True):
+            self.referee.ended(
+                hands[name].attempt, self.machine.since_start, accepted=answer, done=outcome[0] == "done"
+            )
+            self._let_go(name)
+
+    def _report(self, name: str, outcome: Operation, tell: bool) -> tuple[Operation, int | None]:
+        """Return how the attempt ended and when it began, as an honest worker tells it."""
+        hand = self.hands[name]
+        if hand.attempt.began is None and self._is_too_late(hand):
+            outcome = ("handed back",)
+        if outcome[0] == "handed back":
+            outcome = ("handed back", hand.attempt.began is not None)
+        elif hand.attempt.began is None:
+            self.referee.began(hand.attempt, self.machine.since_start)
+        if outcome[0] == "limited":
+            outcome = ("limited", self.now + outcome[1], outcome[2])
+        began = hand.attempt.began
+        return outcome, began + hand.offset if tell and began is not None else None
+
+    def _is_too_late(self, hand: Hand) -> bool:
+        """Tell whether a handler may not begin any more, less what a worker keeps in reserve."""
+        return hand.claimed.begin_by > 0 and self.machine.since_start > hand.attempt.claimed + BEGIN_WITHIN
+
+    def _settle_late(self, name: str) -> None:
+        """Settle attempts that others have settled or lost."""
+        for hand in self.former.get(name, ()):
+            settlement = Settlement(hand.claimed.seq, hand.claimed.fence, Done())
+            accepted = self._ask(lambda engine, late=settlement: engine.settle([late]))
+            expected = self.model.settle([(name, hand.claimed.fence, ("done",), None)])
+            same("settled late", expected, accepted)
+            if accepted == [True]:
+                self._changes += 1
+                self.referee.ended(hand.attempt, self.machine.since_start, accepted=True, done=True)
+
+    def _begun(self, name: str) -> None:
+        """Tell when a handler began."""
+        hand = self.hands.get(name)
+        if hand is None or hand.attempt.began is None:
+            return
+        at = hand.attempt.began + hand.offset
+        self._ask(lambda engine: engine.begun([(hand.claimed.seq, hand.claimed.fence, at)]))
+        if hand.offset == self.offset:
+            self.model.begun(name, hand.claimed.fence, at)
+        self._changes += 1
+
+    def _beat(self, name: str, lease: int = LEASE) -> None:
+        if (hand := self.hands.get(name)) is None:
+            return
+        ((beat),) = self._ask(
+            lambda engine: engine.heartbeat([(hand.claimed.seq, hand.claimed.fence)], lease=lease)
+        )
+        same("beat", self.model.heartbeat(name, hand.claimed.fence, lease), (beat.alive, beat.cancel_asked))
+        if beat.alive:
+            self.referee.renewed(hand.attempt, self.machine.since_start + lease)
+
+    def _die(self, worker: str) -> None:
+        """A worker is killed: what it had nobody settles."""
+        for name in [name for name, hand in self.hands.items() if hand.worker == worker]:
+            self._let_go(name)
+
+    def _refreshes(self, worker: str, lease: int = LEASE) -> None:
+        lent = self._ask(lambda engine: engine.refreshes(["h"], 100, worker=worker, lease=lease))
+        fences = {("key", refresh.tenant, refresh.key): refresh.fence for refresh in lent}
+        same("lent", self.model.refreshes(fences, lease), set(fences))
+        if not self._silent:
+            for refresh in lent:
+                self.lent.setdefault(("key", refresh.tenant, refresh.key), []).append(refresh)
+
+    def _refreshed(self, key: str, tenant: str, value: int | None, old: bool = False) -> None:
+        """Bring a value, or an error, for a refresh that was lent: the latest, or an *old* one."""
+        name = ("key", tenant, key)
+        if not (lent := self.lent.get(name)):
+            return
+        refresh = lent[0 if old else -1]
+        error = "" if value is not None else "no"
+        accepted = self._ask(lambda engine: engine.refreshed(refresh, value=value, error=error))
+        same("refreshed", self.model.refreshed(name, refresh.fence, value), accepted)
+        self._changes += 1
+
+    # What fate does.
+
+    def _advance(self, span: int) -> None:
+        self.machine.wait(span)
+        self.model.now = self.now
+
+    def _set_clock(self, by: int) -> None:
+        self.machine.set_clock(by)
+
+    def _restart(self) -> None:
+        self.machine.restart()
+
+    def _upkeep(self) -> None:
+        off = self.machine.wall - self.now
+        self._ask(lambda engine: engine.upkeep())
+        if abs(off) >= STEP:
+            self.offset += off
+            self.model.move(off)
+            self._foretold.clear()
+        self.model.tick()
+
+    def _crash_in(self, statements: int, operation: Operation) -> None:
+        """Let something happen in a process that dies on the way, or before it can tell anybody."""
+        self._crash, self._silent = statements, True
+        try:
+            verb, *rest = operation
+            getattr(self, f"_{verb}")(*rest)
+        finally:
+            self._crash, self._silent = None, False
+
+    # In the end.
+
+    def _rest(self) -> None:
+        """Open whatever is shut, work until nothing is left, and see that nothing is."""
+        self._open_all()
+        for _ in range(PATIENCE):
+            if not self.model.live:
+                break
+            self._round(list(self.model.live.values()))
+        if self.model.live:
+            job = next(iter(self.model.live.values()))
+            raise Mismatch(f"{job.name} is {job.state} for ever: {self.engine.why(job.name).sentence}")
+        self._upkeep()
+        self._examine()
+        left = self.machine.store.read(
+            lambda db: db.all("SELECT name FROM gate WHERE running <> 0 OR lanes <> 0")
+        )
+        same("gates in use", [], left)
+        if complaints := self.referee.finish():
+            raise Mismatch(complaints[0])
+
+    def _press(self, rounds: int) -> None:
+        """Have more jobs at three keys than they let through: those that need two at once must get their turn (I5)."""
+        self._open_all()
+        for name in list(self.hands):
+            self._let_go(name)
+        self._advance(4 * LEASE)
+        pairs = [self._stream(f"{a}{b}", a, b) for a, b in ("PQ", "QR", "RP")]
+        for number in range(rounds):
+            waiting = [job.name for job in self.model.waiting() if job.name.startswith("stream")]
+            self._enqueue([self._stream(f"{number}{key}", key) for key in "PQR"] if len(waiting) < 9 else [])
+            if number == 1:
+                self._enqueue(pairs)
+            self._claim(["press"], 3)
+            running = [name for name in self.hands if name.startswith("stream")]
+            self._settle([(name, ("done",), False) for name in running[:1]])
+            self._advance(10_000)
+        left = [pair["name"] for pair in pairs if self.model.jobs[pair["name"]].state == WAITING]
+        if left:
+            raise Mismatch(f"{left} were overtaken for {rounds} rounds and never had their turn")
+
+    @staticmethod
+    def _stream(name: str, *keys: str) -> dict[str, Any]:
+        limits = tuple((key, "c1", "wait") for key in keys)
+        return {"name": f"stream-{name}", "queue": "press", "limits": limits}
+
+    def _open_all(self) -> None:
+        self._upkeep()
+        for name in list(self.model.schedules):
+            self._enable_schedule(name, False)
+        for (scope, tenant, name), gate in list(self.model.gates.items()):
+            if gate.paused:
+                self._resume(name)
+            if gate.configured != ANY:
+                self._configure(scope, name, None, tenant)
+            if scope == "key":
+                self._clear_override(name, tenant)
+            if gate.floating is not None:
+                self.engine.set_floating(name, value=1, tenant=tenant)
+                gate.floating.value = 1
+
+    def _round(self, live: list[Job]) -> None:
+        queues = sorted({job.queue for job in live})
+        self._claim(queues, 50)
+        if self.hands:
+            self._settle([(name, ("done",), True) for name in self.hands])
+        elif self.model.live:
+            # Nobody acts, so the clock brings what is next; turns that nobody used lapse after a second.
+            claim = self.engine.claim(queues, 1, worker="w1", lease=LEASE)
+            same("claimed right after", [], claim.jobs)
+            moment = self.now + STEP if claim.next_at is None else claim.next_at
+            self._advance(max(moment - self.now, 1))
+            self._upkeep()
+
+    # Comparisons.
+
+    def _compare(self) -> None:
+        """See that every job stands where it should, and that every slot that is taken is somebody's."""
+        new, self._ended = self.model.ended[self._ended :], len(self.model.ended)
+        ended = {job.name: job.state for job in new if job.state not in LIVE}
+
+        def look(db: Any) -> tuple[Any, ...]:
+            return db.all(PLACES), db.all(ENDED, list(ended)) if ended else [], db.all(SLOTS)
+
+        places, states, slots = self.machine.store.read(look)
+        live = {job.name: job.state for job in self.model.live.values()}
+        if live != dict(places):
+            difference = sorted(set(live.items()) ^ set(places))
+            raise Mismatch(f"jobs stand elsewhere than they should: {difference}")
+        same("ended", ended, dict(states))
+        taken: dict[Name, int] = {}
+        for job in self.model.live.values():
+            if job.state == RUNNING:
+                for name in job.names:
+                    if name[0] == "key":
+                        taken[name] = taken.get(name, 0) + 1
+        same("slots", taken, {(scope, tenant, name): running for scope, tenant, name, running in slots})
+
+    def _examine(self) -> None:
+        same("doctor", [], self.engine.doctor())
+
+    def _foretell(self, job: Job, place: int | None, earliest: int | None) -> None:
+        """See whether it is right about one that nobody is ahead of; else remember it until the job starts."""
+        gates = [self.model.gate(name) for name in job.names]
+        if self.mode != "A" or any((gate.override_until or 0) > self.now or gate.floating for gate in gates):
+            return  # the rules change by themselves, so that nobody can tell
+        ruled = {
+            name
+            for name, own, _ in job.gates
+            if self.model.gate(name).paused
+            or any(n is not None for n in self.model.in_force(name, own, self.now))
+        }
+        rivals = [other for other in self.model.waiting() if other is not job and other.names & ruled]
+        if not rivals and job.expires is None:
+            same(f"earliest start of {job.name}", self.model.opening([job]), earliest)
+        elif rivals and all(rival.kind == job.kind and rival.task == job.task for rival in rivals):
+            ahead = sum(rival.rank < job.rank for rival in rivals)
+            if any(scope == "key" for scope, *_ in job.names):
+                same(f"place of {job.name}", ahead, place)
+            ((name, own),) = [gate[:2] for gate in job.gates if gate[0] in ruled][:1]
+            if len(ruled) == 1 and name[0] == "key":
+                same(f"earliest start of {job.name}", self.model.earliest_behind(name, own, ahead), earliest)
+            if earliest is not None:
+                self._foretold[job.name] = (earliest, self._changes)
+
+    def _turns(self) -> dict[Name, str]:
+        if self.mode != "C":
+            return {}
+        rows = self.machine.store.read(lambda db: db.all(TURNS, self.now))
+        return {(scope, tenant, name): holder for scope, tenant, name, holder in rows}
+
+    def _summary(self) -> str:
+        live = ",".join(f"{job.name}:{job.state[0]}{job.attempt}" for job in self.model.live.values())
+        return f"-> {self.now} {live} ended {len(self.model.ended)}"
+
+    # Small things.
+
+    def _ask(self, call: Callable[[Engine], T]) -> T:
+        """Ask the engine; if the process is to die on the way, see what is left of it."""
+        if self._crash is None:
+            return call(self.engine)
+        statements, self._crash = self._crash, None
+        committed, answer = self.machine.until_crash(statements, lambda: call(self.engine))
+        if not committed:
+            raise Undone
+        return answer  # type: ignore[return-value]
+
+    def _begin_handlers(self) -> None:
+        true = self.machine.since_start
+        for hand in self.hands.values():
+            if hand.begins is not None and hand.begins <= true and hand.attempt.began is None:
+                self.referee.began(hand.attempt, hand.begins)
+
+    def _let_go(self, name: str) -> None:
+        if (hand := self.hands.pop(name, None)) is not None:
+            self.former.setdefault(name, []).append(hand)
+
+    def _passes(self, job: Job) -> list[Pass]:
+        model, now = self.model, self.now
+        return [
+            Pass(name, *model.in_force(name, own, now), model.gates[name].remembers)
+            for name, own, _ in job.gates
+            if name in model.gates
+        ]
+
+    def _job(self, ask: dict[str, Any]) -> NewJob:
+        limits = tuple(
+            Limit(
+                key, numbers_from_text(text), OnLimit(on_limit),
+                Floating("h", every[0]) if every else None, shared=key.startswith("*"),
+            )
+            for key, text, on_limit, *every in ask.get("limits", ())
+        )  # fmt: skip
+        retry = RetryPolicy(
+            attempts=ask.get("attempts", 1),
+            backoff=Backoff.FIXED,
+            delay=ask.get("delay", 0),
+            jitter=False,
+            exhausted=Exhausted.DISCARD if ask.get("discard") else Exhausted.KEEP,
+        )
+        unique = None
+        if "unique" in ask:
+            key, states, window, on_duplicate = ask["unique"]
+            unique = Unique(
+                key, frozenset(State(s) for s in states.split(",")), window, OnDuplicate(on_duplicate)
+            )
+        moments = {name: self.now + ask[name] for name in ("due", "expires") if name in ask}
+        return NewJob(
+            id=ask["name"], task=ask.get("task", "t1"), queue=ask["queue"], tenant=ask.get("tenant", ""),
+            priority=ask.get("priority", 0), cost=ask.get("cost", 1), limits=limits, retry=retry,
+            unique=unique, **moments,
+        )  # fmt: skip
+
+    def _outcome(self, kind: str, *facts: Any) -> Outcome:
+        match kind:
+            case "done":
+                return Done()
+            case "failed":
+                return Failed("ValueError", "no")
+            case "again":
+                return Again(*facts)
+            case "cancelled":
+                return Cancelled()
+            case "limited":
+                return Limited(*facts)
+            case _:
+                return HandedBack(*facts)
+
+
+def same(what: str, expected: object, actual: object) -> None:
+    """Raise unless the engine did what the rules say."""
+    if expected != actual:
+        raise Mismatch(f"{what}: the rules say {expected!r}, the engine {actual!r}")
+
+
+def refused(call: Callable[[], T]) -> T | None:
+    """Return the answer, or None where the engine refuses."""
+    try:
+        return call()
+    except (WrongStateError, DuplicateJobError):
+        return None
+
+
+@contextmanager
+def world(mode: str) -> Any:
+    """Give a world, and end it."""
+    made = World(mode)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def replay(mode: str, history: Sequence[Operation]) -> None:
+    """Let all of *history* happen in a new world; raise at the first thing that is wrong."""
+    with world(mode) as fresh:
+        for operation in history:
+            fresh.do(operation)

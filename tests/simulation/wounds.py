@@ -1,0 +1,177 @@
+"""Faults that are put into the engine one at a time, to see that the simulation finds them.
+
+A wound is what to read in the source of a function and what to put in its place.
+"""
+
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# By name: a `module:function` of penstock, and what to replace there, as (old, new).
+WOUNDS: dict[str, tuple[Any, ...]] = {
+    "one slot too many": (
+        "limits.gate:Gate.opens_at",
+        ("(1 if kept else 0) >= numbers.slots", "(1 if kept else 0) > numbers.slots"),
+    ),
+    "a window one microsecond short": (
+        "limits.gate:Gate._rate_opens_at",
+        ("now - rate.period)", "now - rate.period + 1)"),
+    ),
+    "gaps rounded down": (
+        "limits.rules:Window.gap",
+        ("-(-self.period // self.limit)", "self.period // self.limit"),
+    ),
+    "starts remembered at the claim": (
+        "engine.claim:Claiming._take",
+        ("post.gate.start(begin_by, cost)", "post.gate.start(board.now, cost)"),
+    ),
+    "a start too early by what it is reported": (
+        "engine.settle:correct",
+        ("starts.add(began + GUARD, cost)", "starts.add(began - GUARD, cost)"),
+    ),
+    "a release forgotten on cancel": (
+        "engine.settle:Settling._stop",
+        ("if not attempt.gates:", "if not attempt.gates or attempt.cancel:"),
+    ),
+    "a release that rings nobody": (
+        "engine.settle:Settling._save",
+        ("self.board.ring(self._rung)", "pass"),
+    ),
+    "a change of rules that rings nobody": ("engine.rules:change", ("board.ring([gate])", "pass")),
+    "an override whose end wakes nobody": (
+        "limits.gate:Rules.next_change",
+        ("(self.override_until, self.shut_until)", "(self.shut_until,)"),
+    ),
+    "promotion skipped for the second queue": (
+        "engine.board:Board.ring",
+        ("sorted(wanted))", "sorted(wanted))[:1]"),
+    ),
+    "no call after a move": (
+        "engine.board:Board.park",
+        ("if left is not None and left != line:\n        self.call", "if False:\n        self.call"),
+    ),
+    "no call after a start": (
+        "engine.claim:Claiming._start",
+        ("    if left is not None:\n        board.call", "    if False:\n        board.call"),
+    ),
+    "no call after a cancel": (
+        "engine.waiting:_leave_line",
+        ("    if left is not None:", "    if False:"),
+        ("place(board, lane, Budget(1_000))", "lane.ready = 0"),
+    ),
+    "one line for all numbers": (
+        "engine.lane:line_of",
+        ("{stand.own.text}{apart}", "{apart}"),
+    ),
+    "a newcomer that barges": (
+        "engine.placing:join",
+        ("(-priority, ord_) < lane.rank", "-priority <= -lane.priority"),
+    ),
+    "a higher newcomer that is not first": (
+        "engine.placing:join",
+        ("(-priority, ord_) < lane.rank", "False"),
+    ),
+    "a retry that keeps its place": (
+        "engine.settle:Settling._fail",
+        ("(attempt.seq, None, attempt.attempt", "(attempt.seq, attempt.ord, attempt.attempt"),
+    ),
+    "a rescue that loses its place": (
+        "engine.settle:Settling.rescue",
+        ("(attempt.seq, attempt.ord, attempt.attempt, lost)", "(attempt.seq, None, attempt.attempt, lost)"),
+    ),
+    "a fence with a hole": (
+        "engine.settle:Settling.settle",
+        (
+            "{(s.seq, s.fence) for s in settlements}",
+            "{row[:2] for row in job_rows.attempts(self.board.db, [s.seq for s in settlements])}",
+        ),
+        ("attempt.fence != s.fence", "False"),
+    ),
+    "a refresh lent to two workers": (
+        "engine.floating:refreshes",
+        ("board.now + lease)", "board.now)"),
+    ),
+    "an old refresh that counts": (
+        "engine.floating:refreshed",
+        ("fence != refresh.fence", "False"),
+    ),
+    "a value refreshed and forgotten": (
+        "engine.floating:refreshed",
+        ("_set_value(board, refresh.gate, value)", "pass"),
+    ),
+    "turns that are never given": (
+        "engine.turns:Turns.refused",
+        (">= REFUSALS", ">= 10**9"),
+    ),
+    "a turn that keeps nothing": ("engine.turns:Turns.kept", ("return turn.cost if", "return 0 if")),
+    "a crash that commits half": (
+        "store.sqlite:SqliteStore._leave_to_others",
+        ('self.connection.execute("ROLLBACK")', 'self.connection.execute("COMMIT")'),
+    ),
+    "leases that do not move with the clock": (
+        "store.anchor:move",
+        ("SET lease = lease + ?, started", "SET lease = lease + 0 * ?, started"),
+    ),
+    "starts that do not move with the clock": (
+        "store.anchor:move",
+        ("[at + by for at in starts.times]", "[at for at in starts.times]"),
+    ),
+    "a replaced job that stays": (
+        "engine.enqueue:_earlier",
+        ('remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")', "pass"),
+    ),
+    "a schedule that overlaps": (
+        "engine.firing:_without_overlap",
+        ("schedule.overlap is Overlap.SKIP:", "False:"),
+    ),
+    "a why that forgets the queue": (
+        "engine.look:_outside",
+        ('(("queue", view.queue), ("type", view.task))', '(("type", view.task),)'),
+    ),
+    "a place that counts nobody ahead": (
+        "engine.look:_why_in_lane",
+        ("reasons, place = list(outside), in_lane", "reasons, place = list(outside), 0"),
+        ("place = max(place, ahead)", "pass"),
+    ),
+    "a prediction that counts nobody ahead": (
+        "engine.look:_at_gate",
+        (
+            "_start_behind(gate_, numbers, ahead, cost, board.now)",
+            "_start_behind(gate_, numbers, 0, cost, board.now)",
+        ),
+    ),
+    "an expiry that is not seen": (
+        "engine.upkeep:bring_up_to_date",
+        ("remove_all(board, expired, State.EXPIRED, EXPIRED)", "pass"),
+    ),
+}
+
+
+@contextmanager
+def wounded(name: str) -> Iterator[None]:
+    """Have the engine wounded for a while."""
+    where, *texts = WOUNDS[name]
+    function = _find(where)
+    whole, source = function.__code__, textwrap.dedent(inspect.getsource(function))
+    source = source.replace("@property\n", "")
+    for old, new in texts:
+        assert source.count(old) == 1, f"{name}: {old!r} is not in {where} once"
+        source = source.replace(old, new)
+    made: dict[str, Any] = {}
+    exec(compile(source, where, "exec"), function.__globals__, made)  # our own words
+    function.__code__ = made[function.__name__].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = whole
+
+
+def _find(where: str) -> Any:
+    module, _, path = where.partition(":")
+    found: Any = importlib.import_module(f"penstock.{module}")
+    for part in path.split("."):
+        found = inspect.getattr_static(found, part) if isinstance(found, type) else getattr(found, part)
+    return found.fget if isinstance(found, property) else found
