@@ -1,0 +1,45 @@
+"""Limits inside one process: bulkheads, throttles and the rest, around functions, blocks and calls."""
+
+from penstock.policies.adaptive import AIMD, Vegas
+from penstock.policies.breaker import Breaker
+from penstock.policies.bulkhead import Bulkhead
+from penstock.policies.deadline import deadline_scope
+from penstock.policies.errors import (
+    AttemptTimeout,
+    BulkheadFull,
+    CircuitOpen,
+    InvalidPolicyError,
+    LimitExceeded,
+    RateLimited,
+    ReentryError,
+)
+from penstock.policies.events import LimitEvent
+from penstock.policies.ledger import Stats
+from penstock.policies.limits import Limits
+from penstock.policies.retry import Retry
+from penstock.policies.slot import Slot
+from penstock.policies.throttle import Rate, Throttle
+from penstock.policies.timeout import Timeout
+
+__all__ = [
+    "AIMD",
+    "AttemptTimeout",
+    "Breaker",
+    "Bulkhead",
+    "BulkheadFull",
+    "CircuitOpen",
+    "InvalidPolicyError",
+    "LimitEvent",
+    "LimitExceeded",
+    "Limits",
+    "Rate",
+    "RateLimited",
+    "ReentryError",
+    "Retry",
+    "Slot",
+    "Stats",
+    "Throttle",
+    "Timeout",
+    "Vegas",
+    "deadline_scope",
+]

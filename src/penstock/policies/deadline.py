@@ -1,0 +1,30 @@
+"""Until when is an answer of use?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+from penstock.limits.durations import Duration
+from penstock.policies import moment
+
+NEVER: Final = 2**63 - 1
+
+_deadline: Final[ContextVar[int]] = ContextVar("penstock_deadline", default=NEVER)
+# Set by a timeout around a plain function, whose thread cannot be cancelled while it stands in line.
+cut_off: Final[ContextVar[int]] = ContextVar("penstock_cut_off", default=NEVER)
+
+
+@contextmanager
+def deadline_scope(within: Duration) -> Iterator[None]:
+    """Let every limit asked in this block know that the answer is of no use *within* that time from now."""
+    token = _deadline.set(min(_deadline.get(), moment.now() + moment.span(within, "within", zero=True)))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def current() -> int:
+    """Return the moment in microseconds after which nobody waits for an answer."""
+    return _deadline.get()

@@ -1,0 +1,117 @@
+"""How a policy says no.
+
+LimitExceededError        .retryable, .retry_after (seconds, where it can be told)
+├── BulkheadFull          .reason: busy, queue_full, wait_timeout, deadline, shed, too_many_keys, closed
+├── RateLimited           .reason: busy, queue_full, wait_timeout, deadline, shed, too_many_keys, closed
+└── CircuitOpen           .state: open, half_open
+AttemptTimeout            also a TimeoutError
+ReentryError              a task would have waited for itself
+InvalidPolicyError        also a ValueError and a TypeError
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from penstock.errors import InvalidLimitError, PenstockError
+
+
+class InvalidPolicyError(InvalidLimitError, ValueError, TypeError):
+    """A policy that can never be kept as written."""
+
+    code = "invalid_policy"
+    rc: ClassVar[str] = "RC5003"
+    retryable: ClassVar[bool] = False
+
+
+class ReentryError(PenstockError, RuntimeError):
+    """Whoever holds a slot asked for another of the same key, and might wait for itself for ever."""
+
+    code = "reentry"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, name: str, key: Hashable) -> None:
+        super().__init__(
+            f"{_named(name, key)} is already held here; release it first, or make the bulkhead reentrant"
+        )
+        self.name = name
+        self.key = key
+
+
+class LimitExceededError(PenstockError):
+    """A limit refused a call; the work was not begun."""
+
+    code = "limit_exceeded"
+    rc: ClassVar[str] = ""
+    retryable: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        name: str,
+        reason: str,
+        *,
+        key: Hashable = None,
+        limit: int = 0,
+        in_use: int = 0,
+        queued: int = 0,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(
+            f"{_named(name, key)} refused: {reason} ({in_use} of {limit} in use, {queued} waiting)"
+        )
+        self.name = name
+        self.reason = reason
+        self.key = key
+        self.limit = limit
+        self.in_use = in_use
+        self.queued = queued
+        self.retry_after = retry_after
+
+
+class BulkheadFull(LimitExceededError):  # noqa: N818 - the name by which it is known
+    """No slot, and no place in line or no time left to wait."""
+
+    code = "bulkhead_full"
+    rc = "RC5026"
+
+
+class RateLimited(LimitExceededError):  # noqa: N818 - the name by which it is known
+    """Too many starts lately, and no place in line or no time left to wait."""
+
+    code = "rate_limited"
+    rc = "RC5013"
+
+
+class CircuitOpen(LimitExceededError):  # noqa: N818 - the name by which it is known
+    """Too many calls failed lately, so none is made for a while."""
+
+    code = "circuit_open"
+    rc = "RC5025"
+    retryable = False
+
+    def __init__(self, name: str, state: str, retry_after: float) -> None:
+        PenstockError.__init__(self, f"{name} is {state}; try again in {retry_after:.3f} s")
+        self.name = name
+        self.state = self.reason = state
+        self.key = None
+        self.limit = self.in_use = self.queued = 0
+        self.retry_after = retry_after
+
+
+class AttemptTimeout(PenstockError, TimeoutError):  # noqa: N818 - the name by which it is known
+    """The attempt took too long."""
+
+    code = "attempt_timeout"
+    rc: ClassVar[str] = "RC5011"
+    retryable: ClassVar[bool] = True
+    retry_after: ClassVar[float | None] = None
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the attempt took longer than {seconds:g} s")
+        self.seconds = seconds
+
+
+LimitExceeded = LimitExceededError
+
+
+def _named(name: str, key: Hashable) -> str:
+    return f"{name} [{key}]" if key is not None else name

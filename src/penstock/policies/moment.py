@@ -1,0 +1,22 @@
+"""What time is it, to policies?
+
+Every policy asks `moment.now()`, in microseconds that only ever move forward; tests put another clock in its place.
+"""
+
+from collections.abc import Callable
+
+from penstock.clock import monotonic
+from penstock.limits.durations import Duration, parse_duration
+from penstock.policies.errors import InvalidPolicyError
+
+now: Callable[[], int] = monotonic
+
+
+def span(value: Duration, field: str, *, zero: bool = False) -> int:
+    """Return *value* in microseconds, or raise an error that names *field*."""
+    return parse_duration(value, field, zero=zero, error=InvalidPolicyError)
+
+
+def optional_span(value: Duration | None, field: str) -> int | None:
+    """Return *value* in microseconds if there is one."""
+    return None if value is None else span(value, field)

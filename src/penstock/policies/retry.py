@@ -1,0 +1,187 @@
+"""Again, after a while, if it failed.
+
+Nothing is held while it waits: a slot taken inside belongs to one attempt.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Final, ParamSpec, Self, TypeVar
+
+from penstock.clock import pause
+from penstock.errors import InvalidJobError
+from penstock.lifecycle.retry import Backoff, RetryPolicy, delay_before
+from penstock.limits.durations import Duration
+from penstock.policies import deadline, moment
+from penstock.policies.deadline import NEVER
+from penstock.policies.errors import InvalidPolicyError
+from penstock.policies.forms import is_async, refuse_generators
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
+
+_SECOND: Final = 1_000_000
+_LONGEST: Final = 86_400
+
+
+class Retry:
+    """Up to *attempts* in all, *backoff* apart, longer by *factor* each time, never longer than *max_backoff*.
+
+    By default any error is followed by another attempt, unless it says of itself that it is not `retryable`; *on*
+    names errors, or tells of one.  An error that says when (`retry_after`) is believed.
+    """
+
+    def __init__(
+        self,
+        attempts: int = 3,
+        *,
+        backoff: Duration = 1,
+        factor: float = 1,
+        max_backoff: Duration = _LONGEST,
+        jitter: bool = False,
+        on: On = Exception,
+        on_retry: Callable[[int, BaseException, float], object] | None = None,
+        **names: Any,
+    ) -> None:
+        given = {"attempts": attempts, "backoff": backoff, "max_backoff": max_backoff} | _spelled(names)
+        try:
+            self._policy = RetryPolicy(
+                given["attempts"],
+                Backoff.EXPONENTIAL,
+                moment.span(given["backoff"], "backoff", zero=True),
+                moment.span(given["max_backoff"], "max_backoff", zero=True),
+                factor,
+                jitter,
+            )
+        except InvalidJobError as error:
+            raise InvalidPolicyError(error.field, error.problem) from None
+        self._on = on
+        self._on_retry = on_retry
+
+    @property
+    def attempts(self) -> int:
+        return self._policy.attempts
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return *function*, tried again."""
+        refuse_generators(function)
+        wrapped: Any = self._around_async(function) if is_async(function) else self._around(function)
+        return wraps(function)(wrapped)
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call *function*, tried again; await the answer if *function* is async."""
+        return self(function)(*args, **kwargs)
+
+    async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call *function*, which returns something to await, tried again."""
+        result: R = await self._around_async(function)(*args, **kwargs)
+        return result
+
+    def __iter__(self) -> Iterator["Attempt"]:
+        """Return attempts, to be made in `with` blocks: `for attempt in retry: with attempt: ...`."""
+        attempt = Attempt(self, 1)
+        while True:
+            yield attempt
+            if attempt.delay is None:
+                return
+            pause(attempt.delay)
+            attempt = Attempt(self, attempt.number + 1)
+
+    async def __aiter__(self) -> AsyncIterator["Attempt"]:
+        """Return attempts, to be made in `with` blocks: `async for attempt in retry: with attempt: ...`."""
+        attempt = Attempt(self, 1)
+        while True:
+            yield attempt
+            if attempt.delay is None:
+                return
+            await asyncio.sleep(attempt.delay)
+            attempt = Attempt(self, attempt.number + 1)
+
+    def delay(self, failures: int, error: BaseException) -> float | None:
+        """Return how many seconds after *failures* the next attempt is made; None if there is none."""
+        if failures >= self._policy.attempts or not self._covers(error):
+            return None
+        wait = delay_before(self._policy, failures, random.random()) / _SECOND  # noqa: S311 - jitter is no secret
+        told = getattr(error, "retry_after", None)
+        if isinstance(told, int | float) and not hasattr(error, "in_use"):
+            wait = max(wait, float(told))
+        until = deadline.current()
+        if until != NEVER and moment.now() + wait * _SECOND >= until:
+            return None
+        if self._on_retry is not None:
+            self._on_retry(failures, error, wait)
+        return wait
+
+    def _covers(self, error: BaseException) -> bool:
+        on = self._on
+        if not isinstance(on, type | tuple):
+            return on(error)
+        if on is Exception and not getattr(error, "retryable", True):
+            return False
+        return isinstance(error, on)
+
+    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def tried(*args: Any, **kwargs: Any) -> Any:
+            failures = 0
+            while True:
+                try:
+                    return function(*args, **kwargs)
+                except BaseException as error:
+                    failures += 1
+                    delay = self.delay(failures, error)
+                    if delay is None:
+                        raise
+                pause(delay)
+
+        return tried
+
+    def _around_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        async def tried(*args: Any, **kwargs: Any) -> Any:
+            failures = 0
+            while True:
+                try:
+                    return await function(*args, **kwargs)
+                except BaseException as error:
+                    failures += 1
+                    delay = self.delay(failures, error)
+                    if delay is None:
+                        raise
+                await asyncio.sleep(delay)
+
+        return tried
+
+
+class Attempt:
+    """One attempt of a `Retry`, made in a `with` block."""
+
+    def __init__(self, retry: Retry, number: int) -> None:
+        self.number = number
+        self.delay: float | None = None
+        self._retry = retry
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self.delay = None if error is None else self._retry.delay(self.number, error)
+        return self.delay is not None
+
+
+def _spelled(names: dict[str, Any]) -> dict[str, Any]:
+    """Return what came by the names that Routecraft has for it, in our units."""
+    found: dict[str, Any] = {}
+    for name, value in names.items():
+        match name:
+            case "maxAttempts":
+                found["attempts"] = value
+            case "backoffMs" | "maxBackoffMs":
+                found["backoff" if name == "backoffMs" else "max_backoff"] = value / 1000
+            case _:
+                raise InvalidPolicyError(name, "there is no such option")
+    return found

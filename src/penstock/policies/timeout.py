@@ -1,0 +1,142 @@
+"""Not longer than this.
+
+An async function is cancelled.  A plain one cannot be: its caller gets `AttemptTimeout` in time, and whatever it holds
+stays held until it really ends.
+"""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from functools import wraps
+from types import TracebackType
+from typing import Any, Final, ParamSpec, Self, TypeVar
+
+from penstock.limits.durations import Duration
+from penstock.policies import moment
+from penstock.policies.deadline import cut_off
+from penstock.policies.errors import AttemptTimeout, LimitExceeded
+from penstock.policies.forms import is_async, refuse_generators
+from penstock.policies.waiter import myself
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SECOND: Final = 1_000_000
+
+
+class Timeout:
+    """An attempt takes at most *seconds*; else it ends with `AttemptTimeout`, which is a `TimeoutError`."""
+
+    def __init__(self, seconds: Duration) -> None:
+        self._span = moment.span(seconds, "seconds")
+        self.seconds = self._span / _SECOND
+        self._entered: dict[object, list[Any]] = {}
+
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return *function* with a bound on its time."""
+        refuse_generators(function)
+        wrapped: Any = self._around_async(function) if is_async(function) else self._around(function)
+        return wraps(function)(wrapped)
+
+    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call *function* with a bound on its time; await the answer if *function* is async."""
+        return self(function)(*args, **kwargs)
+
+    async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call *function*, which returns something to await, with a bound on its time."""
+        result: R = await self._around_async(function)(*args, **kwargs)
+        return result
+
+    async def __aenter__(self) -> Self:
+        bound = asyncio.timeout(self.seconds)
+        await bound.__aenter__()
+        self._entered.setdefault(myself()[0], []).append(bound)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        bound = self._pop()
+        try:
+            await bound.__aexit__(kind, error, traceback)
+        except TimeoutError as late:
+            raise AttemptTimeout(self.seconds) from late.__cause__
+
+    def __enter__(self) -> Self:
+        """Bound the waiting inside, and tell at the end if it took too long; nothing can stop a block of plain code."""
+        until = moment.now() + self._span
+        self._entered.setdefault(myself()[0], []).append((until, cut_off.set(min(until, cut_off.get()))))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        until, token = self._pop()
+        cut_off.reset(token)
+        if moment.now() >= until and (error is None or isinstance(error, LimitExceeded)):
+            raise AttemptTimeout(self.seconds) from error
+
+    def _pop(self) -> Any:
+        owner = myself()[0]
+        stack = self._entered[owner]
+        entered = stack.pop()
+        if not stack:
+            del self._entered[owner]
+        return entered
+
+    def _around_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        seconds = self.seconds
+
+        async def bounded(*args: Any, **kwargs: Any) -> Any:
+            bound = asyncio.timeout(seconds)
+            try:
+                async with bound:
+                    return await function(*args, **kwargs)
+            except TimeoutError as late:
+                if bound.expired() and not isinstance(late, AttemptTimeout):
+                    raise AttemptTimeout(seconds) from late.__cause__
+                raise
+
+        return bounded
+
+    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def bounded(*args: Any, **kwargs: Any) -> Any:
+            if myself()[1] is not None:
+                raise RuntimeError(
+                    "a timeout of a plain function would block the event loop; call it in a thread"
+                )
+            context = copy_context()
+            context.run(cut_off.set, min(moment.now() + self._span, cut_off.get()))
+            work = _Work(lambda: context.run(function, *args, **kwargs))
+            thread = threading.Thread(target=work.run, daemon=True, name="penstock-timeout")
+            thread.start()
+            if not work.done.wait(self.seconds):
+                raise AttemptTimeout(self.seconds)
+            return work.result(self.seconds, late=moment.now() >= context[cut_off])
+
+        return bounded
+
+
+class _Work:
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._value: Any = None
+        self._error: BaseException | None = None
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        try:
+            self._value = self._call()
+        except BaseException as error:  # noqa: BLE001 - it is the caller's
+            self._error = error
+        self.done.set()
+
+    def result(self, seconds: float, *, late: bool) -> Any:
+        if self._error is None:
+            return self._value
+        if late and isinstance(self._error, LimitExceeded):
+            raise AttemptTimeout(seconds) from self._error
+        raise self._error

@@ -1,0 +1,163 @@
+"""One who waits, in a task or in a thread, and how it is woken from anywhere."""
+
+import asyncio
+import sys
+from _thread import allocate_lock
+from asyncio.events import _get_running_loop as running_loop
+from asyncio.tasks import _current_tasks  # type: ignore[attr-defined]
+from collections.abc import Callable, Hashable
+from itertools import count
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from penstock.policies import moment
+from penstock.policies.deadline import NEVER
+
+if TYPE_CHECKING:
+    from penstock.policies.limiter import Limiter, Shut
+    from penstock.policies.line import Line
+
+WAITING: Final = 0
+CALLED: Final = (
+    1  # its turn has come; it looks for itself, since its start is to be remembered when it begins
+)
+GRANTED: Final = 2
+REFUSED: Final = 3
+GONE: Final = 4
+
+_SECOND: Final = 1_000_000
+_next: Final = count(1).__next__
+
+
+class Waiter(msgspec.Struct, eq=False, weakref=True):
+    """One who stands in a line, by *seq*, from the moment it *joined* until *until* at most."""
+
+    limiter: "Limiter"
+    key: Hashable
+    weight: int
+    owner: object
+    joined: int = 0
+    until: int = NEVER
+    why: str = "wait_timeout"
+    bounded: bool = False
+    priority: int = 0
+    group: Hashable = None
+    seq: int = msgspec.field(default_factory=_next)
+    state: int = WAITING
+    reason: str = ""
+    at: int = 0  # when it was granted
+    line: "Line | None" = None
+    entry: Any = None  # the lane it is in, if any
+    loop: asyncio.AbstractEventLoop | None = None
+    future: "asyncio.Future[None] | None" = None
+    signal: Any = None
+    alarm: int = NEVER
+    timers: list[asyncio.TimerHandle] | None = None
+
+    @property
+    def head(self) -> "Waiter":
+        return self
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def timed(self) -> bool:
+        return self.limiter.timed
+
+    def shut_by(self, now: int) -> "Shut | None":
+        """Return what keeps it from starting."""
+        at = self.limiter.opens_at(self.key, self.weight, now)
+        return None if at <= now else (self.limiter, self.key, at)
+
+    def take(self, now: int) -> None:
+        """Take what it waited for; it is granted."""
+        self.limiter.take(self.key, self.weight, now, self.owner)
+        self.state = GRANTED
+        self.at = now
+
+    def give_back(self) -> "list[Line | None]":
+        """Undo `take`, since nobody is there any more; return the lines that can move on."""
+        if self.entry is not None:
+            lines: list[Line | None] = self.entry.give_back(self)
+            return lines
+        self.limiter.undo(self.key, self.weight, self.at, self.owner)
+        return [self.limiter.lines.get(self.key)]
+
+    def wake(self) -> bool:
+        """Have it look at its state; tell whether anybody can."""
+        if self.signal is not None:
+            if self.signal.locked():
+                self.signal.release()
+            return True
+        future, loop = self.future, self.loop
+        if loop is running_loop():
+            if future is None or future.done():
+                return False
+            future.set_result(None)
+            return True
+        try:
+            assert loop is not None  # noqa: S101 - for the type checker
+            loop.call_soon_threadsafe(_finish, self)
+        except RuntimeError:  # its loop is closed, and nobody will ever resume it
+            return False
+        return True
+
+    def ready_to_wait(self) -> None:
+        """Make what it is woken by: a future in a task, a lock in a thread."""
+        if self.loop is not None:
+            self.future = self.loop.create_future()
+        elif self.signal is None:
+            self.signal = allocate_lock()
+            self.signal.acquire()
+
+    def remind(self, at: int, ring: Callable[["Waiter"], object]) -> None:
+        """Have *ring* called with it at some moment."""
+        if self.alarm <= at:
+            return
+        self.alarm = at
+        if self.loop is None:
+            self.wake()
+        elif self.loop is running_loop():
+            _set_timer(self, at, ring)
+        else:
+            self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
+
+    def forget(self) -> None:
+        """Cancel every reminder."""
+        for timer in self.timers or ():
+            timer.cancel()
+        self.timers = None
+
+
+if sys.version_info >= (3, 12):
+    this_task = asyncio.current_task
+else:
+    # There it is written in Python, and takes longer than all else on the way in.
+    def this_task(loop: asyncio.AbstractEventLoop | None = None) -> "asyncio.Task[Any] | None":
+        """Return the task that runs in this thread."""
+        task: asyncio.Task[Any] | None = _current_tasks.get(loop or running_loop())
+        return task
+
+
+def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
+    """Return who asks (the task, else the thread), and its event loop if there is one."""
+    loop = running_loop()
+    if loop is None:
+        return get_ident(), None
+    return this_task(loop) or get_ident(), loop
+
+
+def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> None:
+    if waiter.state not in (WAITING, CALLED) or waiter.loop is None:
+        return
+    timer = waiter.loop.call_later(max(at - moment.now(), 0) / _SECOND, ring, waiter)
+    waiter.timers = [*(waiter.timers or ()), timer]
+
+
+def _finish(waiter: Waiter) -> None:
+    if waiter.future is not None and not waiter.future.done():
+        waiter.future.set_result(None)

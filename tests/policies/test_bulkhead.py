@@ -1,0 +1,501 @@
+"""What a bulkhead promises: so many at once, in order, whatever is cancelled meanwhile."""
+
+import asyncio
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from penstock.policies import Bulkhead, BulkheadFull, ReentryError, Timeout
+from penstock.policies.virtual import VirtualTime
+
+
+class Watch:
+    """Counts who is inside."""
+
+    def __init__(self):
+        self.inside = 0
+        self.peak = 0
+        self.order = []
+
+    async def work(self, who=None, seconds=0.01):
+        self.enter(who)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.inside -= 1
+        return who
+
+    def enter(self, who):
+        self.inside += 1
+        self.peak = max(self.peak, self.inside)
+        self.order.append(who)
+
+
+def run(main):
+    return VirtualTime().run(main)
+
+
+def test_no_more_than_so_many_are_inside():
+    watch = Watch()
+    bounded = Bulkhead(2)(watch.work)
+
+    async def main():
+        return await asyncio.gather(*(bounded(n) for n in range(10)))
+
+    assert list(range(10)) == run(main())
+    assert 2 == watch.peak
+    assert list(range(10)) == watch.order
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_concurrent": 0},
+        {"max_concurrent": True},
+        {"max_concurrent": 1.5},
+        {"max_concurrent": None},
+        {"max_concurrent": -1},
+        {"max_concurrent": 1, "mode": "drop"},
+        {"max_concurrent": 1, "max_queue": -1},
+        {"max_concurrent": 1, "max_queue": 3, "mode": "reject"},
+        {"max_concurrent": 1, "max_wait": 0},
+        {"max_concurrent": 1, "max_keys": 0},
+        {"max_concurrent": 1, "key": 7},
+        {"max_concurrent": 1, "order": "random"},
+        {"max_concurrent": 1, "weight": 2},
+        {"max_concurrent": 1, "weight": 0},
+        {"max_concurrent": 1, "name": 3},
+        {"max_concurrent": 1, "maxQueue": 0},
+        {"max_concurrent": 1, "max": 2},
+        {"max_concurrent": 1, "nonsense": 2},
+        {"max_concurrent": lambda key: 3},
+    ],
+)
+def test_what_cannot_be_kept_is_refused_where_it_is_made(options):
+    with pytest.raises(ValueError):
+        Bulkhead(**options)
+    with pytest.raises(TypeError):
+        Bulkhead(**options)
+
+
+def test_reject_mode_refuses_at_once():
+    bulkhead = Bulkhead(1, mode="reject", name="door")
+
+    async def main():
+        async with bulkhead:
+            return await asyncio.create_task(refused(bulkhead))
+
+    error = run(main())
+
+    assert ("busy", "door", 1, 1, 0, True) == (
+        error.reason, error.name, error.limit, error.in_use, error.queued, error.retryable,
+    )  # fmt: skip
+    assert "RC5026" == error.rc
+
+
+async def refused(bulkhead, **options):
+    with pytest.raises(BulkheadFull) as caught:
+        async with bulkhead.slot(**options):
+            pytest.fail("it came in")
+    return caught.value
+
+
+def test_a_full_line_refuses_the_next():
+    bulkhead = Bulkhead(1, max_queue=1)
+
+    async def main():
+        async with bulkhead:
+            waiting = asyncio.create_task(hold(bulkhead, 0))
+            await asyncio.sleep(0)
+            error = await asyncio.create_task(refused(bulkhead))
+        await waiting
+        return error
+
+    assert "queue_full" == run(main()).reason
+
+
+async def hold(bulkhead, seconds, **options):
+    async with bulkhead.slot(**options) as slot:
+        await asyncio.sleep(seconds)
+        return slot.waited
+
+
+def test_nobody_waits_longer_than_it_may():
+    bulkhead = Bulkhead(1, max_wait=0.2)
+    time = VirtualTime()
+
+    async def main():
+        async with bulkhead:
+            error = await asyncio.create_task(refused(bulkhead))
+            return error, time.now()
+
+    error, at = time.run(main())
+
+    assert "wait_timeout" == error.reason
+    assert 0.2 == pytest.approx(at)
+    assert 0 == bulkhead.stats().queued
+
+
+def test_who_waited_can_tell_how_long():
+    bulkhead = Bulkhead(1)
+
+    async def main():
+        first = asyncio.create_task(hold(bulkhead, 0.5))
+        second = asyncio.create_task(hold(bulkhead, 0))
+        return await first, await second
+
+    assert (0, pytest.approx(0.5)) == run(main())
+
+
+def test_each_key_has_slots_of_its_own():
+    watch = Watch()
+    bounded = Bulkhead(1, key="tenant")(keyed := tenant_work(watch))
+
+    async def main():
+        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded(2, tenant="b"))
+
+    assert keyed.__name__ == bounded.__name__
+    with pytest.raises(TypeError):
+        run(main())
+    watch.order.clear()
+
+    async def again():
+        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded("b", 3))
+
+    run(again())
+
+    assert [1, 3, 2] == watch.order
+
+
+def tenant_work(watch):
+    async def work(tenant, number):
+        await watch.work(number)
+
+    return work
+
+
+@pytest.mark.parametrize("key", [lambda tenant, number: tenant, "tenant", "t:{tenant}"])
+def test_a_key_is_a_function_a_name_or_a_text_over_the_arguments(key):
+    watch = Watch()
+    bounded = Bulkhead(1, key=key)(tenant_work(watch))
+
+    async def main():
+        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded("b", number=3))
+
+    run(main())
+
+    assert [1, 3, 2] == watch.order
+
+
+@pytest.mark.parametrize("bad", [None, [], {}])
+def test_a_key_that_cannot_be_one_takes_no_slot(bad):
+    bulkhead = Bulkhead(1, key=lambda tenant: bad)
+    bounded = bulkhead(tenant_work(Watch()))
+
+    with pytest.raises(TypeError, match="key function"):
+        run(bulkhead.acall(lambda tenant: asyncio.sleep(0), "a"))
+
+    assert 0 == bulkhead.stats().in_use
+    assert callable(bounded)
+
+
+def test_too_many_keys_are_refused_and_a_busy_one_stays():
+    bulkhead = Bulkhead(1, key="tenant", max_keys=2)
+
+    async def main():
+        async with bulkhead.slot("a"), bulkhead.slot("b"):
+            error = await refused(bulkhead, key="c")
+            again = await asyncio.create_task(refused_now(bulkhead, "a"))
+        async with bulkhead.slot("c"):
+            return error, again
+
+    error, again = run(main())
+
+    assert "too_many_keys" == error.reason
+    assert again is None
+
+
+async def refused_now(bulkhead, key):
+    return bulkhead.try_acquire(key)
+
+
+def test_the_number_may_be_a_function_of_the_key():
+    bulkhead = Bulkhead(lambda key: 2 if key == "big" else 1, key="tenant")
+
+    slots = [bulkhead.try_acquire(key) for key in ("big", "big", "big", "small", "small")]
+
+    assert [True, True, False, True, False] == [slot is not None for slot in slots]
+    for slot in filter(None, slots):
+        slot.release()
+
+
+def test_a_heavy_one_is_not_overtaken():
+    bulkhead = Bulkhead(3)
+    order = []
+
+    async def one(name, weight):
+        async with bulkhead.slot(weight=weight):
+            order.append(name)
+            await asyncio.sleep(1)
+
+    async def main():
+        await asyncio.gather(one("first", 2), one("heavy", 3), one("light", 1))
+
+    run(main())
+
+    assert ["first", "heavy", "light"] == order
+
+
+def test_a_weight_above_all_slots_is_an_error():
+    with pytest.raises(ValueError, match="weight"):
+        Bulkhead(2).try_acquire(weight=3)
+
+
+def test_who_holds_a_slot_does_not_wait_for_itself():
+    bulkhead = Bulkhead(2)
+
+    async def main():
+        async with bulkhead, bulkhead:
+            pytest.fail("it came in twice")
+
+    with pytest.raises(ReentryError):
+        run(main())
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_a_reentrant_one_lets_its_holder_in_for_nothing():
+    bulkhead = Bulkhead(1, reentrant=True)
+
+    async def main():
+        async with bulkhead as outer, bulkhead:
+            inside = bulkhead.stats().in_use
+        return inside, outer.held
+
+    assert (1, False) == run(main())
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_a_slot_is_given_back_once():
+    bulkhead = Bulkhead(1)
+    slot = bulkhead.try_acquire()
+
+    slot.release()
+    slot.release()
+
+    assert 0 == bulkhead.stats().in_use
+    with bulkhead as slot:
+        slot.release()
+        assert 0 == bulkhead.stats().in_use
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_nobody_gives_back_what_another_holds():
+    bulkhead = Bulkhead(1)
+
+    async def main():
+        async with bulkhead as slot:
+            with pytest.raises(RuntimeError, match="does not hold"):
+                await asyncio.create_task(released(slot))
+
+    run(main())
+
+    assert 0 == bulkhead.stats().in_use
+
+
+async def released(slot):
+    slot.release()
+
+
+def test_a_slot_that_nobody_has_at_hand_frees_itself():
+    bulkhead = Bulkhead(1)
+    slot = bulkhead.try_acquire()
+    assert bulkhead.try_acquire() is None
+
+    with pytest.warns(ResourceWarning, match="never given back"):
+        del slot
+
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_errors_pass_and_free_the_slot():
+    bulkhead = Bulkhead(1)
+
+    @bulkhead
+    def fails():
+        raise LookupError
+
+    @bulkhead
+    async def fails_later():
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        fails()
+    with pytest.raises(LookupError):
+        run(fails_later())
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_call_calls_plain_and_async_functions():
+    bulkhead = Bulkhead(1)
+
+    async def later(number):
+        return number
+
+    assert 3 == bulkhead.call(len, "abc")
+    assert 3 == run(bulkhead.call(later, 3))
+    assert 3 == run(bulkhead.acall(later, 3))
+
+
+def test_generators_are_refused():
+    def numbers():
+        yield 1
+
+    with pytest.raises(TypeError, match="generator"):
+        Bulkhead(1)(numbers)
+
+
+def test_a_closed_one_lets_in_those_who_waited_until_it_is_drained():
+    bulkhead = Bulkhead(1)
+    time = VirtualTime()
+
+    async def main():
+        tasks = [asyncio.create_task(hold(bulkhead, 1)) for _ in range(5)]
+        await asyncio.sleep(0.5)
+        bulkhead.close(drain=2)
+        error = await refused(bulkhead)
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+        return error, results
+
+    error, results = time.run(main())
+
+    assert "closed" == error.reason
+    assert [True] * 3 + [False] * 2 == [isinstance(result, float) for result in results]
+    assert {"closed"} == {result.reason for result in results[3:]}
+
+
+def test_blocking_inside_an_event_loop_is_an_error():
+    bulkhead = Bulkhead(1)
+
+    async def main():
+        async with bulkhead:
+            await asyncio.create_task(blocks())
+
+    async def blocks():
+        with bulkhead:
+            pytest.fail("it came in")
+
+    with pytest.raises(RuntimeError, match="event loop"):
+        run(main())
+    assert (0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued)
+
+
+def test_threads_and_tasks_share_the_slots():
+    bulkhead = Bulkhead(3)
+    lock = threading.Lock()
+    watch = Watch()
+
+    def in_thread(_):
+        for _ in range(20):
+            with bulkhead:
+                with lock:
+                    watch.enter("thread")
+                threading.Event().wait(0.0005)
+                with lock:
+                    watch.inside -= 1
+
+    async def in_tasks():
+        async def one():
+            for _ in range(5):
+                async with bulkhead:
+                    with lock:
+                        watch.enter("task")
+                    await asyncio.sleep(0.0005)
+                    with lock:
+                        watch.inside -= 1
+
+        await asyncio.gather(*(one() for _ in range(20)))
+
+    with ThreadPoolExecutor(8) as threads:
+        done = [threads.submit(in_thread, n) for n in range(4)]
+        done += [threads.submit(asyncio.run, in_tasks()) for _ in range(2)]
+        for each in done:
+            each.result(timeout=60)
+
+    stats = bulkhead.stats()
+    assert 3 == watch.peak
+    assert {"thread": 80, "task": 200} == {kind: watch.order.count(kind) for kind in ("thread", "task")}
+    assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)
+
+
+def test_a_forked_process_begins_with_all_slots_free():
+    bulkhead = Bulkhead(1)
+    with bulkhead as slot:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            answer = b"no"
+            try:
+                mine = bulkhead.try_acquire()
+                slot.end()
+                answer = b"yes" if mine is not None and bulkhead.try_acquire() is None else b"no"
+            finally:
+                os.write(writer, answer)
+                os._exit(0)
+        os.waitpid(child, 0)
+        answer = os.read(reader, 3)
+        os.close(reader)
+        os.close(writer)
+
+    assert b"yes" == answer
+
+
+def test_what_is_given_back_while_the_lock_is_held_is_not_lost():
+    from penstock.policies.guard import guard  # noqa: PLC0415
+
+    bulkhead = Bulkhead(1)
+    slot = bulkhead.try_acquire()
+    with guard.lock:
+        slot.release()
+    again = bulkhead.try_acquire() or bulkhead.try_acquire()
+
+    assert again is not None
+    again.release()
+
+
+def test_a_task_that_vanishes_with_its_loop_frees_its_slot():
+    bulkhead = Bulkhead(1)
+    loop = asyncio.new_event_loop()
+    kept = []
+
+    async def holds():
+        async with bulkhead:
+            kept.append(loop.create_future())
+            await kept[0]
+
+    holder = holds()
+    task = loop.create_task(holder)
+    loop.run_until_complete(asyncio.sleep(0))
+    assert 1 == bulkhead.stats().in_use
+
+    loop.call_soon(task.cancel)
+    loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
+    loop.close()
+
+    assert 0 == bulkhead.stats().in_use
+
+
+def test_a_timeout_while_queued_leaves_nothing_behind():
+    bulkhead = Bulkhead(1)
+    watch = Watch()
+    attempt = Timeout(0.1)(bulkhead(watch.work))
+
+    async def main():
+        async with bulkhead:
+            with pytest.raises(TimeoutError):
+                await asyncio.create_task(attempt("late"))
+            return bulkhead.stats().queued
+
+    assert 0 == run(main())
+    assert [] == watch.order

@@ -1,0 +1,252 @@
+"""A bulkhead against a model of ten lines: tasks and threads, cancelled, timed out and released at any point."""
+
+import asyncio
+import threading
+import time
+from itertools import count, product
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from penstock.policies import Bulkhead, BulkheadFull
+from penstock.policies.limiter import expire
+
+
+class Model:
+    """First come, first served, and nobody is overtaken."""
+
+    def __init__(self, slots):
+        self.slots, self.inside, self.line = slots, {}, []
+
+    def arrive(self, who, weight):
+        self.line.append((who, weight))
+        self.promote()
+
+    def leave(self, who):
+        self.inside.pop(who, None)
+        self.line = [each for each in self.line if each[0] != who]
+        self.promote()
+
+    def promote(self):
+        while self.line and sum(self.inside.values()) + self.line[0][1] <= self.slots:
+            who, weight = self.line.pop(0)
+            self.inside[who] = weight
+
+
+class Caller:
+    """One who wants a slot, keeps it until told to go, and says where it stands."""
+
+    def __init__(self, bulkhead, number, weight):
+        self.bulkhead, self.number, self.weight = bulkhead, number, weight
+        self.inside = False
+        self.ended = False
+
+
+class TaskCaller(Caller):
+    def __init__(self, bulkhead, number, weight, loop):
+        super().__init__(bulkhead, number, weight)
+        self.go = loop.create_future()
+        self.task = loop.create_task(self.run())
+
+    async def run(self):
+        try:
+            async with self.bulkhead.slot(weight=self.weight):
+                self.inside = True
+                try:
+                    await self.go
+                finally:
+                    self.inside = False
+        except BulkheadFull:
+            pass
+        finally:
+            self.ended = True
+
+    def release(self):
+        if not self.go.done():
+            self.go.set_result(None)
+
+
+class ThreadCaller(Caller):
+    def __init__(self, bulkhead, number, weight):
+        super().__init__(bulkhead, number, weight)
+        self.go = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            with self.bulkhead.slot(weight=self.weight):
+                self.inside = True
+                self.go.wait(30)
+                self.inside = False
+        except BulkheadFull:
+            pass
+        self.ended = True
+
+    def release(self):
+        self.go.set()
+
+
+class BulkheadMachine(RuleBasedStateMachine):
+    @initialize(slots=st.integers(2, 4))
+    def begin(self, slots):
+        self.bulkhead = Bulkhead(slots)
+        self.model = Model(slots)
+        self.loop = asyncio.new_event_loop()
+        self.callers = {}
+        self.numbers = count()
+
+    @rule(weight=st.sampled_from([1, 1, 1, 2]))
+    def a_task_comes(self, weight):
+        number = next(self.numbers)
+        self.callers[number] = TaskCaller(self.bulkhead, number, weight, self.loop)
+        self.step()
+        self.model.arrive(number, weight)
+
+    @rule(weight=st.sampled_from([1, 1, 2]))
+    def a_thread_comes(self, weight):
+        number = next(self.numbers)
+        before = self.bulkhead.stats()
+        self.callers[number] = ThreadCaller(self.bulkhead, number, weight)
+        self.until(lambda: self.bulkhead.stats() != before)
+        self.model.arrive(number, weight)
+
+    @precondition(lambda self: self.model.inside)
+    @rule(data=st.data())
+    def one_is_done(self, data):
+        number = data.draw(st.sampled_from(sorted(self.model.inside)))
+        self.callers[number].release()
+        self.until(lambda: self.callers[number].ended)
+        self.model.leave(number)
+
+    @precondition(lambda self: len(self.model.inside) and self.model.line)
+    @rule(data=st.data())
+    def one_is_done_and_those_next_in_line_are_cancelled_in_the_same_moment(self, data):
+        done = [n for n in sorted(self.model.inside) if isinstance(self.callers[n], TaskCaller)]
+        if not done:
+            return
+        number = data.draw(st.sampled_from(done))
+        self.callers[number].release()
+        for _ in range(data.draw(st.integers(0, 3))):
+            self.step_once()
+        waiting = [who for who, _ in self.model.line if isinstance(self.callers[who], TaskCaller)]
+        for who in waiting[: data.draw(st.integers(1, 3))]:
+            self.callers[who].task.cancel()
+            self.model.line = [each for each in self.model.line if each[0] != who]
+        self.model.leave(number)
+
+    @precondition(
+        lambda self: any(isinstance(each, TaskCaller) and not each.ended for each in self.callers.values())
+    )
+    @rule(data=st.data())
+    def a_task_is_cancelled(self, data):
+        living = [n for n, each in self.callers.items() if isinstance(each, TaskCaller) and not each.ended]
+        number = data.draw(st.sampled_from(living))
+        self.callers[number].task.cancel()
+        self.model.leave(number)
+
+    @precondition(lambda self: self.model.line)
+    @rule(data=st.data())
+    def a_wait_runs_out(self, data):
+        place = data.draw(st.integers(0, len(self.model.line) - 1))
+        waiter = self.bulkhead.pool.lines[None].everyone()[place]
+        expire(waiter)
+        self.model.leave(self.model.line[place][0])
+
+    @rule()
+    def another_event_loop_takes_over(self):
+        for number, each in self.callers.items():
+            if isinstance(each, TaskCaller) and not each.ended:
+                each.task.cancel()
+                self.model.leave(number)
+        self.step()
+        self.loop.close()
+        self.loop = asyncio.new_event_loop()
+
+    @invariant()
+    def it_does_what_the_model_does(self):
+        if not hasattr(self, "model"):
+            return
+        inside = set(self.model.inside)
+        expected = (sum(self.model.inside.values()), len(self.model.line))
+        self.until(
+            lambda: (
+                inside == {n for n, each in self.callers.items() if each.inside}
+                and expected == (self.bulkhead.stats().in_use, self.bulkhead.stats().queued)
+            )
+        )
+
+    def until(self, condition):
+        ends = time.monotonic() + 3
+        while not condition():
+            self.step_once()
+            assert self.bulkhead.stats().in_use <= self.model.slots
+            assert time.monotonic() < ends, (self.model.inside, self.model.line, self.bulkhead.stats())
+
+    def step(self):
+        for _ in range(4):
+            self.step_once()
+
+    def step_once(self):
+        self.loop.call_soon(self.loop.stop)
+        self.loop.run_forever()
+
+    def teardown(self):
+        if not hasattr(self, "model"):
+            return
+        ends = time.monotonic() + 20
+        while not all(each.ended for each in self.callers.values()):
+            for each in self.callers.values():
+                each.release()
+            self.step_once()
+            assert time.monotonic() < ends
+        self.loop.close()
+        stats = self.bulkhead.stats()
+        assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)
+        assert {} == self.bulkhead.pool.owners
+
+
+TestBulkheadMachine = BulkheadMachine.TestCase
+TestBulkheadMachine.settings = settings(stateful_step_count=30)
+
+
+@pytest.mark.parametrize("victims", [*product(range(5)), *product(range(5), repeat=2)])
+def test_cancelling_at_every_step_loses_nothing(victims):
+    for steps in product(range(12), repeat=len(victims)):
+        play(victims, steps)
+
+
+def play(victims, steps):
+    """Let five tasks pass two slots one step at a time, and cancel each of *victims* at its step."""
+    bulkhead = Bulkhead(2)
+    order, inside, peak = [], set(), [0]
+
+    async def one(number):
+        async with bulkhead:
+            order.append(number)
+            inside.add(number)
+            peak[0] = max(peak[0], len(inside))
+            try:
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+            finally:
+                inside.discard(number)
+
+    loop = asyncio.new_event_loop()
+    tasks = [loop.create_task(one(number)) for number in range(5)]
+    for step in range(40):
+        for victim, at in zip(victims, steps, strict=True):
+            if at == step:
+                tasks[victim].cancel()
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+    loop.close()
+    stats = bulkhead.stats()
+
+    assert all(task.done() for task in tasks)
+    assert sorted(order) == order
+    assert set(range(5)) - set(victims) <= set(order)
+    assert 2 >= peak[0]
+    assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)
