@@ -1,8 +1,9 @@
 """At most so many at once."""
 
+from asyncio import current_task
 from collections.abc import Callable, Hashable
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from penstock.limits.durations import Duration
 from penstock.limits.rules import Numbers
@@ -10,12 +11,15 @@ from penstock.policies.adaptive import Adaptive
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener, Listeners
 from penstock.policies.forms import Limit
+from penstock.policies.guard import guard
 from penstock.policies.keys import Key, Pick, picker
 from penstock.policies.options import Order, options, whole
 from penstock.policies.pool import Pool, Slots
 from penstock.policies.slot import Slot
 from penstock.policies.spelling import spelled
-from penstock.policies.waiter import myself, this_task
+from penstock.policies.waiter import myself, tasks, this_task
+
+_SECOND: Final = 1_000_000
 
 
 class Bulkhead(Limit):
@@ -71,11 +75,12 @@ class Bulkhead(Limit):
         slots = _slots(given["max_concurrent"], key)
         if isinstance(slots, int) and weight > slots:
             raise InvalidPolicyError("weight", f"{weight} is more than all {slots} slots")
-        pool = Pool(slots, asked, reentrant=reentrant)
+        pool = Pool(slots, asked, reentrant=reentrant, keyed=key is not None)
         if fair_by is not None:
             pool.groups = {}
             pool.tune()
         self.pool: Slots = pool
+        self._quick = pool if key is None and fair_by is None and weight == 1 else None
 
     def listen(self, listener: Listener) -> None:
         """Tell *listener* of every event from now on."""
@@ -104,30 +109,62 @@ class Bulkhead(Limit):
         return self._pick_group(args, kwargs) if self._pick_group is not None else None
 
     async def __aenter__(self) -> Slot:
-        if self.key is not None or self.fair_by is not None:
+        pool = self._quick
+        if pool is None:
             return await super().__aenter__()
-        owner = this_task()
-        slot = Slot(self, None, self.weight, owner)
-        slot.hold = self.pool.try_acquire(None, self.weight, owner)
-        if slot.hold is None:
-            await slot.aacquire()
-        if owner in self._entered:
-            slot.outer = self._entered[owner]
-        self._entered[owner] = slot
+        # What follows is `Pool.try_acquire`, written out: calls cost more than all else here.
+        try:
+            (owner,) = tasks.values()
+            if pool.lines or owner in pool.owners:
+                return await self._enter_slowly(pool, owner)
+            hold = pool.spare.pop()
+        except (ValueError, RuntimeError, IndexError):
+            return await self._enter_slowly(pool, current_task())
+        slot = Slot(self, None, 1, owner, hold)
+        pool.owners[owner] = slot
+        pool.ledger.tick()
         return slot
+
+    async def _enter_slowly(self, pool: Pool, owner: object) -> Slot:
+        hold = None if pool.lines else pool.try_acquire(None, 1, owner)
+        waited = 0
+        if hold is None:
+            hold, waited = await pool.aacquire(None, 1, owner)
+        slot = Slot(self, None, 1, owner, hold, waited / _SECOND)
+        if hold is pool.token:
+            pool.owners[owner] = slot
+            return slot
+        return self._push(slot)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        owner = this_task()
-        slot = self._entered.pop(owner)
-        if slot.outer is not None:
-            self._entered[owner] = slot.outer
+        pool = self._quick
+        if pool is None:
+            self._pop().end(error)
+            return
+        try:
+            (owner,) = tasks.values()
+        except (ValueError, RuntimeError):
+            owner = current_task()
+        if owner in self._entered:
+            self._pop().end(error)
+            return
+        slot: Any = pool.owners.get(owner)
+        if slot is None or slot.limit is not self:
+            return
         hold, slot.hold = slot.hold, None
-        if hold is not None:
-            self.pool.release(slot.key, slot.weight, slot.owner, hold, error)
+        if pool.lines or pool.quick < 0 or hold is not pool.token:
+            pool.release(None, 1, owner, hold, error)
+            return
+        del pool.owners[owner]
+        pool.spare.append(hold)
+        if pool.lines:
+            guard.do(pool.serve)
 
     def _around_async(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
+        if self._quick is not None:
+            return self._around_quickly(function, self._quick)
         if self.fair_by is not None:
             return super()._around_async(function, pick)
         pool, weight = self.pool, self.weight
@@ -144,6 +181,43 @@ class Bulkhead(Limit):
                 pool.release(key, weight, owner, hold, error)
                 raise
             pool.release(key, weight, owner, hold)
+            return result
+
+        return bounded
+
+    @staticmethod
+    def _around_quickly(function: Callable[..., Any], pool: Pool) -> Callable[..., Any]:
+        # `Pool.try_acquire` and `Pool.release`, written out: calls cost more than all else here.
+        owners, tick = pool.owners, pool.ledger.tick
+
+        async def bounded(*args: Any, **kwargs: Any) -> Any:
+            try:
+                (owner,) = tasks.values()
+                hold = None if pool.lines or owner in owners else pool.spare.pop()
+            except (ValueError, RuntimeError):
+                owner, hold = current_task(), None
+            except IndexError:
+                hold = None
+            if hold is not None:
+                owners[owner] = None
+                tick()
+            else:
+                if not pool.lines:
+                    hold = pool.try_acquire(None, 1, owner)
+                if hold is None:
+                    hold, _ = await pool.aacquire(None, 1, owner)
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                pool.release(None, 1, owner, hold, error)
+                raise
+            if pool.lines or pool.quick < 0 or hold is not pool.token:
+                pool.release(None, 1, owner, hold)
+                return result
+            del owners[owner]
+            pool.spare.append(hold)
+            if pool.lines:
+                guard.do(pool.serve)
             return result
 
         return bounded

@@ -10,7 +10,7 @@ from penstock.policies import moment
 
 NEVER: Final = 2**63 - 1
 
-_deadline: Final[ContextVar[int]] = ContextVar("penstock_deadline", default=NEVER)
+ambient: Final[ContextVar[int]] = ContextVar("penstock_deadline", default=NEVER)
 # Set by a timeout around a plain function, whose thread cannot be cancelled while it stands in line.
 cut_off: Final[ContextVar[int]] = ContextVar("penstock_cut_off", default=NEVER)
 
@@ -18,13 +18,13 @@ cut_off: Final[ContextVar[int]] = ContextVar("penstock_cut_off", default=NEVER)
 @contextmanager
 def deadline_scope(within: Duration) -> Iterator[None]:
     """Let every limit asked in this block know that the answer is of no use *within* that time from now."""
-    token = _deadline.set(min(_deadline.get(), moment.now() + moment.span(within, "within", zero=True)))
+    token = ambient.set(min(ambient.get(), moment.now() + moment.span(within, "within", zero=True)))
     try:
         yield
     finally:
-        _deadline.reset(token)
+        ambient.reset(token)
 
 
 def current() -> int:
     """Return the moment in microseconds after which nobody waits for an answer."""
-    return _deadline.get()
+    return ambient.get()

@@ -1,10 +1,8 @@
 """One who waits, in a task or in a thread, and how it is woken from anywhere."""
 
 import asyncio
-import sys
 from _thread import allocate_lock
 from asyncio.events import _get_running_loop as running_loop
-from asyncio.tasks import _current_tasks  # type: ignore[attr-defined]
 from collections.abc import Callable, Hashable
 from itertools import count
 from threading import get_ident
@@ -26,6 +24,9 @@ CALLED: Final = (
 GRANTED: Final = 2
 REFUSED: Final = 3
 GONE: Final = 4
+
+# Which task runs in which loop: one entry, as long as there is one loop.  Where it is kept elsewhere this is empty.
+tasks: Final[dict[Any, Any]] = getattr(asyncio.tasks, "_current_tasks", {})
 
 _SECOND: Final = 1_000_000
 _next: Final = count(1).__next__
@@ -54,6 +55,7 @@ class Waiter(msgspec.Struct, eq=False, weakref=True):
     future: "asyncio.Future[None] | None" = None
     signal: Any = None
     alarm: int = NEVER
+    thread: int = msgspec.field(default_factory=get_ident)
     timers: list[asyncio.TimerHandle] | None = None
 
     @property
@@ -93,15 +95,14 @@ class Waiter(msgspec.Struct, eq=False, weakref=True):
             if self.signal.locked():
                 self.signal.release()
             return True
-        future, loop = self.future, self.loop
-        if loop is running_loop():
-            if future is None or future.done():
-                return False
-            future.set_result(None)
-            return True
+        future = self.future
+        if future is None or future.done():
+            return False
         try:
-            assert loop is not None  # noqa: S101 - for the type checker
-            loop.call_soon_threadsafe(_finish, self)
+            if self.thread == get_ident():
+                future.set_result(None)
+            else:
+                future.get_loop().call_soon_threadsafe(_finish, self)
         except RuntimeError:  # its loop is closed, and nobody will ever resume it
             return False
         return True
@@ -121,7 +122,7 @@ class Waiter(msgspec.Struct, eq=False, weakref=True):
         self.alarm = at
         if self.loop is None:
             self.wake()
-        elif self.loop is running_loop():
+        elif self.thread == get_ident():
             _set_timer(self, at, ring)
         else:
             self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
@@ -133,14 +134,15 @@ class Waiter(msgspec.Struct, eq=False, weakref=True):
         self.timers = None
 
 
-if sys.version_info >= (3, 12):
-    this_task = asyncio.current_task
-else:
-    # There it is written in Python, and takes longer than all else on the way in.
-    def this_task(loop: asyncio.AbstractEventLoop | None = None) -> "asyncio.Task[Any] | None":
-        """Return the task that runs in this thread."""
-        task: asyncio.Task[Any] | None = _current_tasks.get(loop or running_loop())
-        return task
+def this_task() -> "asyncio.Task[Any] | None":
+    """Return the task that runs in this thread."""
+    # To ask for the running loop is to ask the system, which takes longer than all else on the way in.
+    try:
+        (task,) = tasks.values()
+    except (ValueError, RuntimeError):
+        return asyncio.current_task()
+    found: asyncio.Task[Any] = task
+    return found
 
 
 def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
@@ -148,7 +150,7 @@ def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
     loop = running_loop()
     if loop is None:
         return get_ident(), None
-    return this_task(loop) or get_ident(), loop
+    return asyncio.current_task(loop) or get_ident(), loop
 
 
 def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> None:
