@@ -1,6 +1,6 @@
 """For tests of code that uses penstock: an engine in memory, a clock to move, and jobs run on the spot.
 
-with in_memory(app) as clock:
+with in_memory(app) as clock, limits_kept(app):
 job = remind.with_options(delay="1d").enqueue("ann")
 run_until_idle(app)
 assert job.state == "scheduled"
@@ -11,6 +11,7 @@ assert job.result() == "reminded"
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,11 +22,14 @@ from typing import Any, Final, TypeVar
 from msgspec import structs
 
 from penstock.app import App
+from penstock.app.backend import AnyEngine
 from penstock.clock import SECOND, Clock, monotonic
 from penstock.engine import Engine, open_engine
 from penstock.errors import InvalidError, NotFoundError
-from penstock.job import Claimed
-from penstock.limits.durations import Duration, parse_duration
+from penstock.job import Claimed, Event
+from penstock.lifecycle.states import State
+from penstock.limits.durations import Duration, format_duration, parse_duration
+from penstock.limits.rules import Numbers
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.perform import perform, perform_async
@@ -94,6 +98,73 @@ def run_until_idle(app: App, *, advance: bool = False, most: int = MOST) -> int:
         if not bench.run_next(advance=advance):
             return made
     raise InvalidError("most", f"jobs still came after {most} attempts")
+
+
+@contextmanager
+def limits_kept(app: App) -> Iterator[None]:
+    """Raise `AssertionError` in the end if attempts that started meanwhile broke a limit of theirs."""
+    watch = _Watch(app.engine)
+    stop = app.engine.listen(watch.hear)
+    try:
+        yield
+    finally:
+        stop()
+    if watch.broken:
+        raise AssertionError("\n".join(watch.broken))
+
+
+class _Watch:
+    """Looks at every start as it is told, and counts for itself."""
+
+    def __init__(self, engine: AnyEngine) -> None:
+        self._engine = engine
+        self._starts: defaultdict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
+        self._running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self.broken: list[str] = []
+
+    def hear(self, event: Event) -> None:
+        """Judge a start by the limits that its job carries."""
+        if event.name != "job.started":
+            return
+        job = self._engine.job(str(event.facts["job"]))
+        for limit in job.limits:
+            gate = ("" if limit.shared else job.tenant, limit.key)
+            self._starts[gate].append((event.at, job.cost, job.id))
+            self._judge(gate, self._in_force(gate, limit.numbers))
+
+    def _judge(self, gate: tuple[str, str], numbers: Numbers) -> None:
+        starts = self._starts[gate]
+        last, _, job = starts[-1]
+        key = gate[1]
+        running = self._running[gate] = {id_ for id_ in (*self._running[gate], job) if self._runs(id_)}
+        if numbers.slots is not None and len(running) > numbers.slots:
+            self.broken.append(f"{key}: {len(running)} ran at once when {job} started; {numbers.slots} may")
+        if (rate := numbers.rate) is not None:
+            weight = sum(cost for at, cost, _ in starts if at + rate.period > last)
+            if weight > rate.limit:
+                self.broken.append(
+                    f"{key}: {weight} started within {format_duration(rate.period)} when {job} did; {rate.limit} may"
+                )
+        if (throttle := numbers.throttle) is not None and throttle.limit:
+            close = [at for at, cost, _ in starts[:-1] if at + cost * throttle.gap > last]
+            if close:
+                apart = format_duration(last - max(close))
+                self.broken.append(
+                    f"{key}: {job} started {apart} after another; {format_duration(throttle.gap)} must lie between"
+                )
+
+    def _runs(self, job: str) -> bool:
+        return self._engine.job(job).state is State.RUNNING
+
+    def _in_force(self, gate: tuple[str, str], own: Numbers) -> Numbers:
+        view = self._engine.gate(gate[1], tenant=gate[0])
+        floating = None if view.floating is None else Numbers(slots=view.floating)
+        layers = [each for each in (view.override, view.configured, floating, own) if each is not None]
+        return Numbers(
+            next((each.slots for each in layers if each.slots is not None), None),
+            next((each.rate for each in layers if each.rate is not None), None),
+            next((each.throttle for each in layers if each.throttle is not None), None),
+        )
 
 
 class _Bench:

@@ -2,9 +2,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock import App, InvalidError, NotFoundError, Rate, State
+from penstock import App, Concurrency, InvalidError, NotFoundError, Rate, State, Throttle
 from penstock.clock import SECOND, SystemClock
-from penstock.testing import FakeClock, app_for_tests, engine_in_memory, in_memory, run_until_idle
+from penstock.limits.rules import Numbers
+from penstock.testing import (
+    FakeClock,
+    app_for_tests,
+    engine_in_memory,
+    in_memory,
+    limits_kept,
+    run_until_idle,
+)
 
 
 def test_a_clock_moves_only_when_it_is_told_to():
@@ -97,3 +105,44 @@ def test_only_a_fake_clock_can_be_moved():
 
     with pytest.raises(InvalidError, match="cannot be moved"):
         run_until_idle(app, advance=True)
+
+
+class TestLimitsKept:
+    def test_whoever_keeps_them_hears_nothing(self):
+        app = app_for_tests()
+        call = app.task(
+            lambda: None,
+            name="call",
+            limits=[Rate(2, per="10s", key="api"), Throttle(2, per="1s", key="calm")],
+        )
+
+        with limits_kept(app):
+            call.enqueue_many([()] * 5)
+            run_until_idle(app, advance=True)
+
+    @pytest.mark.parametrize(
+        ("limit", "broken"),
+        [
+            (Concurrency(1, key="api"), "api: 2 ran at once when .* started; 1 may"),
+            (Rate(1, per="10s", key="api"), "api: 2 started within 10s when .* did; 1 may"),
+            (Throttle(2, per="1s", key="api"), "api: .* started 0s after another; 500ms must lie between"),
+        ],
+        ids=["slots", "rate", "throttle"],
+    )
+    def test_whoever_breaks_one_is_told(self, monkeypatch, limit, broken):
+        app = app_for_tests()
+        call = app.task(lambda: None, name="call", limits=[limit])
+        monkeypatch.setattr("penstock.limits.gate.Gate.opens_at", lambda *_: 0)
+        call.enqueue_many([()] * 2)
+
+        with pytest.raises(AssertionError, match=broken), limits_kept(app):
+            app.engine.claim(app.queues, 2, worker="w")
+
+    def test_numbers_that_were_set_from_outside_count(self):
+        app = app_for_tests()
+        call = app.task(lambda: None, name="call", limits=[Concurrency(1, key="api")])
+        app.engine.configure("key", "api", Numbers(slots=2))
+        call.enqueue_many([()] * 2)
+
+        with limits_kept(app):
+            assert 2 == len(app.engine.claim(app.queues, 2, worker="w").jobs)
