@@ -1,17 +1,13 @@
 """Play histories by the thousand: `python -m tests.simulation --help`."""
 
 import argparse
-import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
 
 from tests.simulation.history import STEPS, Failure, Played, play, told, trace
-from tests.simulation.wounds import WOUNDS, wounded
-
-AT_A_TIME = 4
-TRIED = 200  # seeds, after which a wound is not found
+from tests.simulation.many import TRIED, find_all, play_all
+from tests.simulation.wounds import WOUNDS
 
 
 def main() -> int:
@@ -33,17 +29,6 @@ def main() -> int:
     if options.trace:
         print(trace(options.seed, options.steps))
     return _tell(play(options.seed, options.steps))
-
-
-def play_all(seeds: Iterable[int], steps: int, processes: int) -> Iterator[Played | Failure]:
-    """Play histories in several processes, and yield what became of each as it is known."""
-    work = ((seed, steps) for seed in seeds)
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        yield from pool.imap_unordered(_play, work, AT_A_TIME)
-
-
-def _play(work: tuple[int, int]) -> Played | Failure:
-    return play(*work)
 
 
 def _play_all(seeds: range, steps: int, processes: int) -> int:
@@ -78,26 +63,11 @@ def _tell(result: Played | Failure) -> int:
 def _find_wounds(processes: int, steps: int) -> int:
     print(f"{'wound':44} seeds  what was noticed")
     missed = 0
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for name, seeds, error in pool.imap(_find, [(name, steps) for name in WOUNDS]):
-            missed += seeds is None
-            print(f"{name:44} {seeds or f'> {TRIED}':>5}  {error[:100]}", flush=True)
+    for name, seeds, error in find_all(processes, steps):
+        missed += seeds is None
+        print(f"{name:44} {seeds or f'> {TRIED}':>5}  {error[:100]}", flush=True)
     print(f"{len(WOUNDS) - missed} of {len(WOUNDS)} wounds were found")
     return missed
-
-
-def _find(work: tuple[str, int]) -> tuple[str, int | None, str]:
-    return find(*work)
-
-
-def find(name: str, steps: int = STEPS, most: int = TRIED) -> tuple[str, int | None, str]:
-    """Return how many seeds it took to notice a wound, and what was noticed; None if *most* did not do."""
-    with wounded(name):
-        for seed in range(most):
-            result = play(seed, steps)
-            if isinstance(result, Failure):
-                return name, seed + 1, result.error
-    return name, None, "nothing"
 
 
 if __name__ == "__main__":

@@ -33,7 +33,9 @@ class Fate:
         self._heavy = world.mode == "B" or (world.mode == "C" and chance.random() < 0.4)
         # Where starts are remembered every job asks for it, and all look back equally far: what a gate
         # remembers then does not depend on who came before.
-        self._kinds = {key: chance.choice(("c", "c", "c", "f", "r", "t", "rc", "tc", "rtc")) for key in KEYS}
+        self._kinds = {
+            key: chance.choice(("c", "c", "c", "f", "f", "r", "t", "rc", "tc", "rtc")) for key in KEYS
+        }
         self._periods = {name: chance.choice(PERIODS) for name in (*KEYS, *QUEUES, *TASKS)}
         self._rated_scopes = chance.random() < 0.3
         self._priorities = chance.choice(((0,), (0, 0, 1), (-1, 0, 1)))
@@ -49,6 +51,12 @@ class Fate:
         choices = self._choices()
         self._choose = [choose for _, choose in choices]
         self._weights = [weight for weight, _ in choices]
+
+    def be_uniform(self) -> None:
+        """Have all jobs of a key bring the same numbers, and nobody come by himself or again."""
+        self._plain, self._scheduled, self._unique = True, False, 0
+        self._kinds = {key: kinds.replace("f", "c") for key, kinds in self._kinds.items()}
+        self._weights = [weight for weight, _ in self._choices()]
 
     def history(self, steps: int) -> Iterator[Operation]:
         """Yield operations, each chosen by what the ones before it did."""
@@ -90,7 +98,7 @@ class Fate:
             (2, lambda: ("upkeep",)),
             (4, lambda: ("why", self._pick(self._in(WAITING)))),
             (1, lambda: ("restart",)),
-            (3 if "f" in self._kinds.values() else 0, self._refresh),
+            (8 if "f" in {self._kinds[key] for key in self._keys} else 0, self._refresh),
             (1 if self._clock_is_set else 0, self._set_clock),
             (6 if self._scheduled else 0, self._schedule),
         ]
@@ -300,9 +308,9 @@ class Fate:
     def _refresh(self) -> Operation:
         chance = self._chance
         if not self._world.lent or chance.random() < 0.5:
-            return ("refreshes", chance.choice(WORKERS), chance.choice((SECOND, LEASE)))
+            return ("refreshes", chance.choice(WORKERS), chance.choice((100 * MS, SECOND, LEASE)))
         _, tenant, key = chance.choice(sorted(self._world.lent))
-        return ("refreshed", key, tenant, chance.choice((None, 0, 1, 1, 2, 3)), chance.random() < 0.2)
+        return ("refreshed", key, tenant, chance.choice((None, 0, 1, 1, 2, 3)), chance.random() < 0.3)
 
     # What fate does.
 

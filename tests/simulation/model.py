@@ -463,7 +463,7 @@ class Model:
     def in_force(self, name: Name, own: Numbers, now: int) -> Numbers:
         """Return the numbers in force: live override, else configured, else floating, else the job's own."""
         gate = self.gates.get(name)
-        if gate is None:
+        if gate is None or (gate.configured == gate.override == ANY and gate.floating is None):
             return own
         live = gate.override_until is None or gate.override_until > now
         layers = [gate.override if live else ANY, gate.configured]

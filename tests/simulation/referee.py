@@ -85,9 +85,7 @@ class Referee:
         """Its worker told how it ended."""
         if accepted and attempt.until != FOREVER:
             self.complaints.append(f"{attempt.job} was settled twice with one fence")
-        newer = [
-            a for (name, fence), a in self.attempts.items() if name == attempt.job and fence > attempt.fence
-        ]
+        newer = [a for a in self.attempts.values() if a.job == attempt.job and a.order > attempt.order]
         if accepted and newer:
             self.complaints.append(f"an old attempt of {attempt.job} was settled though a newer one began")
         attempt.until = min(attempt.until, at)

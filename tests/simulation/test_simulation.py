@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.__main__ import find, play_all
 from tests.simulation.fate import Fate
 from tests.simulation.history import STEPS, Failure, failure_of, play, told, trace
+from tests.simulation.many import find, play_all
 from tests.simulation.world import world
 from tests.simulation.wounds import WOUNDS, wounded
 
@@ -83,10 +83,28 @@ def test_a_failure_is_told_as_a_test_to_paste():
 
 
 @pytest.mark.parametrize("wound", WOUNDS)
-def test_every_wound_is_noticed(wound):
-    _, seeds, error = find(wound, most=40)
+def test_every_wound_can_still_be_made(wound):
+    with wounded(wound):
+        pass
 
-    assert seeds, f"{wound} was not noticed: {error}"
+
+@pytest.mark.parametrize(
+    "wound",
+    [
+        "one slot too many",
+        "starts remembered at the claim",
+        "a release forgotten on cancel",
+        "promotion skipped for the second queue",
+        "a newcomer that barges",
+        "an old refresh that counts",
+        "a crash that commits half",
+    ],
+)
+def test_a_wound_is_noticed(wound):
+    """All of them are tried by `make mutants`."""
+    _, seeds, _ = find(wound, most=20)
+
+    assert seeds
 
 
 def test_what_makes_no_sense_does_nothing():

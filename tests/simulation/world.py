@@ -115,7 +115,7 @@ class World:
     # What users do.
 
     def _enqueue(self, asks: Sequence[dict[str, Any]]) -> None:
-        jobs = [self._job(ask) for ask in asks]
+        jobs = [new_job(ask, self.now) for ask in asks]
         try:
             answers = self._ask(lambda engine: engine.enqueue(jobs))
         except DuplicateJobError:
@@ -168,7 +168,7 @@ class World:
         self.model.pause(queue, paused=False)
 
     def _schedule(self, name: str, minutes: int, ask: dict[str, Any], overlap: str) -> None:
-        job = self._job({"name": None, **ask})
+        job = new_job({"name": None, **ask}, self.now)
         wanted = Schedule(name, f"*/{minutes} * * * *", job, overlap=Overlap(overlap))
         self._ask(lambda engine: engine.set_schedule(wanted))
         self.model.set_schedule(name, minutes, ask, overlap)
@@ -258,7 +258,7 @@ class World:
         ]
         hands = {name: self.hands[name] for name, *_ in told}
         settlements = [
-            Settlement(hands[name].claimed.seq, hands[name].claimed.fence, self._outcome(*outcome), began)
+            Settlement(hands[name].claimed.seq, hands[name].claimed.fence, outcome_of(*outcome), began)
             for name, outcome, began in told
         ]
         accepted = self._ask(lambda engine: engine.settle(settlements))
@@ -550,48 +550,52 @@ class World:
             if name in model.gates
         ]
 
-    def _job(self, ask: dict[str, Any]) -> NewJob:
-        limits = tuple(
-            Limit(
-                key, numbers_from_text(text), OnLimit(on_limit),
-                Floating("h", every[0]) if every else None, shared=key.startswith("*"),
-            )
-            for key, text, on_limit, *every in ask.get("limits", ())
-        )  # fmt: skip
-        retry = RetryPolicy(
-            attempts=ask.get("attempts", 1),
-            backoff=Backoff.FIXED,
-            delay=ask.get("delay", 0),
-            jitter=False,
-            exhausted=Exhausted.DISCARD if ask.get("discard") else Exhausted.KEEP,
-        )
-        unique = None
-        if "unique" in ask:
-            key, states, window, on_duplicate = ask["unique"]
-            unique = Unique(
-                key, frozenset(State(s) for s in states.split(",")), window, OnDuplicate(on_duplicate)
-            )
-        moments = {name: self.now + ask[name] for name in ("due", "expires") if name in ask}
-        return NewJob(
-            id=ask["name"], task=ask.get("task", "t1"), queue=ask["queue"], tenant=ask.get("tenant", ""),
-            priority=ask.get("priority", 0), cost=ask.get("cost", 1), limits=limits, retry=retry,
-            unique=unique, **moments,
-        )  # fmt: skip
 
-    def _outcome(self, kind: str, *facts: Any) -> Outcome:
-        match kind:
-            case "done":
-                return Done()
-            case "failed":
-                return Failed("ValueError", "no")
-            case "again":
-                return Again(*facts)
-            case "cancelled":
-                return Cancelled()
-            case "limited":
-                return Limited(*facts)
-            case _:
-                return HandedBack(*facts)
+def new_job(ask: dict[str, Any], now: int) -> NewJob:
+    """Return the job that is asked for."""
+    limits = tuple(
+        Limit(
+            key, numbers_from_text(text), OnLimit(on_limit),
+            Floating("h", every[0]) if every else None, shared=key.startswith("*"),
+        )
+        for key, text, on_limit, *every in ask.get("limits", ())
+    )  # fmt: skip
+    retry = RetryPolicy(
+        attempts=ask.get("attempts", 1),
+        backoff=Backoff.FIXED,
+        delay=ask.get("delay", 0),
+        jitter=False,
+        exhausted=Exhausted.DISCARD if ask.get("discard") else Exhausted.KEEP,
+    )
+    unique = None
+    if "unique" in ask:
+        key, states, window, on_duplicate = ask["unique"]
+        unique = Unique(
+            key, frozenset(State(s) for s in states.split(",")), window, OnDuplicate(on_duplicate)
+        )
+    moments = {name: now + ask[name] for name in ("due", "expires") if name in ask}
+    return NewJob(
+        id=ask["name"], task=ask.get("task", "t1"), queue=ask["queue"], tenant=ask.get("tenant", ""),
+        priority=ask.get("priority", 0), cost=ask.get("cost", 1), limits=limits, retry=retry,
+        unique=unique, **moments,
+    )  # fmt: skip
+
+
+def outcome_of(kind: str, *facts: Any) -> Outcome:
+    """Return how an attempt ended."""
+    match kind:
+        case "done":
+            return Done()
+        case "failed":
+            return Failed("ValueError", "no")
+        case "again":
+            return Again(*facts)
+        case "cancelled":
+            return Cancelled()
+        case "limited":
+            return Limited(*facts)
+        case _:
+            return HandedBack(*facts)
 
 
 def same(what: str, expected: object, actual: object) -> None:

@@ -1,0 +1,40 @@
+"""Play many histories, in several processes."""
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from tests.simulation.history import STEPS, Failure, Played, play
+from tests.simulation.wounds import WOUNDS, wounded
+
+AHEAD = 8  # histories that wait for each process
+TRIED = 200  # seeds, after which a wound is not found
+
+
+def play_all(seeds: Sequence[int], steps: int, processes: int) -> Iterator[Played | Failure]:
+    """Play histories, and yield what became of each as it is known."""
+    with _pool(processes) as pool:
+        size = AHEAD * processes
+        for begin in range(0, len(seeds), size):
+            futures = [pool.submit(play, seed, steps) for seed in seeds[begin : begin + size]]
+            yield from (future.result() for future in as_completed(futures))
+
+
+def find_all(processes: int, steps: int) -> Iterator[tuple[str, int | None, str]]:
+    """Wound the engine in every way, one after the other."""
+    with _pool(processes) as pool:
+        yield from pool.map(find, WOUNDS, [steps] * len(WOUNDS))
+
+
+def find(name: str, steps: int = STEPS, most: int = TRIED) -> tuple[str, int | None, str]:
+    """Return how many seeds it took to notice a wound, and what was noticed; None if *most* did not do."""
+    with wounded(name):
+        for seed in range(most):
+            result = play(seed, steps)
+            if isinstance(result, Failure):
+                return name, seed + 1, result.error
+    return name, None, "nothing"
+
+
+def _pool(processes: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, multiprocessing.get_context("spawn"))
