@@ -12,8 +12,8 @@ A = TypeVar("A")
 class Gatherer(Generic[Q, A]):
     """Asks *together* about all questions that came meanwhile; it answers each, or with what it raised.
 
-    Up to *lanes* batches are under way at once, none with more than *most* questions.  An answer that nobody
-    waits for any more is *unwanted*.
+    One batch is under way at a time, none with more than *most* questions.  An answer that nobody waits for any
+    more is *unwanted*.
     """
 
     def __init__(
@@ -21,23 +21,21 @@ class Gatherer(Generic[Q, A]):
         together: Callable[[Sequence[Q]], Sequence[A | Exception]],
         threads: Executor,
         *,
-        lanes: int = 1,
         most: int = 500,
         unwanted: Callable[[A], None] = lambda _: None,
     ) -> None:
         self._together = together
         self._threads = threads
-        self._lanes = lanes
         self._most = most
         self._unwanted = unwanted
-        self._busy = 0
+        self._busy = False
         self._waiting: list[tuple[asyncio.Future[A], Q]] = []
 
     async def ask(self, question: Q) -> A:
         """Return the answer to *question*."""
         future: asyncio.Future[A] = asyncio.get_running_loop().create_future()
         self._waiting.append((future, question))
-        if self._busy < self._lanes:
+        if not self._busy:
             self._go()
         return await future
 
@@ -47,7 +45,7 @@ class Gatherer(Generic[Q, A]):
         batch, self._waiting = batch[: self._most], batch[self._most :]
         if not batch:
             return
-        self._busy += 1
+        self._busy = True
         loop = asyncio.get_running_loop()
         asked = loop.run_in_executor(self._threads, self._together, [question for _, question in batch])
         asked.add_done_callback(lambda done: self._answered(batch, done))
@@ -57,7 +55,7 @@ class Gatherer(Generic[Q, A]):
         batch: Sequence[tuple["asyncio.Future[A]", Q]],
         done: "asyncio.Future[Sequence[A | Exception]]",
     ) -> None:
-        self._busy -= 1
+        self._busy = False
         failure = done.exception()
         answers = [failure] * len(batch) if failure is not None else done.result()
         for (future, _), answer in zip(batch, answers, strict=True):

@@ -13,6 +13,7 @@ from penstock.clock import SECOND, monotonic
 from penstock.edge.episodes import Episodes
 from penstock.edge.feed import Feed
 from penstock.edge.gather import Gatherer
+from penstock.edge.together import Adding, Answer, Question, answers
 from penstock.engine import Engine
 from penstock.errors import PenstockError
 from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement
@@ -26,8 +27,6 @@ A = TypeVar("A")
 THREADS: Final = 16
 # How many attempts are remembered with their fences; of others the store is asked.
 REMEMBERED: Final = 100_000
-# Where the database is elsewhere, the next batch need not wait for the flush of the last.
-LANES: Final = 4
 
 
 class Service:
@@ -43,10 +42,13 @@ class Service:
         self.at_end: list[Callable[[], None]] = []
         self.began = monotonic()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
-        lanes = LANES if engine.store.remote else 1
-        self._adding = Gatherer(self._enqueue_together, self.threads, lanes=lanes)
-        self._settling = Gatherer(self._settle_together, self.threads, lanes=lanes)
-        self._claiming = Gatherer(self._claim_together, self.threads, unwanted=self._take_back)
+        self._working: Gatherer[Question, Answer] = Gatherer(
+            self._together, self.threads, unwanted=self._take_back
+        )
+        # Where one statement adds jobs without a transaction, it need not wait for one.
+        self._adding = (
+            self._working if engine.store.add_free is None else Gatherer(self._together, self.threads)
+        )
         self._taking_back: set[asyncio.Task[None]] = set()
         self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
         self._parts: dict[type, object] = {}
@@ -65,20 +67,22 @@ class Service:
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs, all or none; they are durable when this returns."""
-        return await self._adding.ask(jobs)
+        added = await self._adding.ask(Adding(jobs))
+        assert isinstance(added, list)  # noqa: S101 - the answer to such a question
+        return added
 
     async def settle(self, settlement: Settlement) -> bool:
         """Record how an attempt ended; False if its lease was lost."""
-        return await self._settling.ask(settlement)
+        return bool(await self._working.ask(settlement))
 
     async def claim(self, wanted: ClaimFor, wait: float = 0.0) -> list[Claimed]:
         """Start jobs for a worker; with *wait*, wait so many seconds for the first."""
         end = monotonic() + int(wait * SECOND)
         while True:
             token = self._watch.look() if wait else 0
-            claim = await self._claiming.ask(wanted)
+            claim = await self.take(wanted)
             while not claim.jobs and claim.more:
-                claim = await self._claiming.ask(wanted)
+                claim = await self.take(wanted)
             left = end - monotonic()
             if claim.jobs or left <= 0 or self.draining:
                 break
@@ -89,7 +93,9 @@ class Service:
 
     async def take(self, wanted: ClaimFor) -> Claim:
         """Start jobs for a worker that knows itself when to ask again."""
-        return await self._claiming.ask(wanted)
+        claim = await self._working.ask(wanted)
+        assert isinstance(claim, Claim)  # noqa: S101 - the answer to such a question
+        return claim
 
     async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
         """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
@@ -128,9 +134,11 @@ class Service:
         for job in jobs:
             await self.settle(Settlement(job.seq, job.fence, HandedBack()))
 
-    def _take_back(self, claim: Claim) -> None:
+    def _take_back(self, answer: Answer) -> None:
         """Give back what was claimed for somebody who has gone."""
-        task = asyncio.get_running_loop().create_task(self.hand_back(claim.jobs))
+        if not isinstance(answer, Claim) or not answer.jobs:
+            return
+        task = asyncio.get_running_loop().create_task(self.hand_back(answer.jobs))
         self._taking_back.add(task)
         task.add_done_callback(self._taking_back.discard)
 
@@ -183,36 +191,8 @@ class Service:
             return left
         return max(min(left, claim.next_at - self.engine.clock.now()), 1_000)
 
-    def _enqueue_together(self, requests: Sequence[Sequence[NewJob]]) -> list[list[Enqueued] | Exception]:
-        if len(requests) > 1:
-            try:
-                added = iter(self.engine.enqueue([job for jobs in requests for job in jobs]))
-            except PenstockError:
-                pass  # one of them cannot be added; each finds out by itself
-            else:
-                return [[next(added) for _ in jobs] for jobs in requests]
-        return [_attempted(self.engine.enqueue, jobs) for jobs in requests]
-
-    def _settle_together(self, settlements: Sequence[Settlement]) -> Sequence[bool | Exception]:
-        if len(settlements) > 1:
-            try:
-                return self.engine.settle(settlements)
-            except PenstockError:
-                pass
-        return [_attempted(lambda one: self.engine.settle([one])[0], each) for each in settlements]
-
-    def _claim_together(self, requests: Sequence[ClaimFor]) -> Sequence[Claim | Exception]:
-        # Those who came at once have no order among them; those who ask for the same are served as one.
-        order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
-        claims = self.engine.claims([requests[n] for n in order])
-        return [claim for _, claim in sorted(zip(order, claims, strict=True), key=lambda each: each[0])]
-
-
-def _attempted(verb: Callable[[Q], A], question: Q) -> A | Exception:
-    try:
-        return verb(question)
-    except PenstockError as error:
-        return error
+    def _together(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
+        return answers(self.engine, questions)
 
 
 class _Watch:

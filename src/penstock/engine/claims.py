@@ -33,7 +33,7 @@ def claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
     answers: list[Claim] = []
     for _, alike in groupby(requests, key=_asked):
         if answers:
-            _settle_down(board)
+            settle_down(board)
         answers += _Claims(board, list(alike)).run()
         if answers[-1].more:
             # Whoever was cut short comes first.
@@ -103,7 +103,7 @@ class _Claims:
 
     def _anew(self, view: Outlook) -> Outlook:
         """Write everything down and look again, since a start of one queue may have called somebody of another."""
-        _settle_down(self._board)
+        settle_down(self._board)
         return outlook(self._board.db, self._names) if self._board.lanes else view
 
     def _with_somebody(self, view: Outlook, spent: set[str]) -> list[str]:
@@ -165,7 +165,7 @@ class _Claims:
         return answers
 
 
-def _settle_down(board: Board) -> None:
+def settle_down(board: Board) -> None:
     """Write everything down, so that the next claim of this transaction finds it."""
     board.flush()
     board.db.send_last()

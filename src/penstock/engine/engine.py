@@ -25,7 +25,7 @@ from penstock.engine import (
 from penstock.engine.again import retry
 from penstock.engine.board import Board
 from penstock.engine.claims import check as check_claim
-from penstock.engine.claims import claim_all
+from penstock.engine.claims import claim_all, settle_down
 from penstock.engine.enqueue import check, enqueue, is_plain, job_row
 from penstock.engine.events import Events, enqueued, named
 from penstock.engine.following import follow
@@ -152,6 +152,24 @@ class Engine:
             return []
         # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
         return self._write_freely(lambda board: claim_all(board, requests), Hold.STARTS, keep=self.far)
+
+    def turn(
+        self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
+    ) -> tuple[list[Enqueued], list[bool], list[Claim]]:
+        """Enqueue, settle and claim for many at once: one transaction, all of it or nothing."""
+        for job in jobs:
+            check(job)
+        for request in requests:
+            check_claim(request)
+
+        def work(board: Board) -> tuple[list[Enqueued], list[bool], list[Claim]]:
+            added = enqueue(board, jobs) if jobs else []
+            settle_down(board)
+            accepted = Settling(board).settle(settlements) if settlements else []
+            settle_down(board)
+            return added, accepted, claim_all(board, requests)
+
+        return self._write_freely(work, Hold.STARTS, keep=self.far or bool(jobs or settlements))
 
     def attempts(self, ids: Sequence[str]) -> dict[str, Running]:
         """Return the attempts of these jobs that run now."""

@@ -2,9 +2,9 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
-from penstock.clock import MILLISECOND
 from penstock.errors import InvalidError
 from penstock.limits.durations import parse_duration
 
@@ -20,6 +20,7 @@ _RFC3339: Final = re.compile(
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_LAST: Final = 253_402_300_799_999_999  # of the year 9999
 _SHOWN: Final = 60  # characters of what is wrong
 _MOST_TYPE, _MOST_QUEUE, _MOST_KEY, _MOST_TENANT = 255, 100, 256, 100
 
@@ -91,7 +92,10 @@ def moment(text: object, field: str, now: int) -> int:
 
 def written(at: int) -> str:
     """Return a moment as RFC 3339; a part of a second only if there is one."""
-    when = _EPOCH + timedelta(microseconds=min(max(at, 0), 253_402_300_799_999_999))
-    text = when.strftime("%Y-%m-%dT%H:%M:%S")
-    milliseconds = when.microsecond // MILLISECOND
-    return f"{text}.{milliseconds:03d}Z" if milliseconds else f"{text}Z"
+    second, rest = divmod(min(max(at, 0), _LAST), 1_000_000)
+    return f"{_written(second)}.{rest // 1_000:03d}Z" if rest >= 1_000 else f"{_written(second)}Z"  # noqa: PLR2004 - a millisecond
+
+
+@lru_cache(maxsize=256)
+def _written(second: int) -> str:
+    return (_EPOCH + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%S")
