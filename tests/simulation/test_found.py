@@ -22,6 +22,18 @@ FOUND = {
             ("why", "b"),
         ],
     ),
+    "one that was claimed and has not begun yet does not make a prediction too late": (
+        "A",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "r2/200000", "wait"),)}]),
+            ("claim", ["q"], 1),
+            (
+                "enqueue",
+                [{"name": name, "queue": "q", "limits": (("X", "r2/200000", "wait"),)} for name in "bc"],
+            ),
+            ("why", "c"),
+        ],
+    ),
 }
 
 

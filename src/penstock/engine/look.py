@@ -1,5 +1,6 @@
 """Views of jobs and gates, and why a job waits.  Changes nothing."""
 
+import heapq
 import json
 from collections.abc import Collection
 from dataclasses import replace
@@ -196,18 +197,15 @@ def _rate_start(gate_: Gate, rate: Window, ahead: int, now: int) -> int:
     """Return when a rate lets through one with *ahead* others before it: windows turn over one after another."""
     starts = gate_.starts.since_pairs(now - rate.period) if gate_.starts else []
     used = sum(weight for _, weight in starts)
-    free = max(rate.limit - used, 0)
-    turn, index = divmod(ahead, rate.limit)
-    opening = now
-    if index >= free:
-        # The openings after the free ones come in the order of the starts they replace.
-        left = index - free + max(used - rate.limit, 0)
-        for at, weight in starts:
-            opening = at + rate.period
-            left -= weight
-            if left < 0:
-                break
-    return opening + turn * rate.period
+    # One opening for each start that a window may hold; whoever starts there opens it anew a period later.
+    openings = [now] * min(max(rate.limit - used, 0), ahead + 1)
+    beyond = max(used - rate.limit, 0)
+    for at, weight in starts:
+        openings += [at + rate.period] * min(max(weight - beyond, 0), ahead + 1 - len(openings))
+        beyond = max(beyond - weight, 0)
+    for _ in range(ahead):
+        heapq.heapreplace(openings, openings[0] + rate.period)
+    return openings[0]
 
 
 def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
