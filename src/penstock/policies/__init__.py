@@ -16,7 +16,9 @@ from penstock.policies.errors import (
 from penstock.policies.events import LimitEvent
 from penstock.policies.ledger import Stats
 from penstock.policies.limits import Limits
+from penstock.policies.ports import Jobs, http
 from penstock.policies.retry import Retry
+from penstock.policies.route import Route
 from penstock.policies.slot import Slot
 from penstock.policies.throttle import Rate, Throttle
 from penstock.policies.timeout import Timeout
@@ -29,6 +31,7 @@ __all__ = [
     "BulkheadFull",
     "CircuitOpen",
     "InvalidPolicyError",
+    "Jobs",
     "LimitEvent",
     "LimitExceeded",
     "Limits",
@@ -36,10 +39,12 @@ __all__ = [
     "RateLimited",
     "ReentryError",
     "Retry",
+    "Route",
     "Slot",
     "Stats",
     "Throttle",
     "Timeout",
     "Vegas",
     "deadline_scope",
+    "http",
 ]

@@ -83,6 +83,7 @@ class Limit:
         if priority or deadline is not None or group is not None:
             slot.wishes = {"priority": priority, "group": group}
             if deadline is not None:
+                self.pool.watch()
                 slot.wishes["until"] = moment.now() + moment.span(deadline, "deadline", zero=True)
         return slot
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from penstock.policies.events import Kind, LimitEvent, Listener, Listeners, listeners, post
+from penstock.policies.exchange import current
 
 _SECOND = 1_000_000
 
@@ -29,11 +30,22 @@ class Stats:
 class Ledger:
     """Counts what happens at a limit, and tells it to those who listen."""
 
-    __slots__ = ("abandoned", "acquired", "cancelled", "listeners", "name", "rejected", "scope", "tick")
+    __slots__ = (
+        "abandoned",
+        "acquired",
+        "cancelled",
+        "listeners",
+        "name",
+        "rejected",
+        "scope",
+        "step",
+        "tick",
+    )
 
     def __init__(self, name: str, on_event: Listeners = None, scope: str = "step") -> None:
         self.name = name
         self.scope = scope
+        self.step = ""
         self.listeners: list[Listener] = listeners(on_event)
         self.acquired = 0
         # Counts what is done without the lock.
@@ -55,11 +67,13 @@ class Ledger:
         limit: int = 0,
     ) -> None:
         """Have it told, once the lock is free."""
+        exchange = current.get()
         event = LimitEvent(
             kind=kind,
             limit=self.name,
             key=key,
             scope=self.scope,
+            job_id=None if exchange is None else exchange.id,
             in_use=in_use,
             queued=queued,
             waited=waited / _SECOND,

@@ -80,6 +80,15 @@ class Limits(Limit):
         for (pool, key, weight), each in hold:
             pool.release(key, weight, slot.owner, each, error)
 
+    def slot(self, key: Any = None, **options: Any) -> Slot:
+        slot = Limit.slot(self, key, **{**options, "deadline": None})
+        if options.get("deadline") is not None:
+            until = moment.now() + moment.span(options["deadline"], "deadline", zero=True)
+            slot.wishes = {**(slot.wishes or {}), "until": until}
+            for each in self.members:
+                each.pool.watch()
+        return slot
+
     def stats(self) -> Stats:
         raise TypeError("ask each of the limits for its own")
 

@@ -50,6 +50,7 @@ class Slots(Protocol):
         hold: Any,
         error: BaseException | None = None,
     ) -> None: ...
+    def watch(self) -> None: ...
     def close(self, drain: int) -> None: ...
     def stats(self) -> Stats: ...
 
@@ -215,6 +216,10 @@ class Pool(Queueing):
         return (self.token, now) if self.clocked else self.token
 
     def watch(self) -> None:
+        if not self.clocked:
+            guard.do(self._watch)
+
+    def _watch(self) -> None:
         self.clocked = True
         self.tune()
         self._absorb()
@@ -292,7 +297,12 @@ class Pool(Queueing):
                 continue
             if type(waiter) is not Waiter or waiter.weight != 1 or waiter.until != NEVER:
                 return False
-            if self.used[key] > self.slots or line.codel is not None or self.slots_of or self.groups is not None:
+            if (
+                self.used[key] > self.slots
+                or line.codel is not None
+                or self.slots_of
+                or self.groups is not None
+            ):
                 return False
             entries.popleft()
             waiter.line = None
