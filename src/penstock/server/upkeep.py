@@ -8,7 +8,7 @@ from penstock.clock import SECOND, monotonic
 from penstock.engine import Engine
 from penstock.errors import PenstockError
 
-EVERY: Final = 0.2  # seconds: a lease that ran out or a moment that came shows this soon
+EVERY: Final = 0.4  # seconds: a lease that ran out or a moment that came shows this soon
 PRUNE_EVERY: Final = 5 * SECOND
 PRUNE: Final = 5_000
 
