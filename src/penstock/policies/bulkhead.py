@@ -15,9 +15,10 @@ from penstock.policies.guard import guard
 from penstock.policies.keys import Key, Pick, picker
 from penstock.policies.options import Order, options, whole
 from penstock.policies.pool import Pool, Slots
+from penstock.policies.quick import QuickPool
 from penstock.policies.slot import Slot
 from penstock.policies.spelling import spelled
-from penstock.policies.waiter import myself, tasks, this_task
+from penstock.policies.waiter import GRANTED, myself, tasks, this_task
 
 _SECOND: Final = 1_000_000
 
@@ -75,12 +76,16 @@ class Bulkhead(Limit):
         slots = _slots(given["max_concurrent"], key)
         if isinstance(slots, int) and weight > slots:
             raise InvalidPolicyError("weight", f"{weight} is more than all {slots} slots")
-        pool = Pool(slots, asked, reentrant=reentrant, keyed=key is not None)
+        self._quick: QuickPool | None = None
+        pool: Pool
+        if isinstance(slots, int) and key is None and fair_by is None and asked.max_keys is None:
+            pool = quick = QuickPool(slots, asked, reentrant=reentrant)
+            self._quick = quick if weight == 1 else None
+        else:
+            pool = Pool(slots, asked, reentrant=reentrant, keyed=key is not None)
         if fair_by is not None:
             pool.groups = {}
-            pool.tune()
         self.pool: Slots = pool
-        self._quick = pool if key is None and fair_by is None and weight == 1 else None
 
     def listen(self, listener: Listener) -> None:
         """Tell *listener* of every event from now on."""
@@ -125,7 +130,7 @@ class Bulkhead(Limit):
         pool.ledger.tick()
         return slot
 
-    async def _enter_slowly(self, pool: Pool, owner: object) -> Slot:
+    async def _enter_slowly(self, pool: QuickPool, owner: object) -> Slot:
         hold = None if pool.lines else pool.try_acquire(None, 1, owner)
         waited = 0
         if hold is None:
@@ -154,7 +159,7 @@ class Bulkhead(Limit):
         if slot is None or slot.limit is not self:
             return
         hold, slot.hold = slot.hold, None
-        if pool.lines or pool.quick < 0 or hold is not pool.token:
+        if pool.lines or not pool.quick or hold is not pool.token:
             pool.release(None, 1, owner, hold, error)
             return
         del pool.owners[owner]
@@ -186,7 +191,7 @@ class Bulkhead(Limit):
         return bounded
 
     @staticmethod
-    def _around_quickly(function: Callable[..., Any], pool: Pool) -> Callable[..., Any]:
+    def _around_quickly(function: Callable[..., Any], pool: QuickPool) -> Callable[..., Any]:
         # `Pool.try_acquire` and `Pool.release`, written out: calls cost more than all else here.
         owners, tick = pool.owners, pool.ledger.tick
 
@@ -201,9 +206,18 @@ class Bulkhead(Limit):
             if hold is not None:
                 owners[owner] = None
                 tick()
+            elif pool.lines and (waiter := pool.stand(owner)) is not None:
+                try:
+                    await waiter.future  # type: ignore[misc]
+                except BaseException:
+                    pool.abandon(waiter)
+                    raise
+                if waiter.state != GRANTED:
+                    raise pool.refusal(None, waiter.reason)
+                tick()
+                hold = pool.token
             else:
-                if not pool.lines:
-                    hold = pool.try_acquire(None, 1, owner)
+                hold = pool.try_acquire(None, 1, owner)
                 if hold is None:
                     hold, _ = await pool.aacquire(None, 1, owner)
             try:
@@ -211,7 +225,7 @@ class Bulkhead(Limit):
             except BaseException as error:
                 pool.release(None, 1, owner, hold, error)
                 raise
-            if pool.lines or pool.quick < 0 or hold is not pool.token:
+            if pool.lines or not pool.quick or hold is not pool.token:
                 pool.release(None, 1, owner, hold)
                 return result
             del owners[owner]

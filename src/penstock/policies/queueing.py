@@ -31,6 +31,7 @@ class Queueing(Limiter):
         self.holds = Holds()
         self.token = object()  # another one after a fork
         self.closed = False
+        self.spare: list[object] = []
 
     def limit(self, key: Hashable) -> int:
         """Return how many of *key* are allowed."""
@@ -172,7 +173,8 @@ class Queueing(Limiter):
             line = self.join(waiter, key)
             if self.ledger.listeners:
                 self.ledger.tell("queued", key, self.in_use(key), line.waiting)
-            if self.timed:
+            # Slots that were given back without the lock meanwhile are nobody's yet.
+            if self.timed or self.spare:
                 advance(line, now)
             return waiter
 

@@ -32,7 +32,9 @@ _SECOND: Final = 1_000_000
 _next: Final = count(1).__next__
 
 
-class Waiter(msgspec.Struct, eq=False, weakref=True):
+class Waiter(
+    msgspec.Struct, eq=False, gc=False
+):  # a line keeps it anyway; many of them would slow the collector
     """One who stands in a line, by *seq*, from the moment it *joined* until *until* at most."""
 
     limiter: "Limiter"
