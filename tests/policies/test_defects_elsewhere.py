@@ -105,21 +105,27 @@ def test_04_other_keys_never_push_out_a_busy_one(time, watch):
     bulkhead = Bulkhead(1, key=lambda key, *_: key, max_keys=10)
     call = bulkhead(watch.work)
 
+    async def nothing(key):
+        await asyncio.sleep(0.001)
+
     async def main():
         holder = asyncio.create_task(call("long", 100))
-        others = [asyncio.create_task(call("long", 1)) for _ in range(3)]
         await asyncio.sleep(0)
-        for number in range(10_000):
-            await bulkhead.acall(nothing, number)
+        refused = 0
+        for first in range(0, 10_000, 20):
+            crowd = (bulkhead.acall(nothing, number) for number in range(first, first + 20))
+            answers = await asyncio.gather(*crowd, return_exceptions=True)
+            refused += sum(isinstance(answer, BulkheadFull) for answer in answers)
+        others = [asyncio.create_task(call("long", 1)) for _ in range(3)]
+        await asyncio.sleep(1)
         running = [who for who, _ in watch.starts]
         await asyncio.gather(holder, *others)
-        return running
+        return running, refused
 
-    async def nothing(key):
-        pass
+    running, refused = time.run(main())
 
-    assert ["long"] == time.run(main())
-    assert 1 == watch.peak
+    assert (["long"], 1) == (running, watch.peak)
+    assert 5_000 < refused < 6_000  # nine of twenty come in beside the holder
 
 
 def test_05_closing_lets_no_crowd_in(time, watch):
@@ -365,20 +371,21 @@ def test_16_a_newcomer_overtakes_nobody_and_costs_nobody_its_place(time, watch):
     bulkhead = Bulkhead(1, max_queue=2)
     call = bulkhead(watch.work)
 
+    async def comes_back():
+        await call(0, 1)
+        # The slot is free in this very moment, but others wait for it.
+        return await call("newcomer", 1)
+
     async def main():
-        tasks = [asyncio.create_task(call(n, 1)) for n in range(3)]
+        tasks = [asyncio.create_task(comes_back()), *(asyncio.create_task(call(n, 1)) for n in (1, 2))]
         await asyncio.sleep(0.5)
         tasks.append(asyncio.create_task(call("refused")))
-        await asyncio.sleep(0.5)
-        # The first has just ended: its slot is the second's already, whoever comes now.
-        tasks.append(asyncio.create_task(call("newcomer", 1)))
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    *served, refused, newcomer = time.run(main())
+    newcomer, *served, refused = time.run(main())
 
-    assert [0, 1, 2] == served
+    assert ("newcomer", [1, 2]) == (newcomer, served)
     assert isinstance(refused, BulkheadFull)
-    assert "newcomer" == newcomer
     assert [0, 1, 2, "newcomer"] == [who for who, _ in watch.starts]
 
 
