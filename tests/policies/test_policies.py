@@ -256,15 +256,18 @@ def test_a_plain_function_is_left_behind_and_keeps_its_slot_until_it_ends():
     bulkhead = Bulkhead(1)
     go, ended = threading.Event(), threading.Event()
 
+    slots = []
+
     @Timeout(0.05)
-    @bulkhead
     def slow():
-        go.wait(30)
+        with bulkhead as slot:
+            slots.append(slot)
+            go.wait(30)
         ended.set()
 
     with pytest.raises(AttemptTimeout):
         slow()
-    assert 1 == bulkhead.stats().in_use
+    assert (1, 1, True) == (bulkhead.stats().in_use, bulkhead.stats().abandoned, slots[0].abandoned)
     # Another one stands in line until its own time is over, and never runs.
     with pytest.raises(AttemptTimeout):
         slow()

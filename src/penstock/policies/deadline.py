@@ -15,6 +15,15 @@ ambient: Final[ContextVar[int]] = ContextVar("penstock_deadline", default=NEVER)
 cut_off: Final[ContextVar[int]] = ContextVar("penstock_cut_off", default=NEVER)
 
 
+class Caller:
+    """One who waits for a plain function in another thread, until it has waited long enough."""
+
+    gone = False
+
+
+caller: Final[ContextVar[Caller | None]] = ContextVar("penstock_caller", default=None)
+
+
 @contextmanager
 def deadline_scope(within: Duration) -> Iterator[None]:
     """Let every limit asked in this block know that the answer is of no use *within* that time from now."""

@@ -14,7 +14,7 @@ from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.policies import moment
 from penstock.policies.adaptive import Adaptive
 from penstock.policies.errors import BulkheadFull, InvalidPolicyError, ReentryError
-from penstock.policies.guard import guard
+from penstock.policies.guard import everyone, guard
 from penstock.policies.ledger import Ledger, Stats
 from penstock.policies.limiter import advance
 from penstock.policies.options import Options, whole
@@ -244,3 +244,11 @@ class Pool(Queueing):
             del self.groups[group]
         if key in self.lines:
             self.lines[key].changed(group)
+
+
+def note_abandoned(owner: object) -> None:
+    """Count the slots that *owner* holds, since nobody waits for what it does with them any more."""
+    with guard:
+        for pool in list(everyone):
+            if isinstance(pool, Pool) and owner in pool.owners:
+                pool.ledger.abandoned += 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from penstock.policies.deadline import Caller, caller
 from penstock.policies.waiter import myself
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Slot(msgspec.Struct, eq=False):
     wishes: dict[str, Any] | None = None
     outer: "Slot | None" = None
     loose: bool = False
-    abandoned: bool = False
+    caller: Caller | None = None
     lost: bool = False
 
     @property
@@ -38,9 +39,15 @@ class Slot(msgspec.Struct, eq=False):
         """Whether it was got and not given back."""
         return self.hold is not None
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether its work goes on in a thread for whose answer nobody waits any more."""
+        return self.hold is not None and self.caller is not None and self.caller.gone
+
     def acquire(self) -> Self:
         """Get it, waiting in this thread."""
         self._check_free()
+        self.caller = caller.get()
         self.owner = self.limit.owner_of(self)
         self.hold, waited = self.limit.enter(self)
         self.waited = waited / _SECOND

@@ -14,9 +14,10 @@ from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from penstock.limits.durations import Duration
 from penstock.policies import moment
-from penstock.policies.deadline import cut_off
+from penstock.policies.deadline import Caller, caller, cut_off
 from penstock.policies.errors import AttemptTimeout, LimitExceeded
 from penstock.policies.forms import is_async, refuse_generators
+from penstock.policies.pool import note_abandoned
 from penstock.policies.waiter import myself
 
 P = ParamSpec("P")
@@ -108,10 +109,14 @@ class Timeout:
                 )
             context = copy_context()
             context.run(cut_off.set, min(moment.now() + self._span, cut_off.get()))
+            waiting = Caller()
+            context.run(caller.set, waiting)
             work = _Work(lambda: context.run(function, *args, **kwargs))
             thread = threading.Thread(target=work.run, daemon=True, name="penstock-timeout")
             thread.start()
             if not work.done.wait(self.seconds):
+                waiting.gone = True
+                note_abandoned(thread.ident)
                 raise AttemptTimeout(self.seconds)
             return work.result(self.seconds, late=moment.now() >= context[cut_off])
 
