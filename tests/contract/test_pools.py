@@ -122,6 +122,7 @@ def test_a_lost_worker_frees_its_slot(desk: Desk) -> None:
         (rate("k", 1, 100 * MILLISECOND), 25 * MILLISECOND),
         (throttle("k", 10, SECOND), 25 * MILLISECOND),
         (throttle("k", 1, SECOND), 50 * MILLISECOND),
+        (throttle("k", 100, SECOND), 20 * MILLISECOND),
     ],
 )
 def test_where_nobody_tells_a_start_is_remembered_a_little_later_beside_what_it_must_keep(

@@ -134,11 +134,25 @@ class Service:
         for job in jobs:
             await self.settle(Settlement(job.seq, job.fence, HandedBack()))
 
+    def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
+        """Return the attempts that may begin still; the others are given back.
+
+        Their gates remember them as begun by then, and whoever is told of them later begins later.
+        """
+        now = self.engine.clock.now()
+        late = [job for job in jobs if job.begin_by and now >= job.begin_by]
+        if not late:
+            return list(jobs)
+        self._give_back_soon(late)
+        return [job for job in jobs if job not in late]
+
     def _take_back(self, answer: Answer) -> None:
         """Give back what was claimed for somebody who has gone."""
-        if not isinstance(answer, Claim) or not answer.jobs:
-            return
-        task = asyncio.get_running_loop().create_task(self.hand_back(answer.jobs))
+        if isinstance(answer, Claim) and answer.jobs:
+            self._give_back_soon(answer.jobs)
+
+    def _give_back_soon(self, jobs: Sequence[Claimed]) -> None:
+        task = asyncio.get_running_loop().create_task(self.hand_back(jobs))
         self._taking_back.add(task)
         task.add_done_callback(self._taking_back.discard)
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from penstock.clock import MILLISECOND
 from penstock.engine.arrive import again
 from penstock.engine.board import Board, Shut
 from penstock.engine.lane import Lane, Post, Stand
@@ -31,6 +32,7 @@ from penstock.store.outlook import Outlook
 from penstock.store.session import Row, Topic
 
 UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
+LEAST_UNTOLD: Final = 20 * MILLISECOND  # but time enough for the answer to reach whoever begins
 LEAST_PAGE: Final = 64
 
 
@@ -410,7 +412,7 @@ class Claiming:
         numbers += [post.gate.numbers(UNLIMITED, now) for post in queue.posts]
         spans = [each.rate.period for each in numbers if each.rate is not None]
         spans += [each.throttle.gap for each in numbers if each.throttle is not None and each.throttle.limit]
-        return min([START_GRACE, *(span // UNTOLD for span in spans)])
+        return max(LEAST_UNTOLD, min([START_GRACE, *(span // UNTOLD for span in spans)]))
 
     def _type_gate(self, seq: int) -> int | None:
         if not self._types:

@@ -42,10 +42,13 @@ async def fetch(request: Request) -> Reply:
     wait = body.wait_ms / 1_000
     jobs = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
 
+    shown = {job.id: await _handed_out(request, job) for job in jobs}
+    jobs = service.in_time(jobs)
+
     async def undelivered() -> None:
         await service.hand_back(jobs)
 
-    return Reply({"jobs": [await _handed_out(request, job) for job in jobs]}, undelivered=undelivered)
+    return Reply({"jobs": [shown[job.id] for job in jobs]}, undelivered=undelivered)
 
 
 async def _handed_out(request: Request, job: Claimed) -> dict[str, Any]:
