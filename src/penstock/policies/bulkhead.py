@@ -16,9 +16,9 @@ from penstock.policies.keys import Key, Pick, picker
 from penstock.policies.options import Order, options, whole
 from penstock.policies.pool import Pool, Slots
 from penstock.policies.quick import QuickPool
-from penstock.policies.slot import Slot
+from penstock.policies.slot import BLOCK, Slot
 from penstock.policies.spelling import spelled
-from penstock.policies.waiter import GRANTED, myself, tasks, this_task
+from penstock.policies.waiter import DONE, GRANTED, myself, running, this_task
 
 _SECOND: Final = 1_000_000
 
@@ -119,15 +119,16 @@ class Bulkhead(Limit):
             return await super().__aenter__()
         # What follows is `Pool.try_acquire`, written out: calls cost more than all else here.
         try:
-            (owner,) = tasks.values()
-            if pool.lines or owner in pool.owners:
-                return await self._enter_slowly(pool, owner)
-            hold = pool.spare.pop()
-        except (ValueError, RuntimeError, IndexError):
-            return await self._enter_slowly(pool, current_task())
-        slot = Slot(self, None, 1, owner, hold)
-        pool.owners[owner] = slot
-        pool.ledger.tick()
+            (owner,) = running
+            hold = None if pool.lines or owner in pool.owners else pool.spare.pop()
+        except (ValueError, RuntimeError):
+            owner, hold = current_task(), None
+        except IndexError:
+            hold = None
+        if hold is None:
+            return await self._enter_slowly(pool, owner)
+        slot = pool.owners[owner] = Slot(self, None, 1, owner, BLOCK)
+        next(pool.starts)
         return slot
 
     async def _enter_slowly(self, pool: QuickPool, owner: object) -> Slot:
@@ -137,35 +138,40 @@ class Bulkhead(Limit):
             hold, waited = await pool.aacquire(None, 1, owner)
         slot = Slot(self, None, 1, owner, hold, waited / _SECOND)
         if hold is pool.token:
+            slot.hold = BLOCK
             pool.owners[owner] = slot
             return slot
         return self._push(slot)
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    ) -> Any:
+        # It never waits, so it needs no coroutine: what it returns is done already.
         pool = self._quick
-        if pool is None:
-            self._pop().end(error)
-            return
+        if pool is None or pool.lines or self._entered or not pool.quick:
+            return self._exit_slowly(error)
         try:
-            (owner,) = tasks.values()
-        except (ValueError, RuntimeError):
-            owner = current_task()
-        if owner in self._entered:
-            self._pop().end(error)
-            return
-        slot: Any = pool.owners.get(owner)
-        if slot is None or slot.limit is not self:
-            return
-        hold, slot.hold = slot.hold, None
-        if pool.lines or not pool.quick or hold is not pool.token:
-            pool.release(None, 1, owner, hold, error)
-            return
-        del pool.owners[owner]
-        pool.spare.append(hold)
+            (owner,) = running
+            slot = pool.owners[owner]
+        except (ValueError, RuntimeError, KeyError):
+            slot = None
+        if slot is None:
+            return self._exit_slowly(error)
+        del pool.owners[owner]  # from now on the slot is not held
+        pool.spare.append(pool.token)
         if pool.lines:
             guard.do(pool.serve)
+        return DONE
+
+    def _exit_slowly(self, error: BaseException | None) -> Any:
+        pool = self._quick
+        if pool is None or (owner := this_task()) in self._entered:
+            self._pop().end(error)
+            return DONE
+        slot: Any = pool.owners.get(owner)
+        if slot is not None:  # else it was given back by hand
+            slot.end(error)
+        return DONE
 
     def _around_async(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
         if self._quick is not None:
@@ -193,11 +199,11 @@ class Bulkhead(Limit):
     @staticmethod
     def _around_quickly(function: Callable[..., Any], pool: QuickPool) -> Callable[..., Any]:
         # `Pool.try_acquire` and `Pool.release`, written out: calls cost more than all else here.
-        owners, tick = pool.owners, pool.ledger.tick
+        owners, starts = pool.owners, pool.starts
 
         async def bounded(*args: Any, **kwargs: Any) -> Any:
             try:
-                (owner,) = tasks.values()
+                (owner,) = running
                 hold = None if pool.lines or owner in owners else pool.spare.pop()
             except (ValueError, RuntimeError):
                 owner, hold = current_task(), None
@@ -205,7 +211,7 @@ class Bulkhead(Limit):
                 hold = None
             if hold is not None:
                 owners[owner] = None
-                tick()
+                next(starts)
             elif pool.lines and (waiter := pool.stand(owner)) is not None:
                 try:
                     await waiter.future  # type: ignore[misc]
@@ -214,7 +220,7 @@ class Bulkhead(Limit):
                     raise
                 if waiter.state != GRANTED:
                     raise pool.refusal(None, waiter.reason)
-                tick()
+                next(starts)
                 hold = pool.token
             else:
                 hold = pool.try_acquire(None, 1, owner)

@@ -6,7 +6,7 @@ and whoever joins the line looks at the list afterwards, so that no slot lies th
 """
 
 from asyncio import Task
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from threading import get_ident
 from typing import Any, Final
@@ -18,6 +18,7 @@ from penstock.policies.limiter import advance, leave_and_advance
 from penstock.policies.line import Line
 from penstock.policies.options import Options
 from penstock.policies.pool import Pool
+from penstock.policies.slot import BLOCK
 from penstock.policies.waiter import GONE, GRANTED, Waiter
 
 _LENT: Final = 64
@@ -30,6 +31,7 @@ class QuickPool(Pool):
         self.quick = True  # whether slots may be lent
         self._simple = options.max_queue is None and options.line is Line
         super().__init__(slots, options, reentrant=reentrant)
+        self.starts: Iterator[int] = self.ledger.tick.__self__  # type: ignore[attr-defined]
 
     def tune(self) -> None:
         super().tune()
@@ -41,7 +43,7 @@ class QuickPool(Pool):
                 hold = self.spare.pop()
                 if owner is not None:
                     self.owners[owner] = None
-                self.ledger.tick()
+                next(self.starts)
                 return hold
         hold = super().try_acquire(key, weight, owner)
         if hold is self.token and self.quick:
@@ -60,7 +62,7 @@ class QuickPool(Pool):
             raise
         if waiter.state != GRANTED:
             raise self.refusal(None, waiter.reason)
-        self.ledger.tick()
+        next(self.starts)
         return self.token, moment.now() - waiter.joined
 
     def stand(self, owner: object, joined: int = 0) -> Waiter | None:
@@ -97,6 +99,8 @@ class QuickPool(Pool):
         hold: Any,
         error: BaseException | None = None,
     ) -> None:
+        if hold is BLOCK:
+            hold = self.token
         if hold is not self.token or weight != 1:
             super().release(key, weight, owner, hold, error)
             return

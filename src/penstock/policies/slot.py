@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Hashable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import msgspec
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.policies.forms import Limit
 
 _SECOND = 1_000_000
+BLOCK: Final = "block"  # the hold of one who is noted in its pool, with this very slot, until its block ends
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -37,12 +38,15 @@ class Slot(msgspec.Struct, eq=False):
     @property
     def held(self) -> bool:
         """Whether it was got and not given back."""
+        if self.hold is BLOCK:
+            pool: Any = self.limit.pool
+            return pool.owners.get(self.owner) is self
         return self.hold is not None
 
     @property
     def abandoned(self) -> bool:
         """Whether its work goes on in a thread for whose answer nobody waits any more."""
-        return self.hold is not None and self.caller is not None and self.caller.gone
+        return self.held and self.caller is not None and self.caller.gone
 
     def acquire(self) -> Self:
         """Get it, waiting in this thread."""
@@ -63,7 +67,7 @@ class Slot(msgspec.Struct, eq=False):
 
     def release(self) -> None:
         """Give it back; safe to repeat."""
-        if self.hold is not None and not self.loose and self.owner is not None:
+        if self.held and not self.loose and self.owner is not None:
             owner = self.limit.owner_of(self)
             if owner != self.owner:
                 raise RuntimeError(
@@ -73,8 +77,9 @@ class Slot(msgspec.Struct, eq=False):
 
     def end(self, error: BaseException | None = None) -> None:
         """Give it back, whoever asks."""
+        held = self.held
         hold, self.hold = self.hold, None
-        if hold is not None:
+        if held and hold is not None:  # another thread may have been quicker
             self.limit.leave(self, hold, error)
 
     def __enter__(self) -> Self:
@@ -94,7 +99,7 @@ class Slot(msgspec.Struct, eq=False):
         self.end(error)
 
     def _check_free(self) -> None:
-        if self.hold is not None:
+        if self.held:
             raise RuntimeError(f"this slot of {self.limit.name} is held already; ask for another one")
 
 

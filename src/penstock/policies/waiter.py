@@ -3,7 +3,7 @@
 import asyncio
 from _thread import allocate_lock
 from asyncio.events import _get_running_loop as running_loop
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, ValuesView
 from itertools import count
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -25,8 +25,21 @@ GRANTED: Final = 2
 REFUSED: Final = 3
 GONE: Final = 4
 
-# Which task runs in which loop: one entry, as long as there is one loop.  Where it is kept elsewhere this is empty.
-tasks: Final[dict[Any, Any]] = getattr(asyncio.tasks, "_current_tasks", {})
+# The tasks that run at this moment: one, as long as there is one loop.  Where they are kept elsewhere this is empty.
+# To ask for the running loop would be to ask the system, which takes longer than all else on the way in.
+running: Final[ValuesView[Any]] = getattr(asyncio.tasks, "_current_tasks", {}).values()
+
+
+class _NoLoop:
+    """What a future that is done already needs of a loop."""
+
+    def get_debug(self) -> bool:
+        return False
+
+
+# To be awaited in any loop, any number of times, where there is nothing to wait for.
+DONE: Final[Any] = asyncio.Future(loop=_NoLoop())  # type: ignore[arg-type]
+DONE.set_result(None)
 
 _SECOND: Final = 1_000_000
 _next: Final = count(1).__next__
@@ -138,9 +151,8 @@ class Waiter(
 
 def this_task() -> "asyncio.Task[Any] | None":
     """Return the task that runs in this thread."""
-    # To ask for the running loop is to ask the system, which takes longer than all else on the way in.
     try:
-        (task,) = tasks.values()
+        (task,) = running
     except (ValueError, RuntimeError):
         return asyncio.current_task()
     found: asyncio.Task[Any] = task
