@@ -3,6 +3,20 @@ CREATE TABLE anchor (
     since_epoch BIGINT NOT NULL
 );
 
+CREATE TABLE asking (
+    gate BIGINT NOT NULL,
+    ord BIGINT NOT NULL,
+    holder BIGINT NOT NULL,
+    want BIGINT NOT NULL,
+    own TEXT NOT NULL,
+    slots BIGINT NOT NULL,
+    most BIGINT NOT NULL,
+    given BIGINT NOT NULL,
+    PRIMARY KEY (gate, ord)
+);
+
+CREATE INDEX asking_holder ON asking (holder, given);
+
 CREATE TABLE bound (
     queue TEXT PRIMARY KEY,
     max_depth BIGINT NOT NULL,
@@ -75,7 +89,7 @@ CREATE TABLE gate (
     name TEXT NOT NULL,
     running BIGINT NOT NULL,
     lanes BIGINT NOT NULL,
-    rules TEXT, own TEXT,
+    rules TEXT, own TEXT, asking BIGINT NOT NULL DEFAULT 0,
     UNIQUE (kind, tenant, name)
 );
 
@@ -88,6 +102,23 @@ CREATE TABLE gate_memory (
     kept_until BIGINT NOT NULL,
     starts BLOB NOT NULL
 );
+
+CREATE TABLE held (
+    holder BIGINT NOT NULL,
+    gate BIGINT NOT NULL,
+    slots BIGINT NOT NULL,
+    PRIMARY KEY (holder, gate)
+);
+
+CREATE INDEX held_gate ON held (gate);
+
+CREATE TABLE holder (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    lease BIGINT NOT NULL
+);
+
+CREATE INDEX holder_lease ON holder (lease);
 
 CREATE TABLE job (
     seq INTEGER PRIMARY KEY,

@@ -10,6 +10,7 @@ the line or the gate it changed.
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from penstock.engine.asking import Asking
 from penstock.engine.events import Events
 from penstock.engine.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
 from penstock.engine.turns import Turns
@@ -46,6 +47,7 @@ class Board:
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
         self.turns = Turns(self, enabled=turns)
+        self.asking = Asking(self)
         self._changed_lanes: dict[int, Lane] = {}
         self._gone: list[int] = []  # jobs that left their lane's front
         self._unread: dict[int, Lane] = {}
@@ -66,7 +68,9 @@ class Board:
         if not missing:
             return
         self.db.need_gates()
-        for id_, running, lanes, rules, span, heavy, starts, *turn in gate_rows.load(self.db, missing):
+        for id_, running, lanes, asking, rules, span, heavy, starts, *turn in gate_rows.load(
+            self.db, missing
+        ):
             gate = Gate(id_, running, None, rules_from_text(rules))
             if span is not None:
                 gate.starts = Starts.unpack(span, starts)
@@ -75,7 +79,7 @@ class Board:
             if turn[0] is not None:
                 holder = Turn(*turn)
                 self.turns.present = True
-            self.posts[id_] = Post(gate, lanes, bool(heavy), holder, (running, lanes))
+            self.posts[id_] = Post(gate, lanes, asking, bool(heavy), holder, (running, lanes, asking))
 
     def adopt(self, rows: Iterable[Row]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
@@ -151,13 +155,14 @@ class Board:
     def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
         """Call every line behind these gates in which somebody waits uncalled; *woken* by the clock."""
         wanted = self.turns.with_neighbours(set(gates))
-        if not wanted:
-            return
         self.load_gates(wanted)
-        self.flush_lanes()
-        self._call_firsts(lane_rows.dormant_firsts(self.db, sorted(wanted)), woken=woken)
+        crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
+        if crowded:
+            self.flush_lanes()
+            self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
+        self.asking.serve(gate for gate in wanted if self.posts[gate].asking)
 
     def ring_pending(self) -> None:
         """Ring the gates of turns that ended, until no turn ends any more."""
@@ -264,7 +269,9 @@ class Board:
             self._ended = []
         posts = self.posts.values()
         changed = [
-            (p.gate.running, p.lanes, p.gate.id) for p in posts if (p.gate.running, p.lanes) != p.saved
+            (p.gate.running, p.lanes, p.asking, p.gate.id)
+            for p in posts
+            if (p.gate.running, p.lanes, p.asking) != p.saved
         ]
         if changed:
             gate_rows.save(self.db, changed)
@@ -276,10 +283,11 @@ class Board:
             gate_rows.lower_wakes(self.db, wakes)
             self.next_wake = min(self.next_wake, *(at for _, at in wakes))
         self.turns.flush()
+        self.asking.flush()
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)
         for post in posts:
-            post.saved = (post.gate.running, post.lanes)
+            post.saved = (post.gate.running, post.lanes, post.asking)
             post.memory_changed, post.wake = False, None
 
     def end_head(self, lane: Lane, state: State, reason: str) -> None:

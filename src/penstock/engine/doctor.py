@@ -4,7 +4,9 @@ from collections import Counter
 
 from penstock.engine.board import Board
 from penstock.engine.lane import stand_of
+from penstock.limits.rules import numbers_from_text
 from penstock.store import checks
+from penstock.store import lending as lending_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.session import Session
 
@@ -16,6 +18,7 @@ def examine(board: Board) -> list[str]:
         *_places(db),
         *_running(db),
         *_lanes(db),
+        *_asking(board),
         *_heads(db),
         *_uncalled(board),
         *_workflows(db),
@@ -30,6 +33,7 @@ def _running(db: Session) -> list[str]:
     true: Counter[int] = Counter()
     for (gates,) in checks.running_gates(db):
         true.update(int(gate) for gate in gates.split(","))
+    true.update(dict(lending_rows.all_held(db)))
     stored: dict[int, int] = dict(checks.gate_running(db))
     return [
         f"gate {checks.gate_name(db, gate)} counts {stored.get(gate, 0)} running, but {true[gate]} are"
@@ -43,6 +47,27 @@ def _lanes(db: Session) -> list[str]:
         f"gate {checks.gate_name(db, gate)} counts {stored} lanes behind it, but {true} are"
         for gate, stored, true in checks.lane_counts(db)
     ]
+
+
+def _asking(board: Board) -> list[str]:
+    db = board.db
+    found = [
+        f"gate {checks.gate_name(db, gate)} counts {stored} who ask for slots, but {true} do"
+        for gate, stored, true in lending_rows.miscounted(db)
+    ]
+    found += [
+        f"holder {holder} has or wants slots, but does not exist" for (holder,) in lending_rows.orphans(db)
+    ]
+    for gate in lending_rows.asked_gates(db, board.now):
+        board.load_gates([gate])
+        post, first = board.posts[gate], lending_rows.first(db, gate)
+        if first is None or post.gate.starts is not None or post.turn is not None:
+            continue
+        if board.asking.opens_at(post, numbers_from_text(first[2]), first[3]) <= board.now < first[5]:
+            found.append(
+                f"gate {checks.gate_name(db, gate)} is open, but the first who asks was given nothing"
+            )
+    return found
 
 
 def _heads(db: Session) -> list[str]:

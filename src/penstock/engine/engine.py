@@ -13,6 +13,7 @@ from penstock.engine import (
     doctor,
     floating,
     gauges,
+    lending,
     look,
     operating,
     pools,
@@ -66,6 +67,7 @@ from penstock.job import (
     Why,
     WorkflowView,
 )
+from penstock.lending import Lending, Lent
 from penstock.lifecycle.checks import check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.limits.rules import MAX_NUMBER, Numbers
@@ -73,6 +75,7 @@ from penstock.store import bounds as bound_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
+from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
 from penstock.store import queues as queue_rows
 from penstock.store import settings as setting_rows
@@ -98,6 +101,7 @@ class Engine:
         self._turns = turns
         self._telling = Telling()
         self._swept = 0
+        self._before_close: list[Callable[[], None]] = []
         self._gated = 0  # so many more transactions are thought to need the gates
         self._plain = None if store.add_free is None else Gathering(store.add_free)
         store.write(self._time.now, keep=False)
@@ -489,6 +493,32 @@ class Engine:
         """Let a key float no longer."""
         self._write(lambda board: floating.delete(board, key, tenant))
 
+    # Slots for calls of other processes.
+
+    def lend(self, asked: Lending) -> Lent:
+        """Take back slots from a process, and lend it others for calls of its own, under one lease."""
+        return self._write(lambda board: lending.lend(board, asked), keep=self.far)
+
+    def lent_to(self, holder: int) -> bool:
+        """Tell whether a process that waits for slots should ask again."""
+        now = self._time.seen()
+        return self.store.read(lambda db: lending_rows.anything_for(db, holder, now))
+
+    def await_loan(self, holder: int, timeout: float) -> bool:
+        """Wait until something may have happened, or for *timeout* seconds; then tell the same."""
+        token = self.store.token(Topic.SLOTS)
+        if not self.lent_to(holder):
+            self.store.wait(Topic.SLOTS, token, timeout)
+        return self.lent_to(holder)
+
+    def wanted_by_others(self, holder: int, gates: Sequence[int]) -> list[int]:
+        """Return those of the gates whose slots a process may not keep, since others wait or starts count."""
+        return self.store.read(lambda db: lending_rows.contended(db, holder, gates))
+
+    def leave(self, holder: int) -> None:
+        """Take back everything from a process that goes."""
+        self._write(lambda board: lending.leave(board, holder), keep=False)
+
     # Schedules.
 
     def set_schedule(self, schedule: Schedule) -> Schedule:
@@ -604,8 +634,14 @@ class Engine:
         return self.store.wait(topic, token, timeout)
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store, after those who use it were told."""
+        while self._before_close:
+            self._before_close.pop()()
         self.store.close()
+
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Have *call* called when the store is to be closed."""
+        self._before_close.append(call)
 
     def _write_freely(self, work: Callable[[Board], T], hold: Hold, *, keep: bool = True) -> T:
         """Write with no more than *hold* as long as jobs have no limits, and with the gates while they do."""

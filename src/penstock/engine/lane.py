@@ -83,9 +83,10 @@ class Post:
 
     gate: Gate
     lanes: int
+    asking: int
     heavy: bool
     turn: Turn | None
-    saved: tuple[int, int] = (0, 0)  # running and lanes as they are in the store
+    saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
     wake: int | None = None
 

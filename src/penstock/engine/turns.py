@@ -7,6 +7,7 @@ holder's gates is open, or busy with running attempts, or gathering budget.  Amo
 waiters only the eldest keeps anything, so turns cannot wait for each other.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from penstock.clock import SECOND
@@ -42,6 +43,11 @@ class Turns:
             return 0
         return turn.cost if self._stands(turn) else 0
 
+    def kept_from_calls(self, post: Post) -> int:
+        """Return the cost of the start that is kept at a gate against calls, which are as a job of no priority."""
+        turn = post.turn
+        return turn.cost if turn is not None and turn.priority >= 0 and self._stands(turn) else 0
+
     def has_turn(self, lane: Lane) -> bool:
         """Tell whether the lane's first job has the turn."""
         posts = self._board.posts
@@ -65,10 +71,12 @@ class Turns:
 
     def started_at(self, lane: Lane) -> None:
         """Have the gates of turns looked at again where a lane's job started: the turn may stand no longer."""
-        if not self.present:
-            return
-        for stand in lane.stands:
-            turn = self._board.posts[stand.gate].turn
+        self.looked_at_again(stand.gate for stand in lane.stands)
+
+    def looked_at_again(self, gates: Iterable[int]) -> None:
+        """Have the gates of the turns at these gates, where something started, looked at again."""
+        for gate in gates if self.present else ():
+            turn = self._board.posts[gate].turn
             if turn is not None:
                 self.ended_at.update(s.gate for s in self._board.lane(turn.lane).stands)
 

@@ -18,6 +18,7 @@ from penstock.lifecycle.states import State
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
 from penstock.store import workflows as workflow_rows
 
@@ -27,12 +28,17 @@ EXPIRED: Final = "not started before its time to live ran out"
 
 def bring_up_to_date(board: Board) -> dict[str, int]:
     """Let what is due happen; each count that equals BATCH means there is more."""
-    done = {"woken": 0, "rescued": 0, "due": 0, "fired": 0, "let_in": 0, "expired": 0}
+    done = {"woken": 0, "gone": 0, "rescued": 0, "due": 0, "fired": 0, "let_in": 0, "expired": 0}
     woken = gate_rows.due_wakes(board.db, board.now, BATCH)
     if woken:
         done["woken"] = len(woken)
         board.ring(woken, woken=True)
         forget_past(board, woken)
+    gone = lending_rows.overdue(board.db, board.now, BATCH)
+    if gone:
+        done["gone"] = len(gone)
+        board.db.need_gates()
+        board.ring(set().union(*(board.asking.forget(holder) for holder in gone)))
     overdue = job_rows.overdue(board.db, board.now, BATCH)
     if overdue:
         done["rescued"] = len(overdue)

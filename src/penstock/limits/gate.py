@@ -166,13 +166,13 @@ class Gate:
         """Return the numbers in force for a job that brings *own*."""
         return own if self.rules is None else self.rules.effective(own, now)
 
-    def opens_at(self, own: Numbers, cost: int, now: int, kept: int = 0) -> int:
+    def opens_at(self, own: Numbers, cost: int, now: int, kept: int = 0, slots: int = 1) -> int:
         """Return the first moment at which a start of *cost* fits: at most *now* if it fits now.
 
-        *kept* is the cost of a start to be tested as if it had happened already (0: none).
+        *kept* is the cost of a start to be tested as if it had happened already (0: none); *slots* are all wanted.
         """
         numbers = self.numbers(own, now)
-        if numbers.slots is not None and self.running + (1 if kept else 0) >= numbers.slots:
+        if numbers.slots is not None and self.running + slots + (1 if kept else 0) > numbers.slots:
             return ON_RELEASE
         at = ALWAYS if self.rules is None else self.rules.shut_until
         if numbers.rate is not None:

@@ -32,6 +32,7 @@ def move(db: Session, by: int) -> None:
     db.run("UPDATE running SET begin_by = begin_by + ? WHERE begin_by > 0", by)
     db.run("UPDATE turn SET until = until + ? WHERE until IS NOT NULL", by)
     db.run("UPDATE floating SET next_at = next_at + ?", by)
+    db.run("UPDATE holder SET lease = lease + ?", by)
     for gate, text in db.all("SELECT id, rules FROM gate WHERE rules IS NOT NULL"):
         rules = {
             k: v + by if k in ("shut_until", "override_until") else v for k, v in json.loads(text).items()

@@ -6,10 +6,10 @@ from penstock.store.session import Row, Session, Topic
 
 
 def load(db: Session, ids: list[int]) -> list[Row]:
-    """Return (id, running, lanes, rules, span, heavy, starts, turn...) for each."""
+    """Return (id, running, lanes, asking, rules, span, heavy, starts, turn...) for each."""
     return db.all(
         """
-        SELECT g.id, g.running, g.lanes, g.rules, m.span, m.heavy, m.starts,
+        SELECT g.id, g.running, g.lanes, g.asking, g.rules, m.span, m.heavy, m.starts,
                t.seq, t.lane, t.priority, t.ord, t.cost, t.until
         FROM gate g LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id
         WHERE g.id IN (SELECT value FROM each(?))
@@ -19,8 +19,8 @@ def load(db: Session, ids: list[int]) -> list[Row]:
 
 
 def save(db: Session, rows: Iterable[Row]) -> None:
-    """Keep (running, lanes, id)."""
-    db.last("UPDATE gate SET running = ?, lanes = ? WHERE id = ?", rows)
+    """Keep (running, lanes, asking, id)."""
+    db.last("UPDATE gate SET running = ?, lanes = ?, asking = ? WHERE id = ?", rows)
 
 
 def save_rules(db: Session, gate: int, rules: str | None) -> None:
@@ -112,8 +112,10 @@ def forget_turns(db: Session, gates: Iterable[int]) -> None:
 
 def sweep(db: Session, after: int, now: int, most: int) -> tuple[int, int]:
     """Delete idle gates that nobody needs, looking at *most* of them; return (last id looked at, deleted)."""
-    rows = db.all("SELECT id, running, lanes, rules FROM gate WHERE id > ? ORDER BY id LIMIT ?", after, most)
-    idle = [gate for gate, running, lanes, rules in rows if not running and not lanes and rules is None]
+    rows = db.all(
+        "SELECT id, running + lanes + asking, rules FROM gate WHERE id > ? ORDER BY id LIMIT ?", after, most
+    )
+    idle = [gate for gate, busy, rules in rows if not busy and rules is None]
     gone = db.all(
         """
         SELECT e.value FROM each(?) e

@@ -8,7 +8,7 @@ from penstock.store.session import Session
 class Outlook(NamedTuple):
     """What is due by the clock, what rules the queues, and where somebody can be found."""
 
-    moments: dict[str, int]  # when a gate opens, a job is due, a lease ends, a job expires, a schedule fires
+    moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
     at_door: bool
     paused: set[str]
     queue_gates: dict[str, int]
@@ -29,6 +29,7 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         SELECT 'wake', '', min(at) FROM wake
         UNION ALL SELECT 'due', '', min(due) FROM scheduled
         UNION ALL SELECT 'lease', '', min(lease) FROM running
+        UNION ALL SELECT 'loan', '', min(lease) FROM holder
         UNION ALL SELECT 'expiry', '', min(at) FROM expiry
         UNION ALL SELECT 'schedule', '', min(next_at) FROM schedule
         UNION ALL SELECT 'door', '', min(seq) FROM door
@@ -61,7 +62,7 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
     at_door = False
     for what, name, number in rows:
         match what:
-            case "wake" | "due" | "lease" | "expiry" | "schedule":
+            case "wake" | "due" | "lease" | "loan" | "expiry" | "schedule":
                 if number is not None:
                     found.moments[what] = number
             case "door":
@@ -86,7 +87,8 @@ def next_moment(db: Session, now: int) -> int | None:
     row = db.one(
         """
         SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
-               (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(next_at) FROM schedule)
+               (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(next_at) FROM schedule),
+               (SELECT min(lease) FROM holder)
         """,
         now,
     )

@@ -29,6 +29,7 @@ class Topic(Enum):
 
     WORK = auto()  # something may start that could not before, or somebody should stop
     ENDS = auto()  # a job ended
+    SLOTS = auto()  # somebody in another process was lent slots that it waited for
 
 
 class GatesNeededError(Exception):

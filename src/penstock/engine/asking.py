@@ -1,0 +1,116 @@
+"""Those who wait at a gate for slots of their own: calls in other processes, which are no jobs.
+
+At each gate they form one line, first come, first served.  Whoever rings a gate serves it, after the first jobs in
+line were called: so a call is served when its gate opens, and a job that finds the gate shut again counts a refusal;
+after a few of these it has the turn, and what is kept for it is kept from calls too (I5).
+
+Invariant: if a gate is open for the first who asks, that one was given its slots, or was called to take them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from penstock.engine.lane import Post
+from penstock.job import START_GRACE
+from penstock.limits.rules import Numbers, numbers_from_text
+from penstock.store import lending as rows
+from penstock.store.session import Topic
+
+if TYPE_CHECKING:
+    from penstock.engine.board import Board
+
+CALLED = -1
+
+
+class Asking:
+    """The lines of calls at the gates on a board."""
+
+    def __init__(self, board: "Board") -> None:
+        self._board = board
+        self._held: Counter[tuple[int, int]] = Counter()  # by how much (holder, gate) changes
+        self.me = 0  # the holder who is here, and can take a start that is to be remembered
+        self.mine = False  # whether that one was given something it waited for
+
+    def opens_at(self, post: Post, own: Numbers, slots: int) -> int:
+        """Return when a gate would lend so many slots."""
+        return post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
+
+    def serve(self, gates: Iterable[int]) -> None:
+        """Give those who ask at these gates what there is."""
+        for gate in gates:
+            post = self._board.posts[gate]
+            while post.asking and self._serve_first(post):
+                pass
+
+    def lend(self, post: Post, holder: int, own: Numbers, slots: int, most: int) -> int:
+        """Take slots of an open gate for a holder: *most* if there are so many and nobody else wants them."""
+        gate, now = post.gate, self._board.now
+        if gate.starts is None and most > slots and not post.lanes and not post.asking:
+            free = (gate.numbers(own, now).slots or 0) - gate.running - (1 if self._kept(post) else 0)
+            slots = max(slots, min(most, free))
+        gate.running += slots
+        if gate.starts is not None:
+            gate.starts.add(now + START_GRACE, 1)
+            post.memory_changed = True
+            # A window must not forget its starts, even if the machine loses its power.
+            self._board.db.keep()
+        self._held[holder, gate.id] += slots
+        self._board.turns.looked_at_again([gate.id])
+        return slots
+
+    def take_back(self, post: Post, holder: int, slots: int) -> None:
+        """Give slots back to their gate, which is to be rung."""
+        post.gate.running -= slots
+        self._held[holder, post.gate.id] -= slots
+
+    def forget(self, holder: int) -> set[int]:
+        """Take everything from a holder, whose lease is over; return the gates to ring."""
+        board = self._board
+        held = rows.held_by(board.db, holder)
+        asked = Counter(gate for _, gate in rows.asked_by(board.db, holder))
+        gates = held.keys() | asked.keys()
+        board.load_gates(gates)
+        for gate in gates:
+            post = board.posts[gate]
+            post.gate.running -= held.get(gate, 0)
+            post.asking -= asked[gate]
+        rows.forget_holder(board.db, holder)
+        return set(gates)
+
+    def flush(self) -> None:
+        """Write down who holds what."""
+        changed = [(*whose, slots) for whose, slots in self._held.items() if slots]
+        self._held.clear()
+        if changed:
+            rows.change_held(self._board.db, changed)
+
+    def _serve_first(self, post: Post) -> bool:
+        """Give the first who asks at a gate what it wants; False if it must wait."""
+        board, gate = self._board, post.gate.id
+        found = rows.first(board.db, gate)
+        assert found is not None, f"nobody asks at gate {gate}"  # noqa: S101 - a broken store
+        ord_, holder, text, slots, most, lease = found
+        if lease <= board.now:
+            # It is given nothing that nobody would use.
+            board.turns.ended_at |= self.forget(holder)
+            return True
+        own = numbers_from_text(text)
+        at = self.opens_at(post, own, slots)
+        if at > board.now:
+            board.lower_wake(gate, at)
+            return False
+        if post.gate.starts is not None and holder != self.me:
+            rows.give(board.db, gate, ord_, CALLED)
+            board.db.tell(Topic.SLOTS)
+            return False
+        post.asking -= 1
+        rows.give(board.db, gate, ord_, self.lend(post, holder, own, slots, most))
+        if holder == self.me:
+            self.mine = True
+        else:
+            board.db.tell(Topic.SLOTS)
+        return True
+
+    def _kept(self, post: Post) -> int:
+        return 0 if post.turn is None else self._board.turns.kept_from_calls(post)

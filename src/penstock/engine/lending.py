@@ -1,0 +1,168 @@
+"""Lend slots of gates to other processes, for calls that are no jobs: one exchange of what they give back and want.
+
+Slots belong to a holder, one for each process, that has one lease: when it ends, all its slots go back.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from penstock.engine.board import Board
+from penstock.engine.claims import settle_down
+from penstock.engine.rules import find_or_add
+from penstock.engine.upkeep import bring_up_to_date
+from penstock.job import START_GRACE
+from penstock.lending import Audit, Lending, Lent, Loan, Want
+from penstock.store import gates as gate_rows
+from penstock.store import lending as rows
+
+
+def lend(board: Board, asked: Lending) -> Lent:
+    """Take back what is returned, serve those who wait, and lend what is wanted."""
+    if not asked.holder:
+        (holder,) = board.db.numbers(1)
+        rows.add_holder(board.db, holder, asked.name, board.now + asked.lease)
+        return _Exchange(board, holder, asked).run()
+    until = rows.lease(board.db, asked.holder)
+    if until is None:
+        return Lent(0)
+    if asked.renew or until <= board.now:
+        rows.renew(board.db, asked.holder, board.now + asked.lease)
+    return _Exchange(board, asked.holder, asked).run()
+
+
+def leave(board: Board, holder: int) -> None:
+    """Take everything back from a holder that goes."""
+    board.ring(board.asking.forget(holder))
+
+
+class _Exchange:
+    """One holder's business in one transaction."""
+
+    def __init__(self, board: Board, holder: int, asked: Lending) -> None:
+        self._board = board
+        self._holder = holder
+        self._asked = asked
+        self._loans: list[Loan] = []
+        self._refused: list[int] = []
+        self._waiting: list[int] = []
+        self._caught_up = False
+        board.asking.me = holder
+
+    def run(self) -> Lent:
+        board, asked = self._board, self._asked
+        if asked.look:
+            self._catch_up()
+        if asked.withdrawn:
+            self._withdraw(asked.withdrawn)
+        if asked.returned:
+            self._take_back(asked.returned)
+        if asked.look:
+            self._come_if_called()
+        if asked.wanted:
+            self._lend(asked.wanted)
+        if asked.look or asked.withdrawn or self._waiting or board.asking.mine:
+            settle_down(board)
+            self._fetch()
+        return Lent(
+            self._holder,
+            tuple(self._loans),
+            tuple(self._refused),
+            tuple(self._waiting),
+            self._audit() if asked.audit else None,
+        )
+
+    def _catch_up(self) -> None:
+        """Let happen what is due, once: it may give back a slot."""
+        if self._caught_up:
+            return
+        self._caught_up = True
+        moment = rows.next_moment(self._board.db)
+        if moment is not None and moment <= self._board.now:
+            bring_up_to_date(self._board)
+
+    def _withdraw(self, wants: Sequence[int]) -> None:
+        board = self._board
+        gates = Counter(rows.withdraw(board.db, self._holder, wants))
+        board.load_gates(gates)
+        for gate, count in gates.items():
+            board.posts[gate].asking -= count
+        # Whoever stood behind it may fit where it did not.
+        board.asking.serve(gates)
+
+    def _take_back(self, returned: Sequence[tuple[int, int]]) -> None:
+        board = self._board
+        slots = Counter[int]()
+        for gate, count in returned:
+            slots[gate] += count
+        held = rows.held_at(board.db, self._holder, list(slots))
+        board.load_gates(held)
+        for gate, has in held.items():
+            board.asking.take_back(board.posts[gate], self._holder, min(slots[gate], has))
+        board.ring(held)
+
+    def _come_if_called(self) -> None:
+        """Take what this holder was called for."""
+        board = self._board
+        gates = rows.come(board.db, self._holder)
+        board.load_gates(gates)
+        board.asking.serve(gates)
+
+    def _fetch(self) -> None:
+        """Fetch what was given since the last time."""
+        board = self._board
+        given = rows.fetch(board.db, self._holder)
+        board.load_gates(gate for _, gate, _ in given)
+        self._loans += [self._loan(*each) for each in given]
+
+    def _lend(self, wanted: Sequence[Want]) -> None:
+        board = self._board
+        names = {want.key for want in wanted}
+        gates = gate_rows.find(board.db, "key", "", sorted(names))
+        for want in wanted:
+            if want.key not in gates:
+                gates[want.key] = find_or_add(board, "key", want.key, "")
+                gate_rows.keep_own(board.db, [(want.numbers.text, gates[want.key])])
+        board.load_gates(gates.values())
+        if any(self._shut(gates[want.key], want) for want in wanted):
+            self._catch_up()
+        lined = []
+        for want in wanted:
+            post = board.posts[gates[want.key]]
+            at = board.asking.opens_at(post, want.numbers, want.slots)
+            if not post.asking and at <= board.now:
+                slots = board.asking.lend(post, self._holder, want.numbers, want.slots, want.most)
+                self._loans.append(self._loan(want.id, post.gate.id, slots))
+            elif want.stay:
+                post.asking += 1
+                lined.append((post.gate.id, want))
+                self._waiting.append(want.id)
+                board.lower_wake(post.gate.id, at)
+            else:
+                self._refused.append(want.id)
+        if lined:
+            self._line_up(lined)
+
+    def _shut(self, gate: int, want: Want) -> bool:
+        post = self._board.posts[gate]
+        return (
+            bool(post.asking) or self._board.asking.opens_at(post, want.numbers, want.slots) > self._board.now
+        )
+
+    def _line_up(self, lined: Sequence[tuple[int, Want]]) -> None:
+        db = self._board.db
+        rows.ask(
+            db,
+            [
+                (gate, ord_, self._holder, want.id, want.numbers.text, want.slots, want.most)
+                for ord_, (gate, want) in zip(db.numbers(len(lined)), lined, strict=True)
+            ],
+        )
+
+    def _loan(self, want: int, gate: int, slots: int) -> Loan:
+        remembered = self._board.posts[gate].gate.starts is not None
+        return Loan(want, gate, slots, START_GRACE if remembered else 0)
+
+    def _audit(self) -> Audit:
+        settle_down(self._board)
+        asking = frozenset(want for want, _ in rows.asked_by(self._board.db, self._holder))
+        return Audit(rows.held_by(self._board.db, self._holder), asking)
