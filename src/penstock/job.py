@@ -221,7 +221,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """A gate as people and programs see it: its numbers in force and where they come from."""
+    """A gate as people and programs see it: its numbers in force and where they come from.
+
+    Of those *running* so many are *lent* to calls that are no jobs.
+    """
 
     key: str
     tenant: str
@@ -229,6 +232,7 @@ class GateView:
     recent: int
     waiting: int
     numbers: Numbers
+    lent: int = 0
     configured: Numbers | None = None
     floating: int | None = None
     override: Numbers | None = None

@@ -5,6 +5,19 @@ CREATE TABLE anchor (
     since_epoch bigint NOT NULL
 );
 
+CREATE TABLE asking (
+    gate bigint NOT NULL,
+    ord bigint NOT NULL,
+    holder bigint NOT NULL,
+    want bigint NOT NULL,
+    own text COLLATE "C" NOT NULL,
+    slots bigint NOT NULL,
+    most bigint NOT NULL,
+    given bigint NOT NULL,
+    CONSTRAINT asking_pkey PRIMARY KEY (gate, ord)
+);
+CREATE INDEX asking_holder ON asking USING btree (holder, given);
+
 CREATE TABLE bound (
     queue text COLLATE "C" NOT NULL,
     max_depth bigint NOT NULL,
@@ -80,6 +93,7 @@ CREATE TABLE gate (
     lanes bigint NOT NULL,
     rules text COLLATE "C",
     own text COLLATE "C",
+    asking bigint NOT NULL DEFAULT 0,
     CONSTRAINT gate_pkey PRIMARY KEY (id),
     CONSTRAINT gate_kind_tenant_name_key UNIQUE (kind, tenant, name)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
@@ -93,6 +107,22 @@ CREATE TABLE gate_memory (
     starts bytea NOT NULL,
     CONSTRAINT gate_memory_pkey PRIMARY KEY (gate)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
+
+CREATE TABLE held (
+    holder bigint NOT NULL,
+    gate bigint NOT NULL,
+    slots bigint NOT NULL,
+    CONSTRAINT held_pkey PRIMARY KEY (holder, gate)
+);
+CREATE INDEX held_gate ON held USING btree (gate);
+
+CREATE TABLE holder (
+    id bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    lease bigint NOT NULL,
+    CONSTRAINT holder_pkey PRIMARY KEY (id)
+);
+CREATE INDEX holder_lease ON holder USING btree (lease);
 
 CREATE TABLE job (
     seq bigint NOT NULL,

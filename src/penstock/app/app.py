@@ -95,6 +95,11 @@ class App:
         return self.connection.engine
 
     @property
+    def lease(self) -> Duration:
+        """How long a worker, or a process that borrowed slots, may be silent before it counts as lost."""
+        return self._lease
+
+    @property
     def handlers(self) -> dict[str, Handler]:
         """What a worker needs to run this app's jobs, by task."""
         return {name: task.handler() for name, task in self._tasks.items()}

@@ -17,6 +17,7 @@ from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window, numbers_from_text
 from penstock.limits.spec import limits_from_json
 from penstock.store import gates as gate_rows
+from penstock.store import lending as lending_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views
 from penstock.store.session import Row, Session
@@ -111,7 +112,8 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
     return GateView(
         key=key, tenant=tenant, running=gate_.running,
         recent=gate_.starts.since(board.now - period) if gate_.starts and period else 0,
-        waiting=views.waiting(board.db, id_) + views.at_door(board.db, tenant, key), numbers=numbers,
+        waiting=views.waiting(board.db, id_) + views.at_door(board.db, tenant, key) + board.posts[id_].asking,
+        numbers=numbers, lent=lending_rows.lent(board.db, id_),
         configured=rules.configured if rules else None, floating=rules.floating if rules else None,
         override=rules.live_override(board.now) if rules else None,
         override_until=rules.override_until if rules and rules.live_override(board.now) else None,

@@ -7,15 +7,17 @@ from typing import Any, Final
 
 from penstock.limits.durations import Duration
 from penstock.limits.rules import Numbers
+from penstock.limits.rules import check_key as check_gate_key
 from penstock.policies.adaptive import Adaptive
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener, Listeners
 from penstock.policies.forms import Limit
 from penstock.policies.guard import guard
 from penstock.policies.keys import Key, Pick, picker
-from penstock.policies.options import Order, options, whole
+from penstock.policies.options import Options, Order, options, whole
 from penstock.policies.pool import Pool, Slots
 from penstock.policies.quick import QuickPool
+from penstock.policies.shared import SharedPool, Shares
 from penstock.policies.slot import BLOCK, Slot
 from penstock.policies.spelling import spelled
 from penstock.policies.waiter import DONE, GRANTED, myself, running, this_task
@@ -28,6 +30,9 @@ class Bulkhead(Limit):
 
     It belongs to no event loop and can be made anywhere.  When it is full, calls wait in line (`mode="queue"`), at
     most *max_queue* of them, each at most *max_wait*; or they are refused (`mode="reject"`) with `BulkheadFull`.
+
+    *shared* by all processes that use an app's store, its calls and the jobs of the same key obey one limit together.
+    Slots are then borrowed in blocks of *block*; `on_lost="cancel"` cancels tasks whose slots the store gave to others.
     """
 
     def __init__(
@@ -48,6 +53,9 @@ class Bulkhead(Limit):
         target: Duration | None = None,
         name: str | None = None,
         on_event: Listeners = None,
+        shared: Shares | None = None,
+        block: int | None = None,
+        on_lost: str | None = None,
         **names: Any,
     ) -> None:
         super().__init__()
@@ -78,7 +86,11 @@ class Bulkhead(Limit):
             raise InvalidPolicyError("weight", f"{weight} is more than all {slots} slots")
         self._quick: QuickPool | None = None
         pool: Pool
-        if isinstance(slots, int) and key is None and fair_by is None and asked.max_keys is None:
+        if shared is not None:
+            pool = _shared(slots, asked, key, given["name"], shared, block, on_lost, reentrant=reentrant)
+        elif block is not None or on_lost is not None:
+            raise InvalidPolicyError("block" if block is not None else "on_lost", "needs shared=app")
+        elif isinstance(slots, int) and key is None and fair_by is None and asked.max_keys is None:
             pool = quick = QuickPool(slots, asked, reentrant=reentrant)
             self._quick = quick if weight == 1 else None
         else:
@@ -92,6 +104,13 @@ class Bulkhead(Limit):
         super().listen(listener)
         if isinstance(self.pool, Pool):
             self.pool.tune()
+
+    def try_once(self, slot: Slot) -> Any:
+        hold = self.try_enter(slot)
+        return self.pool.ask_once(slot.key, slot.weight, slot.owner) if hold is None else hold
+
+    def is_lost(self, hold: Any) -> bool:
+        return isinstance(self.pool, SharedPool) and self.pool.is_lost(hold)
 
     def owner_of(self, slot: Slot) -> object:
         if self.fair_by is None:
@@ -120,16 +139,14 @@ class Bulkhead(Limit):
         # What follows is `Pool.try_acquire`, written out: calls cost more than all else here.
         try:
             (owner,) = running
-            hold = None if pool.lines or owner in pool.owners else pool.spare.pop()
-        except (ValueError, RuntimeError):
-            owner, hold = current_task(), None
-        except IndexError:
-            hold = None
-        if hold is None:
-            return await self._enter_slowly(pool, owner)
-        slot = pool.owners[owner] = Slot(self, None, 1, owner, BLOCK)
-        next(pool.starts)
-        return slot
+            if not pool.lines and owner not in pool.owners:
+                pool.spare.pop()
+                slot = pool.owners[owner] = Slot(self, None, 1, owner, BLOCK)
+                next(pool.starts)
+                return slot
+        except (ValueError, RuntimeError, IndexError):  # several loops are running, or all slots are taken
+            pass
+        return await self._enter_slowly(pool, this_task())
 
     async def _enter_slowly(self, pool: QuickPool, owner: object) -> Slot:
         hold = None if pool.lines else pool.try_acquire(None, 1, owner)
@@ -152,12 +169,12 @@ class Bulkhead(Limit):
             return self._exit_slowly(error)
         try:
             (owner,) = running
-            slot = pool.owners[owner]
+            slot = pool.owners.pop(owner)  # from now on it is not held
         except (ValueError, RuntimeError, KeyError):
-            slot = None
-        if slot is None:
             return self._exit_slowly(error)
-        del pool.owners[owner]  # from now on the slot is not held
+        if slot is None:  # not the block's, which was given back by hand
+            pool.owners[owner] = slot
+            return DONE
         pool.spare.append(pool.token)
         if pool.lines:
             guard.do(pool.serve)
@@ -241,6 +258,34 @@ class Bulkhead(Limit):
             return result
 
         return bounded
+
+
+def _shared(
+    slots: int | Adaptive | Callable[[Any], int],
+    asked: Options,
+    key: Key | None,
+    name: str | None,
+    app: Shares,
+    block: int | None,
+    on_lost: str | None,
+    *,
+    reentrant: bool,
+) -> SharedPool:
+    if not isinstance(slots, int) and not callable(slots):
+        raise InvalidPolicyError("max_concurrent", "a shared bulkhead has a number that all agree on")
+    if key is None:
+        if name is None:
+            raise InvalidPolicyError("name", "is the key of a shared bulkhead that has no key=; say one")
+        check_gate_key(name)
+    if on_lost not in (None, "event", "cancel"):
+        raise InvalidPolicyError("on_lost", f'{on_lost!r} must be "event" or "cancel"')
+    if not hasattr(type(app), "engine"):
+        raise InvalidPolicyError("shared", f"{app!r} must be an App")
+    size = 1 if block is None else whole("block", block)
+    cancels = on_lost == "cancel"
+    return SharedPool(
+        slots, asked, app=app, size=size, cancels=cancels, reentrant=reentrant, keyed=key is not None
+    )
 
 
 def _slots(slots: Any, key: Key | None) -> int | Adaptive | Callable[[Any], int]:

@@ -99,7 +99,7 @@ class Limit:
         """Return a slot, to be given back by hand, if one is free and nobody waits for it."""
         slot = self._loose(self.slot(key, **options))
         slot.owner = self.owner_of(slot)
-        slot.hold = self.try_enter(slot)
+        slot.hold = self.try_once(slot)
         return slot if slot.hold is not None else None
 
     def stats(self) -> Stats:
@@ -155,6 +155,14 @@ class Limit:
     def try_enter(self, slot: Slot) -> Any:
         """Take *slot* if that can be had at once."""
         return self.pool.try_acquire(slot.key, slot.weight, slot.owner)
+
+    def try_once(self, slot: Slot) -> Any:
+        """Take *slot* if that can be had without waiting for others."""
+        return self.try_enter(slot)
+
+    def is_lost(self, hold: Any) -> bool:  # noqa: ARG002
+        """Tell whether somebody else may have what is held: never inside one process."""
+        return False
 
     def enter(self, slot: Slot) -> tuple[Any, int]:
         """Take *slot*, waiting in this thread."""

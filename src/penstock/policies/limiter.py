@@ -51,6 +51,9 @@ class Limiter(Resets):
         """Return an empty line for *key*."""
         return Line(self, key)
 
+    def left(self, waiter: Waiter) -> None:
+        """Take note that one who waited went away."""
+
     def group_use(self, group: Hashable) -> int:  # noqa: ARG002 - most know no groups
         """Return how many slots a group has."""
         return 0
@@ -159,6 +162,7 @@ def _take_out(waiter: Waiter, now: int, agenda: list[Line | None]) -> None:
             line.discard(entry)
     elif line is not None:
         line.discard(waiter)
+        waiter.limiter.left(waiter)
     waiter.forget()
     agenda.append(line)
 

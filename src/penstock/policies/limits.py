@@ -20,6 +20,7 @@ from penstock.policies.keys import Pick
 from penstock.policies.lane import Lane, Stand
 from penstock.policies.ledger import Stats
 from penstock.policies.queueing import Queueing
+from penstock.policies.shared import SharedPool
 from penstock.policies.slot import Slot
 from penstock.policies.waiter import Waiter, myself
 from penstock.policies.waiting import block, wait
@@ -34,6 +35,9 @@ class Limits(Limit):
         super().__init__()
         if not members or not all(isinstance(getattr(each, "pool", None), Queueing) for each in members):
             raise InvalidPolicyError("members", "must be bulkheads, throttles and rates of this process")
+        for each in members:
+            if isinstance(each.pool, SharedPool):
+                raise InvalidPolicyError("members", f"{each.name} is shared; put it around the others instead")
         if len({id(each) for each in members}) < len(members):
             raise InvalidPolicyError("members", "each limit can be named once")
         self.members = members

@@ -129,6 +129,11 @@ class Queueing(Limiter):
         """Return how long it will take until *ahead* others have had their slots."""
         return ahead * self.holds.mean // max(self.limit(key), 1)
 
+    def note_queued(self, key: Hashable, place: int) -> None:
+        """Tell that somebody waits."""
+        if self.ledger.listeners:
+            self.ledger.tell("queued", key, self.in_use(key), place)
+
     def note_acquired(self, key: Hashable, waited: int) -> None:
         """Count a start."""
         self.ledger.acquired += 1
@@ -171,8 +176,7 @@ class Queueing(Limiter):
             self.bound(waiter, until)
             waiter.ready_to_wait()
             line = self.join(waiter, key)
-            if self.ledger.listeners:
-                self.ledger.tell("queued", key, self.in_use(key), line.waiting)
+            self.note_queued(key, line.waiting)
             # Slots that were given back without the lock meanwhile are nobody's yet.
             if self.timed or self.spare:
                 advance(line, now)
@@ -185,10 +189,19 @@ class Queueing(Limiter):
             raise self.refusal(key, "closed")
         if not self.room_for(key):
             raise self.refusal(key, "too_many_keys")
-        if options.max_queue is not None and self.queued(key) >= options.max_queue:
+        if self.full(key):
             raise self.refusal(key, "busy" if options.max_queue == 0 else "queue_full")
         if left != NEVER and (left <= 0 or self.estimate(key, self.queued(key)) > left):
             raise self.refusal(key, "deadline")
+
+    def full(self, key: Hashable) -> bool:
+        """Tell whether nobody else may wait for *key*."""
+        most = self.options.max_queue
+        return most is not None and self.queued(key) >= most
+
+    def ask_once(self, key: Hashable, weight: int, owner: object) -> Any:  # noqa: ARG002
+        """Ask for what is not at hand, and return a hold of it if it can be had at once: here it never can."""
+        return None
 
     def bound(self, waiter: Waiter, until: int = NEVER) -> None:
         """Say until when *waiter* may wait, and shed load by that."""

@@ -33,7 +33,6 @@ class Slot(msgspec.Struct, eq=False):
     outer: "Slot | None" = None
     loose: bool = False
     caller: Caller | None = None
-    lost: bool = False
 
     @property
     def held(self) -> bool:
@@ -42,6 +41,11 @@ class Slot(msgspec.Struct, eq=False):
             pool: Any = self.limit.pool
             return pool.owners.get(self.owner) is self
         return self.hold is not None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it was shared and its lease ended while it was held: others may have it now."""
+        return self.hold is not None and self.limit.is_lost(self.hold)
 
     @property
     def abandoned(self) -> bool:

@@ -1,0 +1,362 @@
+"""Where a process borrows slots from a store, for all its shared bulkheads together.
+
+Calls leave their orders here: slots wanted, slots given back, wants withdrawn.  Whoever finds nobody at work takes all
+of them to the store in one exchange; a thread takes what nobody else does, renews the lease, and returns idle slots.
+Another thread listens while somebody waits.  The lease is of the process: when it ends, all its slots are lost.
+
+What is ordered here is changed under the guard only; the store is asked without it.
+"""
+
+import atexit
+import logging
+import os
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+from weakref import WeakKeyDictionary
+
+from penstock.errors import StoreDownError
+from penstock.lending import Audit, Lending, Lent, Loan, Want
+from penstock.policies import moment
+from penstock.policies.errors import InvalidPolicyError
+from penstock.policies.guard import guard
+from penstock.policies.waiter import WAITING, Waiter
+
+RENEWALS: Final = 3  # in a lease
+TRIES: Final = 10  # in a lease, when the store does not answer
+GLANCE: Final = 100_000  # between two looks whether somebody else wants slots that are kept here
+LISTEN: Final = 1.0  # seconds, then have another look
+
+log = logging.getLogger("penstock.policies")
+
+
+class Lender(Protocol):
+    """What is asked of an engine."""
+
+    def lend(self, asked: Lending) -> Lent: ...
+    def await_loan(self, holder: int, timeout: float) -> bool: ...
+    def wanted_by_others(self, holder: int, gates: list[int]) -> list[int]: ...
+    def leave(self, holder: int) -> None: ...
+    def before_close(self, call: Callable[[], None]) -> None: ...
+
+
+class Borrower(Protocol):
+    """What is asked of a pool; always under the guard."""
+
+    def receive(self, loan: Loan, asked: int) -> None: ...
+    def wait_on(self, want: int) -> None: ...
+    def turn_down(self, want: int, error: Exception | None = None) -> None: ...
+    def lose(self) -> None: ...
+    def leased(self) -> dict[int, int]: ...
+    def kept(self) -> list[int]: ...
+    def tidy(self, now: int, contended: set[int]) -> None: ...
+
+
+class Desk:
+    """One process at one store, under a *lease* in microseconds."""
+
+    def __init__(self, engine: Lender, lease: int) -> None:
+        self._engine = engine
+        self._lease = lease
+        self._process = os.getpid()
+        self._holder = 0
+        self._losses = 0
+        self.valid_until = 0  # by our clock: then others may have our slots
+        self._renewed = 0
+        self._pools: list[Borrower] = []
+        self._new: dict[int, Want] = {}
+        self._known: dict[int, tuple[Borrower, Want]] = {}  # wants without an answer, sent or not
+        self._returned: Counter[int] = Counter()
+        self._withdrawn: list[int] = []
+        self._unsure = False  # whether the store may have done what we did not hear of
+        self._lead = threading.Lock()
+        self._bell = threading.Event()
+        self._somebody_waits = threading.Event()
+        self._end = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def closed(self) -> bool:
+        return self._end.is_set()
+
+    # Orders; under the guard.
+
+    def join(self, pool: Borrower) -> None:
+        """Do business for *pool* from now on."""
+        self._pools.append(pool)
+
+    def want(self, pool: Borrower, want: Want) -> None:
+        """Ask for slots, at the next exchange."""
+        self._new[want.id] = want
+        self._known[want.id] = (pool, want)
+
+    def withdraw(self, want: int) -> None:
+        """Ask no longer."""
+        del self._known[want]
+        if self._new.pop(want, None) is None:
+            self._withdrawn.append(want)
+            self._bell.set()
+
+    def give_back(self, gate: int, slots: int) -> None:
+        """Return slots, at the next exchange."""
+        self._returned[gate] += slots
+        self._bell.set()
+
+    # Exchanges; without the guard.
+
+    def serve(self, waiter: Waiter) -> None:
+        """Take all orders to the store in this thread, as long as nobody else does and *waiter* waits."""
+        self._start()
+        while waiter.state == WAITING and self._busy() and self._lead.acquire(blocking=False):
+            try:
+                self._exchange()
+            finally:
+                self._lead.release()
+        if self._busy():
+            self._bell.set()
+
+    def ring(self) -> None:
+        """Have the thread take all orders to the store."""
+        self._start()
+        self._bell.set()
+
+    def close(self) -> None:
+        """Give everything back, and end."""
+        if self._end.is_set() or os.getpid() != self._process:
+            return
+        self._end.set()
+        self._bell.set()
+        self._somebody_waits.set()
+        with self._lead:
+            holder, self._holder = self._holder, 0
+            if holder:
+                self._engine.leave(holder)
+        with guard:
+            known, self._known = self._known, {}
+            for want, (pool, _) in known.items():
+                pool.turn_down(want, StoreDownError("the app was closed while somebody waited for its slots"))
+            for pool in self._pools:
+                pool.lose()
+
+    def _busy(self) -> bool:
+        return bool(self._new or self._returned or self._withdrawn or self._unsure)
+
+    def _start(self) -> None:
+        if self._threads:
+            return
+        with guard:
+            if self._threads:
+                return
+            for work in (self._attend, self._listen):
+                thread = threading.Thread(target=work, name=f"penstock-slots{work.__name__}", daemon=True)
+                self._threads.append(thread)
+        for thread in self._threads:
+            thread.start()
+
+    def _exchange(self, *, renew: bool = False, look: bool = False) -> None:
+        """Do what was ordered; whoever calls has the lead."""
+        with guard:
+            wanted = tuple(self._new.values())
+            self._new = {}
+            returned, self._returned = tuple(self._returned.items()), Counter()
+            withdrawn, self._withdrawn = tuple(self._withdrawn), []
+            unsure, self._unsure = self._unsure, False
+            losses = self._losses
+        if not self._holder and not wanted:
+            return
+        asked = moment.now()
+        renew = renew or asked - self._renewed > self._lease // RENEWALS
+        order = Lending(
+            self._holder, self._lease, f"{socket.gethostname()}:{self._process}", returned, withdrawn, wanted,
+            renew, look or unsure, unsure,
+        )  # fmt: skip
+        try:
+            lent = self._engine.lend(order)
+        except BaseException as error:
+            with guard:
+                self._fail(wanted, error)
+            if not isinstance(error, Exception):
+                raise
+            log.warning("cannot borrow slots: %s", error)
+            return
+        if losses != self._losses:
+            # It took so long that all was given up meanwhile.
+            self._engine.leave(lent.holder)
+            return
+        with guard:
+            if lent.holder and (renew or not self._holder):
+                self._renewed, self.valid_until = asked, asked + self._lease
+            self._take(lent, asked)
+
+    def _take(self, lent: Lent, asked: int) -> None:
+        """Pass on what the store said."""
+        self._holder = lent.holder
+        if not lent.holder:
+            self._lose()
+            return
+        for loan in lent.loans:
+            pool, _ = self._known.pop(loan.want, (None, None))
+            if pool is None:
+                self.give_back(loan.gate, loan.slots)
+            else:
+                pool.receive(loan, asked)
+        for want in lent.refused:
+            pool, _ = self._known.pop(want, (None, None))
+            if pool is not None:
+                pool.turn_down(want)
+        for want in lent.waiting:
+            if want in self._known:
+                self._known[want][0].wait_on(want)
+        if lent.audit is not None:
+            self._reconcile(lent.audit)
+        if self._known:
+            self._somebody_waits.set()
+        else:
+            self._somebody_waits.clear()
+
+    def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
+        """Tell those whose wants did not get through; what the store made of them is found out later."""
+        self._unsure = True
+        if isinstance(error, Exception):
+            for want in wanted:
+                pool, _ = self._known.pop(want.id, (None, None))
+                if pool is not None:
+                    pool.turn_down(want.id, error)
+
+    def _reconcile(self, audit: Audit) -> None:
+        """Return what nobody here has, withdraw what nobody here wants, and ask again for what was not heard."""
+        had: Counter[int] = Counter()
+        for pool in self._pools:
+            had.update(pool.leased())
+        self._returned = Counter(
+            {gate: n for gate, slots in audit.held.items() if (n := slots - had[gate]) > 0}
+        )
+        self._withdrawn = [want for want in audit.asking if want not in self._known]
+        for want, (_, what) in self._known.items():
+            if want not in audit.asking:
+                self._new[want] = what
+
+    def _lose(self) -> None:
+        """Let go of everything: the lease has ended, and the store has given our slots to others."""
+        self._holder = self.valid_until = 0
+        self._losses += 1
+        self._returned.clear()
+        self._withdrawn.clear()
+        for pool in self._pools:
+            pool.lose()
+        self._new = {id_: want for id_, (_, want) in self._known.items()}
+        if self._new:
+            self._bell.set()
+
+    # The threads.
+
+    def _attend(self) -> None:
+        while not self._end.is_set():
+            self._bell.wait(self._nap())
+            self._bell.clear()
+            try:
+                self._once()
+            except Exception:
+                log.exception("the desk of shared bulkheads stumbled")
+
+    def _once(self) -> None:
+        now = moment.now()
+        if self._holder and now >= self.valid_until:
+            with guard:
+                self._lose()
+        if self._end.is_set():
+            return
+        self._tidy(now)
+        due = self._holder and now - self._renewed >= self._lease // RENEWALS
+        if due and not self._in_use():
+            self._depart()
+        elif due or self._busy():
+            with self._lead:
+                if not self._end.is_set():
+                    self._exchange(renew=bool(due), look=bool(due) and bool(self._known))
+
+    def _nap(self) -> float | None:
+        """Return how long there is nothing to do, in seconds."""
+        if self._unsure:
+            return self._lease / TRIES / 1e6
+        if not self._holder:
+            return None
+        until = self._renewed + self._lease // RENEWALS
+        if any(pool.kept() for pool in self._pools):
+            until = min(until, moment.now() + GLANCE)
+        return max(until - moment.now(), 0) / 1e6
+
+    def _in_use(self) -> bool:
+        return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
+
+    def _tidy(self, now: int) -> None:
+        """Return slots that are kept for nothing, or that others wait for."""
+        with guard:
+            gates = sorted({gate for pool in self._pools for gate in pool.kept()})
+        if not gates or not self._holder:
+            return
+        contended = set(self._engine.wanted_by_others(self._holder, gates))
+        with guard:
+            for pool in self._pools:
+                pool.tidy(now, contended)
+
+    def _depart(self) -> None:
+        with self._lead:
+            if not self._in_use() and self._holder:
+                holder, self._holder = self._holder, 0
+                self._engine.leave(holder)
+
+    def _listen(self) -> None:
+        while not self._end.is_set():
+            self._somebody_waits.wait()
+            if self._end.is_set():
+                return
+            try:
+                if self._engine.await_loan(self._holder, LISTEN) and self._known:
+                    with self._lead:
+                        if not self._end.is_set():
+                            self._exchange(look=True)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it may be over the next time
+                log.warning("cannot hear of slots: %s", error)
+                self._bell.set()
+                self._end.wait(LISTEN)
+
+
+_desks: "WeakKeyDictionary[Any, Desk]" = WeakKeyDictionary()
+_opening: Final = threading.Lock()
+
+
+def desk_at(engine: Any, lease: int) -> Desk:
+    """Return this process's desk at the store of *engine*."""
+    if not hasattr(engine, "lend"):
+        raise InvalidPolicyError(
+            "shared", "slots are lent by a store, not by a server; give it an app on SQLite or PostgreSQL"
+        )
+    with _opening:
+        desk = _desks.get(engine)
+        if desk is None or desk.closed:
+            desk = _desks[engine] = Desk(engine, lease)
+            engine.before_close(desk.close)
+            # Again, so that it comes before what was registered earlier: the store must not be closed by then.
+            atexit.unregister(_close_all)
+            atexit.register(_close_all)
+        return desk
+
+
+def _close_all() -> None:
+    for desk in list(_desks.values()):
+        try:
+            desk.close()
+        except Exception as error:  # noqa: BLE001 - the lease ends in any case
+            log.warning("could not give back slots at the end: %s", error)
+
+
+def _after_fork() -> None:
+    global _opening  # noqa: PLW0603 - a lock that another thread held would stay shut
+    _opening = threading.Lock()  # type: ignore[misc]
+    _desks.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)

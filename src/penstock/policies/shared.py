@@ -1,0 +1,390 @@
+"""The slots of a bulkhead that many processes share: borrowed from a store, which counts them for everybody.
+
+A pool like any other, whose number for a key is how many slots it has borrowed at the moment: none, to begin with.
+Whoever stands in line here also stands in line at the store, which lends in the order in which it was asked; what is
+given back here goes back there, unless slots are borrowed in blocks.
+
+The key is the key of the store's gate, so that calls and jobs with the same key obey one limit together.
+"""
+
+from asyncio import AbstractEventLoop, Task
+from collections import Counter
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from penstock.lending import Loan, Want
+from penstock.limits.durations import Duration
+from penstock.limits.gate import ALWAYS, ON_RELEASE
+from penstock.limits.rules import Numbers, check_key
+from penstock.policies import moment
+from penstock.policies.desk import Desk, desk_at
+from penstock.policies.errors import InvalidPolicyError
+from penstock.policies.guard import guard
+from penstock.policies.limiter import advance, leave_and_advance, refuse
+from penstock.policies.line import Line
+from penstock.policies.options import Options
+from penstock.policies.pool import Pool
+from penstock.policies.waiter import WAITING, Waiter, myself
+from penstock.policies.waiting import block, wait
+
+IDLE: Final = 1_000_000  # how long a slot of a block is kept for nothing
+
+
+class Shares(Protocol):
+    """An app, as far as it lends slots."""
+
+    @property
+    def engine(self) -> Any: ...
+    @property
+    def lease(self) -> Duration: ...
+
+
+class SharedPool(Pool):
+    """Slots borrowed from the store of an app, in blocks of *block*."""
+
+    def __init__(
+        self,
+        slots: int | Callable[[Any], int],
+        options: Options,
+        *,
+        app: Shares,
+        size: int,
+        cancels: bool,
+        reentrant: bool = False,
+        keyed: bool = False,
+    ) -> None:
+        super().__init__(slots, options, reentrant=reentrant, keyed=keyed)
+        self._app = app
+        self._size = size
+        self._cancels = cancels
+        self._desk: Desk | None = None
+        self._borrowed: dict[Hashable, int] = {}
+        self._gates: dict[Hashable, int] = {}
+        self._contended: set[Hashable] = set()  # keys of which nothing is kept
+        self._used_at: dict[Hashable, int] = {}
+        self._wants: dict[int, Waiter] = {}  # without an answer, or told to wait
+        self._by_key: dict[Hashable, dict[int, Waiter]] = {}
+        self._told: dict[Hashable, set[int]] = {}  # wants that were told to wait
+        self._once: set[int] = set()  # wants that do not stay if they cannot be served at once
+        self._begin_by: dict[int, int] = {}
+        self._errors: dict[int, Exception] = {}
+        self._lost: object = None
+        self._lost_at = -1
+
+    # What callers ask.
+
+    def acquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
+        desk = self._open()
+        while True:
+            waiter = self._join(key, weight, owner, None, dict(wishes))
+            if waiter is None:
+                return self.hold(moment.now()), 0
+            self._go(desk, waiter)
+            found = self.finish(waiter, granted=block(waiter, self.note_cancelled))
+            if self._may_begin(waiter, found[0]):
+                return found
+
+    async def aacquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
+        loop: AbstractEventLoop | None = myself()[1]
+        assert loop is not None  # noqa: S101 - for the type checker
+        desk = self._desk
+        if desk is None:
+            desk = await loop.run_in_executor(None, self._open)
+        while True:
+            waiter = self._join(key, weight, owner, loop, dict(wishes))
+            if waiter is None:
+                return self.hold(moment.now()), 0
+            desk.ring()
+            found = self.finish(waiter, granted=await wait(waiter, self.note_cancelled))
+            if self._may_begin(waiter, found[0]):
+                return found
+
+    def ask_once(self, key: Hashable, weight: int, owner: object) -> Any:
+        desk = self._open()
+        if myself()[1] is not None:
+            raise RuntimeError(f"{self.ledger.name} would block the event loop; use `async with` there")
+        with guard:
+            if self.closed or key in self.lines or not self.room_for(key):
+                return None
+            self.check_entry(key, weight, owner)
+            waiter = Waiter(self, key, weight, owner, moment.now())
+            waiter.ready_to_wait()
+            self._once.add(waiter.seq)
+            self.join(waiter, key)
+        self._go(desk, waiter)
+        if not block(waiter, self.note_cancelled):
+            self._raise_error(waiter)
+            return None
+        found, _ = self.finish(waiter, granted=True)
+        return found if self._may_begin(waiter, found) else None
+
+    def finish(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int]:
+        if not granted:
+            self._raise_error(waiter)
+        return super().finish(waiter, granted=granted)
+
+    def is_lost(self, hold: Any) -> bool:
+        """Tell whether the lease of a slot ended while it was held."""
+        return (hold[0] if isinstance(hold, tuple) else hold) is not self.token
+
+    # What the limiter asks; under the guard.
+
+    def opens_at(self, key: Hashable, weight: int, now: int) -> int:
+        borrowed = self._borrowed.get(key, 0)
+        if self.used.get(key, 0) + weight > borrowed:
+            return ON_RELEASE
+        # A process that was halted for longer than its lease has nothing any more.
+        return ALWAYS if self._desk is not None and now < self._desk.valid_until else ON_RELEASE
+
+    def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:
+        super().take(key, weight, now, owner)
+        if self._size > 1:
+            self._used_at[key] = now
+
+    def undo(self, key: Hashable, weight: int, at: int, owner: object) -> None:
+        if at > self._lost_at:
+            super().undo(key, weight, at, owner)
+
+    def give(self, key: Hashable, weight: int, owner: Any) -> None:
+        super().give(key, weight, owner)
+        if self._size == 1 or key in self._contended or self.closed:
+            self._give_back(key, weight)
+
+    def end(self, key: Hashable, weight: int, owner: object) -> None:
+        super().end(key, weight, owner)
+        if self._size > 1:
+            self._want_no_more(key)
+
+    def settle(
+        self, key: Hashable, weight: int, owner: object, hold: Any, error: BaseException | None
+    ) -> None:
+        token, since = hold if isinstance(hold, tuple) else (hold, 0)
+        if token is not self.token and token is self._lost and self.ledger.listeners:
+            held = moment.now() - since if since else 0
+            self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
+        super().settle(key, weight, owner, hold, error)
+
+    def join(self, entry: Any, key: Hashable) -> Line:
+        line = super().join(entry, key)
+        idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
+        if idle > 0:  # not enough for this one; the store may have more with them
+            self._give_back(key, idle)
+        self._wants[entry.seq] = entry
+        self._by_key.setdefault(key, {})[entry.seq] = entry
+        assert self._desk is not None  # noqa: S101 - whoever joins has opened it
+        stay = self.options.max_queue != 0 and entry.seq not in self._once
+        self._desk.want(self, self._want(entry, key, stay=stay))
+        return line
+
+    def left(self, waiter: Waiter) -> None:
+        if self._forget(waiter.seq, waiter.key):
+            assert self._desk is not None  # noqa: S101
+            self._desk.withdraw(waiter.seq)
+        else:
+            self._want_no_more(waiter.key)
+
+    def check_entry(self, key: Hashable, weight: int, owner: object) -> None:
+        super().check_entry(key, weight, owner)
+        if key is not None:
+            if not isinstance(key, str):
+                raise TypeError(f"the key of {self.ledger.name}, which is shared, must be text, not {key!r}")
+            check_key(key)
+        if weight > 1 and self.options.line is not Line:
+            raise InvalidPolicyError(
+                "weight", 'shared slots are had several at a time with order="fifo" only'
+            )
+
+    def full(self, key: Hashable) -> bool:  # noqa: ARG002 - known when the store has answered
+        return False
+
+    def note_queued(self, key: Hashable, place: int) -> None:
+        """Say nothing yet: the store may have a slot."""
+
+    def close(self, drain: int) -> None:
+        super().close(drain)
+        with guard:
+            for key in list(self._borrowed):
+                self._give_back(key, self._borrowed[key] - self.used.get(key, 0))
+
+    def reset(self) -> None:
+        super().reset()
+        self._desk = None
+        self._lost = None
+        self._forget_all()
+
+    # What the desk says; under the guard.
+
+    def receive(self, loan: Loan, asked: int) -> None:
+        """Take what was lent for a want, and pass it on."""
+        key = self._wants[loan.want].key
+        self._forget(loan.want, key)
+        self._borrowed[key] = self._borrowed.get(key, 0) + loan.slots
+        self._gates[key] = loan.gate
+        if loan.grace:
+            self._begin_by[loan.want] = asked + loan.grace
+            self._contended.add(key)
+        now = moment.now()
+        if self._size > 1:
+            self._used_at[key] = now
+        if key in self.lines:
+            advance(self.lines[key], now)
+        self._want_no_more(key)
+        idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
+        if idle > 0 and (self._size == 1 or key in self._contended):
+            self._give_back(key, idle)
+
+    def wait_on(self, want: int) -> None:
+        """Take note that a want stands in line at the store."""
+        waiter = self._wants[want]
+        told = self._told.setdefault(waiter.key, set())
+        most = self.options.max_queue
+        if most is not None and len(told) >= most:
+            self._refuse(waiter, "queue_full")
+            return
+        told.add(want)
+        super().note_queued(waiter.key, len(told))
+
+    def turn_down(self, want: int, error: Exception | None = None) -> None:
+        """Take note that a want gets nothing."""
+        waiter = self._wants[want]
+        self._forget(want, waiter.key)
+        if error is not None:
+            self._errors[want] = error
+        self._refuse(waiter, "busy")
+
+    def lose(self) -> None:
+        """Take note that nothing is ours any more."""
+        lost, owners = self.used, list(self.owners)
+        self.used = {}
+        self.owners.clear()
+        if self.groups is not None:
+            self.groups = {}
+        self._lost, self.token = self.token, object()
+        self._lost_at = moment.now()
+        self._borrowed = {}
+        if self._desk is not None and self._desk.closed:
+            self._desk = None
+        for key, slots in lost.items():
+            self.ledger.tell("lease_lost", key, slots, self.queued(key))
+        for owner in owners if self._cancels else ():
+            task = owner[0] if isinstance(owner, tuple) else owner
+            if isinstance(task, Task):
+                with suppress(RuntimeError):  # its loop is closed
+                    task.get_loop().call_soon_threadsafe(task.cancel, f"lost its slot of {self.ledger.name}")
+
+    def leased(self) -> dict[int, int]:
+        """Return how many slots of which gates are ours."""
+        found: Counter[int] = Counter()
+        for key, slots in list(self._borrowed.items()):
+            found[self._gates[key]] += slots
+        return found
+
+    def kept(self) -> list[int]:
+        """Return the gates of which slots may lie idle here."""
+        return [] if self._size == 1 else [self._gates[key] for key in list(self._borrowed)]
+
+    def tidy(self, now: int, contended: set[int]) -> None:
+        """Give back what nobody here uses, if others want it (by gate) or for a while nobody did."""
+        if self._size == 1:
+            return
+        self._contended = {key for key in self._borrowed if self._gates[key] in contended}
+        for key in list(self._borrowed):
+            idle = self._borrowed[key] - self.used.get(key, 0)
+            if idle > 0 and (key in self._contended or now - self._used_at.get(key, 0) >= IDLE):
+                self._give_back(key, idle)
+
+    # Helpers.
+
+    def _open(self) -> Desk:
+        desk = self._desk
+        if desk is None:
+            desk = desk_at(self._app.engine, moment.span(self._app.lease, "lease"))
+            with guard:
+                if self._desk is None:
+                    self._desk = desk
+                    desk.join(self)
+        return desk
+
+    def _go(self, desk: Desk, waiter: Waiter) -> None:
+        try:
+            desk.serve(waiter)
+        except BaseException:
+            guard.do(leave_and_advance, waiter)
+            self.note_cancelled(waiter)
+            raise
+
+    def _want(self, entry: Waiter, key: Hashable, *, stay: bool) -> Want:
+        name = self.options.name if key is None else str(key)
+        numbers = Numbers(slots=self.limit(key))
+        return Want(entry.seq, name, numbers, entry.weight, max(self._size, entry.weight), stay)
+
+    def _may_begin(self, waiter: Waiter, hold: Any) -> bool:
+        """Tell whether a call has what it was granted, and begins by when the store remembers it; else it asks anew."""
+        if waiter.at <= self._lost_at:
+            return False
+        by = self._begin_by.pop(waiter.seq, None)
+        if by is None or moment.now() <= by:
+            return True
+        self.release(waiter.key, waiter.weight, waiter.owner, hold)
+        return False
+
+    def _raise_error(self, waiter: Waiter) -> None:
+        error = self._errors.pop(waiter.seq, None)
+        if error is not None:
+            raise error
+
+    def _refuse(self, waiter: Waiter, reason: str) -> None:
+        if waiter.state != WAITING:
+            return
+        now = moment.now()
+        agenda: list[Line | None] = []
+        refuse(waiter, reason, now, agenda)
+        for line in agenda:
+            advance(line, now)
+
+    def _give_back(self, key: Hashable, slots: int) -> None:
+        left = self._borrowed[key] - slots
+        assert self._desk is not None and left >= 0  # noqa: S101, PT018 - only what was borrowed
+        if slots:
+            self._desk.give_back(self._gates[key], slots)
+        if left:
+            self._borrowed[key] = left
+        else:
+            del self._borrowed[key]
+            self._used_at.pop(key, None)
+            self._contended.discard(key)
+
+    def _want_no_more(self, key: Hashable) -> None:
+        """Withdraw wants for which nobody waits: somebody was served with what was at hand, or meant for another."""
+        wants = self._by_key.get(key, {})
+        extra = len(wants) - self.queued(key)
+        if extra <= 0:
+            return
+        served = (want for want, waiter in wants.items() if waiter.state != WAITING)
+        for want in list(islice(served, extra)):
+            self._forget(want, key)
+            assert self._desk is not None  # noqa: S101
+            self._desk.withdraw(want)
+
+    def _forget(self, want: int, key: Hashable) -> bool:
+        """Forget a want; tell whether there was one."""
+        if self._wants.pop(want, None) is None:
+            return False
+        self._once.discard(want)
+        wants = self._by_key[key]
+        del wants[want]
+        if not wants:
+            del self._by_key[key]
+        told = self._told.get(key)
+        if told is not None:
+            told.discard(want)
+            if not told:
+                del self._told[key]
+        return True
+
+    def _forget_all(self) -> None:
+        self._borrowed, self._gates, self._used_at, self._wants = {}, {}, {}, {}
+        self._told, self._begin_by, self._errors = {}, {}, {}
+        self._by_key, self._contended, self._once = {}, set(), set()
