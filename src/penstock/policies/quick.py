@@ -8,11 +8,10 @@ and whoever joins the line looks at the list afterwards, so that no slot lies th
 from asyncio import Task
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
-from threading import get_ident
 from typing import Any, Final
 
-from penstock.policies import deadline, moment
-from penstock.policies.deadline import NEVER
+from penstock.policies import moment
+from penstock.policies.deadline import NEVER, ambient
 from penstock.policies.guard import guard
 from penstock.policies.limiter import advance, leave_and_advance
 from penstock.policies.line import Line
@@ -67,21 +66,24 @@ class QuickPool(Pool):
 
     def stand(self, owner: object, joined: int = 0) -> Waiter | None:
         """Let a task stand behind others, if there are any and nothing needs to be thought about."""
-        if not (self.quick and self._simple) or owner in self.owners or deadline.ambient.get() != NEVER:
+        line = self.lines.get(None)
+        if line is None or not self.quick or not self._simple or owner in self.owners:
             return None
-        if not isinstance(owner, Task):
+        if not isinstance(owner, Task) or ambient.get() != NEVER:
             return None
         loop = owner.get_loop()
-        waiter = Waiter(self, None, 1, owner, joined, loop=loop, future=loop.create_future())
-        with guard.lock:
-            line = self.lines.get(None)
-            if line is None:
+        waiter = Waiter(self, None, 1, owner, joined, line, loop, loop.create_future())
+        lock = guard.lock
+        lock.acquire()
+        try:
+            if self.lines.get(None) is not line:  # it came to its end meanwhile
                 return None
-            waiter.line = line
             line.waiting += 1
             line.entries.append(waiter)
             if self.spare:
                 advance(line, moment.now())
+        finally:
+            lock.release()
         if guard.later or guard.outbox:
             guard.catch_up()
         return waiter
@@ -110,7 +112,7 @@ class QuickPool(Pool):
             self.spare.append(hold)
             if self.lines:
                 guard.do(self.serve)
-        elif guard.lock.acquire(blocking=False):
+        elif guard.lock.acquire(False):  # noqa: FBT003 - to name it takes as long as the rest of the call
             try:
                 if not self._hand_over():
                     self.end(None, 1, None)
@@ -174,28 +176,17 @@ class QuickPool(Pool):
             entries.popleft()
             waiter.line = None
             line.waiting -= 1
-            if not self._grant(waiter):
+            waiter.state = GRANTED
+            # Before it wakes: it may be in another thread, and gone again at once.
+            if waiter.owner is not None:
+                self.owners[waiter.owner] = None
+            if not waiter.wake():
+                waiter.state = GONE
+                self.owners.pop(waiter.owner, None)
                 continue
             if not entries:
                 del self.lines[None]
             return True
-        return False
-
-    def _grant(self, waiter: Waiter) -> bool:
-        """Give *waiter* a slot that somebody gives back; tell whether it is there to take it."""
-        waiter.state = GRANTED
-        # Before it wakes: it may be in another thread, and gone again at once.
-        if waiter.owner is not None:
-            self.owners[waiter.owner] = None
-        future = waiter.future
-        if future is not None and waiter.thread == get_ident() and not future.done():
-            with suppress(RuntimeError):
-                future.set_result(None)
-                return True
-        elif waiter.wake():
-            return True
-        waiter.state = GONE
-        self.owners.pop(waiter.owner, None)
         return False
 
     def _lend(self) -> None:

@@ -55,6 +55,9 @@ class Waiter(
     weight: int
     owner: object
     joined: int = 0
+    line: "Line | None" = None
+    loop: asyncio.AbstractEventLoop | None = None
+    future: "asyncio.Future[None] | None" = None
     until: int = NEVER
     why: str = "wait_timeout"
     bounded: bool = False
@@ -64,10 +67,7 @@ class Waiter(
     state: int = WAITING
     reason: str = ""
     at: int = 0  # when it was granted
-    line: "Line | None" = None
     entry: Any = None  # the lane it is in, if any
-    loop: asyncio.AbstractEventLoop | None = None
-    future: "asyncio.Future[None] | None" = None
     signal: Any = None
     alarm: int = NEVER
     thread: int = msgspec.field(default_factory=get_ident)
