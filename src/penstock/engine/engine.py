@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from penstock.clock import Clock
+from penstock.clock import SECOND, Clock
 from penstock.engine import (
     bounds,
     doctor,
@@ -507,8 +507,12 @@ class Engine:
     def await_loan(self, holder: int, timeout: float) -> bool:
         """Wait until something may have happened, or for *timeout* seconds; then tell the same."""
         token = self.store.token(Topic.SLOTS)
-        if not self.lent_to(holder):
-            self.store.wait(Topic.SLOTS, token, timeout)
+        if self.lent_to(holder):
+            return True
+        moment = self.store.read(lending_rows.next_moment)
+        if moment is not None:
+            timeout = min(timeout, max(moment - self._time.seen(), 0) / SECOND)
+        self.store.wait(Topic.SLOTS, token, timeout)
         return self.lent_to(holder)
 
     def wanted_by_others(self, holder: int, gates: Sequence[int]) -> list[int]:

@@ -104,6 +104,10 @@ class Desk:
         self._returned[gate] += slots
         self._bell.set()
 
+    def look_after(self) -> None:
+        """Have the thread see that slots of a block do not lie idle."""
+        self._bell.set()
+
     # Exchanges; without the guard.
 
     def serve(self, waiter: Waiter) -> None:
@@ -188,6 +192,8 @@ class Desk:
         with guard:
             if lent.holder and (renew or not self._holder):
                 self._renewed, self.valid_until = asked, asked + self._lease
+            if not self._holder:
+                self._bell.set()  # there is a lease to renew now
             self._take(lent, asked)
 
     def _take(self, lent: Lent, asked: int) -> None:

@@ -220,6 +220,8 @@ class SharedPool(Pool):
         """Take what was lent for a want, and pass it on."""
         key = self._wants[loan.want].key
         self._forget(loan.want, key)
+        if self._size > 1 and key not in self._borrowed and self._desk is not None:
+            self._desk.look_after()
         self._borrowed[key] = self._borrowed.get(key, 0) + loan.slots
         self._gates[key] = loan.gate
         if loan.grace:
