@@ -1,8 +1,14 @@
-"""A bulkhead against a model of ten lines: tasks and threads, cancelled, timed out and released at any point."""
+"""A bulkhead against a model of ten lines: tasks and threads, cancelled, timed out and released at any point.
+
+Now and then the process is forked.  The child begins with all slots free; the parent does not notice.
+"""
 
 import asyncio
 import threading
 import time
+from collections import Counter
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from itertools import count, product
 
 import pytest
@@ -11,7 +17,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.policies import Bulkhead, BulkheadFull
+from penstock.policies.guard import guard
 from penstock.policies.limiter import expire
+from tests.support.forked import trouble_in_a_fork
+
+FORKS = 2  # in one history
 
 
 class Model:
@@ -40,6 +50,7 @@ class Caller:
 
     def __init__(self, bulkhead, number, weight):
         self.bulkhead, self.number, self.weight = bulkhead, number, weight
+        self.slot = bulkhead.slot(weight=weight)
         self.inside = False
         self.ended = False
 
@@ -52,7 +63,7 @@ class TaskCaller(Caller):
 
     async def run(self):
         try:
-            async with self.bulkhead.slot(weight=self.weight):
+            async with self.slot:
                 self.inside = True
                 try:
                     await self.go
@@ -77,7 +88,7 @@ class ThreadCaller(Caller):
 
     def run(self):
         try:
-            with self.bulkhead.slot(weight=self.weight):
+            with self.slot:
                 self.inside = True
                 self.go.wait(30)
                 self.inside = False
@@ -90,13 +101,16 @@ class ThreadCaller(Caller):
 
 
 class BulkheadMachine(RuleBasedStateMachine):
-    @initialize(slots=st.integers(2, 4))
-    def begin(self, slots):
-        self.bulkhead = Bulkhead(slots)
+    @initialize(slots=st.integers(2, 4), watched=st.booleans())
+    def begin(self, slots, watched):
+        self.events = Counter()
+        # Who listens makes every call take the lock.
+        self.bulkhead = Bulkhead(slots, on_event=self.hear if watched else None)
         self.model = Model(slots)
         self.loop = asyncio.new_event_loop()
         self.callers = {}
         self.numbers = count()
+        self.forks = 0
 
     @rule(weight=st.sampled_from([1, 1, 1, 2]))
     def a_task_comes(self, weight):
@@ -165,6 +179,35 @@ class BulkheadMachine(RuleBasedStateMachine):
         self.loop.close()
         self.loop = asyncio.new_event_loop()
 
+    @precondition(lambda self: self.forks < FORKS)
+    @rule(steps=st.integers(0, 3), done=st.booleans(), locked=st.booleans(), by_a_task=st.booleans())
+    def the_process_is_forked(self, steps, done, locked, by_a_task):
+        self.forks += 1
+        leaving = next((n for n in self.model.inside if isinstance(self.callers[n], TaskCaller)), None)
+        if done and leaving is not None:
+            self.callers[leaving].release()
+            self.model.leave(leaving)
+        for _ in range(steps):
+            self.step_once()
+        trouble = self.in_a_task(self.fork, locked) if by_a_task else self.fork(locked)
+
+        assert not trouble, trouble
+
+    def fork(self, locked):
+        slot = self.bulkhead.try_acquire()
+        with lock_held_elsewhere() if locked else nullcontext():
+            if slot is not None:
+                slot.release()
+            return trouble_in_a_fork(partial(begin_anew, self.bulkhead, self.callers.values()))
+
+    def in_a_task(self, function, *args):
+        async def call():
+            return function(*args)
+
+        task = self.loop.create_task(call())
+        self.step_once()
+        return task.result()
+
     @invariant()
     def it_does_what_the_model_does(self):
         if not hasattr(self, "model"):
@@ -177,6 +220,9 @@ class BulkheadMachine(RuleBasedStateMachine):
                 and expected == (self.bulkhead.stats().in_use, self.bulkhead.stats().queued)
             )
         )
+
+    def hear(self, event):
+        self.events[event.kind] += 1
 
     def until(self, condition):
         ends = time.monotonic() + 3
@@ -206,6 +252,76 @@ class BulkheadMachine(RuleBasedStateMachine):
         stats = self.bulkhead.stats()
         assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)
         assert {} == self.bulkhead.pool.owners
+        assert self.events["acquired"] == self.events["released"]
+
+
+@contextmanager
+def lock_held_elsewhere():
+    """Have another thread hold the lock of all limits."""
+    held, done = threading.Event(), threading.Event()
+
+    def hold():
+        with guard:
+            held.set()
+            done.wait(30)
+
+    thread = threading.Thread(target=hold, daemon=True)
+    thread.start()
+    held.wait(30)
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(30)
+
+
+def begin_anew(bulkhead, others):
+    """Use *bulkhead* in a forked process, where the slots of *others* are nobody's."""
+    slots = bulkhead.stats().limit
+    assert (0, 0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued, bulkhead.stats().keys)
+
+    mine = [bulkhead.try_acquire() for _ in range(slots)]
+    assert all(mine)
+    for each in others:
+        each.slot.end()
+    assert bulkhead.try_acquire() is None
+    for slot in mine:
+        slot.release()
+
+    order, peak = asyncio.run(crowd(bulkhead, slots))
+    assert list(range(3 * slots)) == order
+    assert slots == peak
+    in_threads(bulkhead)
+    assert (0, 0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued, bulkhead.stats().keys)
+    assert {} == bulkhead.pool.owners
+
+
+async def crowd(bulkhead, slots):
+    order, peak = [], 0
+
+    @bulkhead
+    async def one(number):
+        nonlocal peak
+        order.append(number)
+        peak = max(peak, bulkhead.stats().in_use)
+        await asyncio.sleep(0)
+
+    await asyncio.wait_for(asyncio.gather(*(one(number) for number in range(3 * slots))), 10)
+    return order, peak
+
+
+def in_threads(bulkhead):
+    """Let a thread wait for a slot that another one gives back."""
+    mine = [bulkhead.try_acquire() for _ in range(bulkhead.stats().limit)]
+    thread = threading.Thread(target=bulkhead.call, args=(len, ""), daemon=True)
+    thread.start()
+    ends = time.monotonic() + 10
+    while not bulkhead.stats().queued:
+        assert time.monotonic() < ends
+    for slot in mine:
+        slot.release()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 TestBulkheadMachine = BulkheadMachine.TestCase

@@ -15,7 +15,7 @@ from penstock.policies.deadline import NEVER
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener
 from penstock.policies.forms import Limit
-from penstock.policies.guard import guard
+from penstock.policies.guard import Resets, everyone, guard
 from penstock.policies.keys import Pick
 from penstock.policies.lane import Lane, Stand
 from penstock.policies.ledger import Stats
@@ -28,7 +28,7 @@ from penstock.policies.waiting import block, wait
 Stands = tuple[Stand, ...]
 
 
-class Limits(Limit):
+class Limits(Limit, Resets):
     """Bulkheads, throttles and rates that a call passes together, or not at all."""
 
     def __init__(self, *members: Limit, name: str | None = None) -> None:
@@ -45,6 +45,7 @@ class Limits(Limit):
         self.key = None
         self._name = name or " + ".join(each.name for each in members)
         self._lanes: dict[Stands, Lane] = {}
+        everyone.add(self)
 
     @property
     def name(self) -> str:
@@ -105,6 +106,9 @@ class Limits(Limit):
         """Close each of the limits."""
         for each in self.members:
             each.close(drain)
+
+    def reset(self) -> None:
+        self._lanes.clear()
 
     def _stands(self, slot: Slot) -> Stands:
         keys: Any = slot.key

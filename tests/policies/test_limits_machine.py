@@ -1,0 +1,471 @@
+"""Several limits at once, through random histories: tasks and threads, cancelled, timed out, refused, forked.
+
+Two bundles share their bulkheads, in opposite orders, and one of them has a rate, too; some calls pass one bulkhead
+alone.  A referee believes only what callers say of themselves: who is inside, and when it started.
+"""
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from functools import partial
+from itertools import combinations, product
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from penstock.policies import Bulkhead, LimitExceeded, Limits, Rate, lane, moment
+from penstock.policies.deadline import NEVER
+from penstock.policies.guard import guard
+from penstock.policies.lane import Lane
+from penstock.policies.virtual import VirtualLoop, VirtualTime
+from penstock.policies.waiter import CALLED
+from tests.support.forked import trouble_in_a_fork
+
+MILLISECOND = 1000
+PERIOD = 4 * MILLISECOND
+KEYS = ("a", "b")
+FORKS = 2  # in one history
+FEW = 3  # callers, before forking is worth while
+LATELY = 8  # callers back, of whom some are done or cancelled
+
+
+class World:
+    """The limits, and how many of what each of them allows."""
+
+    def __init__(self, *, all_slots=3, key_slots=2, starts=3, max_queue=None, max_wait=None, hear=None):
+        self.everybody = Bulkhead(all_slots, name="everybody", on_event=hear)
+        self.each = Bulkhead(
+            key_slots, key="key", name="each", max_queue=max_queue, max_wait=max_wait, on_event=hear
+        )
+        self.rate = Rate(starts, per=PERIOD / 1e6, name="rate", on_event=hear)
+        self.wide = Limits(self.everybody, self.each, self.rate)
+        self.narrow = Limits(self.each, self.everybody)
+        self.members = {
+            self.wide: (self.everybody, self.each, self.rate),
+            self.narrow: (self.each, self.everybody),
+            self.everybody: (self.everybody,),
+        }
+        self.most = {self.everybody: all_slots, self.each: key_slots, self.rate: starts}
+        self.max_queue, self.max_wait = max_queue, max_wait
+
+    def gates(self, limit, key):
+        """Name what a call of *limit* for *key* must pass."""
+        return [(each, key if each is self.each else None) for each in self.members[limit]]
+
+    def lanes(self):
+        return [*self.wide._lanes.values(), *self.narrow._lanes.values()]
+
+    def check_empty(self):
+        for each in (self.everybody, self.each):
+            stats = each.stats()
+            assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys), stats
+            assert {} == each.pool.owners
+        assert (0, []) == (self.rate.stats().queued, self.lanes())
+
+
+class Caller:
+    """One who passes a limit, stays inside until told to go, and remembers when it started."""
+
+    def __init__(self, world, limit, key, weight, within):
+        self.limit, self.key, self.weight = limit, key, weight
+        self.gates = world.gates(limit, key)
+        wait = world.max_wait if (world.each, key) in self.gates else None
+        self.until = min((moment.now() + each for each in (within, wait) if each is not None), default=NEVER)
+        self.may_be_refused = self.until < NEVER or (
+            world.max_queue is not None and (world.each, key) in self.gates
+        )
+        asked = {} if limit is world.everybody else {"key": key}
+        self.slot = limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
+        self.started = None
+        self.refusal = None
+        self.inside = self.ended = self.released = self.cancelled = False
+
+    @property
+    def waits(self):
+        return not self.inside and not self.ended
+
+    def enter(self):
+        self.started = moment.now()
+        self.inside = True
+
+    def leave(self):
+        self.inside = False
+
+    def cancel(self):
+        """Do nothing: a thread cannot be cancelled."""
+
+
+class TaskCaller(Caller):
+    def __init__(self, *args, loop):
+        super().__init__(*args)
+        self.go = loop.create_future()
+        self.task = loop.create_task(self.run())
+        # Also for one that is cancelled before it began.
+        self.task.add_done_callback(self.end)
+
+    async def run(self):
+        try:
+            async with self.slot:
+                self.enter()
+                try:
+                    await self.go
+                finally:
+                    self.leave()
+        except LimitExceeded as refusal:
+            self.refusal = refusal
+
+    def end(self, _):
+        self.ended = True
+
+    def release(self):
+        if not self.go.done():
+            self.go.set_result(None)
+
+    def cancel(self):
+        self.task.cancel()
+        self.cancelled = True
+
+
+class ThreadCaller(Caller):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.go = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            with self.slot:
+                self.enter()
+                self.go.wait(30)
+                self.leave()
+        except LimitExceeded as refusal:
+            self.refusal = refusal
+        self.ended = True
+
+    def release(self):
+        self.go.set()
+
+
+class Referee:
+    """Knows the rules, and asks callers alone whether they are kept."""
+
+    def __init__(self, world):
+        self.world = world
+        self.callers = []
+
+    def held(self, limit, key):
+        return sum(each.weight for each in self.callers if each.inside and (limit, key) in each.gates)
+
+    def started_since(self, since):
+        return sum(
+            each.weight
+            for each in self.callers
+            if each.started is not None and each.started > since and (self.world.rate, None) in each.gates
+        )
+
+    def judge(self):
+        """Raise if a limit is broken at this moment."""
+        world = self.world
+        for limit, key in ((world.everybody, None), *((world.each, key) for key in KEYS)):
+            assert self.held(limit, key) <= world.most[limit], (limit.name, key)
+            assert limit.pool.in_use(key) <= world.most[limit], (limit.name, key)
+        assert self.started_since(moment.now() - PERIOD) <= world.most[world.rate]
+        for each in self.callers:
+            assert each.refusal is None or each.may_be_refused, each.refusal
+
+    def unsettled(self):
+        """Tell what is still to happen at this moment; nothing, if nobody waits in vain and nothing is held by none."""
+        world = self.world
+        with guard:
+            waiting = [each for each in self.callers if each.waits]
+            lines = [line for each in world.most for line in each.pool.lines.values()]
+            if len(waiting) != sum(line.waiting for line in lines):
+                return "somebody is on the way"
+            if any(each.until <= moment.now() for each in waiting):
+                return "somebody waited too long"
+            if any(each.inside and each.released for each in self.callers):
+                return "somebody was told to go"
+            if any(each.cancelled and not each.ended for each in self.callers):
+                return "somebody was cancelled"
+            return self.misheld() or self.forgotten(lines)
+
+    def misheld(self):
+        kept = defaultdict(int)
+        for each in self.world.lanes():
+            assert not each.kept or each.refusals >= lane.PATIENCE
+            for pool, key, weight in each.kept:
+                kept[pool, key] += weight
+        for limit in (self.world.everybody, self.world.each):
+            for key in (None,) if limit is self.world.everybody else KEYS:
+                if limit.pool.in_use(key) != self.held(limit, key) + kept[limit.pool, key]:
+                    return f"{limit.name} {key} is held by nobody"
+        return None
+
+    def forgotten(self, lines):
+        """Tell who is first in a line although it could go on."""
+        for line in lines:
+            first = line.first(moment.now())
+            if first is None or first.head.state == CALLED:
+                return "somebody is about to look"
+            if self.fits(first, line):
+                return f"{line.limiter.ledger.name} {line.key} forgot somebody"
+        return None
+
+    def fits(self, entry, line):
+        stands = entry.stands if isinstance(entry, Lane) else [(entry.limiter, entry.key, entry.weight)]
+        (weight,) = (weight for pool, key, weight in stands if (pool, key) == (line.limiter, line.key))
+        if line.limiter is self.world.rate.pool:
+            return self.started_since(moment.now() - PERIOD) + weight <= self.world.most[self.world.rate]
+        limit = self.world.each if line.limiter is self.world.each.pool else self.world.everybody
+        return limit.pool.in_use(line.key) + weight <= self.world.most[limit]
+
+    def check_order(self):
+        """Raise if one who wanted the same of the same was overtaken."""
+        lanes = defaultdict(list)
+        for each in self.callers:
+            if each.started is not None:
+                lanes[each.limit, each.key, each.weight].append(each.started)
+        assert all(starts == sorted(starts) for starts in lanes.values())
+
+
+wishes = st.tuples(
+    st.sampled_from(["wide", "wide", "narrow", "everybody"]),
+    st.sampled_from(KEYS),
+    st.sampled_from([1, 1, 2]),
+    st.none() | st.none() | st.integers(1, 12).map(lambda number: number * MILLISECOND),
+)
+
+
+class LimitsMachine(RuleBasedStateMachine):
+    @initialize(
+        all_slots=st.integers(2, 4),
+        key_slots=st.integers(2, 3),
+        starts=st.integers(2, 4),
+        max_queue=st.none() | st.none() | st.integers(1, 3),
+        max_wait=st.none() | st.none() | st.integers(2, 10).map(lambda number: number / 1000),
+        watched=st.booleans(),
+        patience=st.sampled_from([1, 2, lane.PATIENCE]),
+    )
+    def begin(self, watched, max_wait, patience, **numbers):
+        self.real, self.now = (moment.now, lane.PATIENCE), 1_000_000
+        moment.now, lane.PATIENCE = lambda: self.now, patience
+        self.told = defaultdict(int)
+        self.world = World(**numbers, max_wait=max_wait, hear=self.hear if watched else None)
+        self.world.max_wait = None if max_wait is None else round(max_wait * 1e6)
+        self.referee = Referee(self.world)
+        self.watched = watched
+        self.forks = 0
+        self.stuck = False
+        self.open_loop()
+
+    @rule(wishes=st.lists(wishes, min_size=1, max_size=5), steps=st.integers(0, 3))
+    def tasks_come(self, wishes, steps):
+        for which, *wish in wishes:
+            caller = TaskCaller(self.world, getattr(self.world, which), *wish, loop=self.loop)
+            self.referee.callers.append(caller)
+        self.steps(steps)
+
+    @rule(wish=wishes)
+    def a_thread_comes(self, wish):
+        which, *wish = wish
+        # Tasks that were made already come first.
+        self.steps(1)
+        self.referee.callers.append(ThreadCaller(self.world, getattr(self.world, which), *wish))
+        # Threads come at a moment of their own; one after another, so that their order is known.
+        self.settle()
+
+    @precondition(lambda self: self.referee.callers)
+    @rule(places=st.sets(st.integers(1, LATELY), min_size=1, max_size=3), steps=st.integers(0, 3))
+    def some_are_done(self, places, steps):
+        for caller in self.lately(places):
+            caller.release()
+            caller.released = True
+        self.steps(steps)
+
+    @precondition(lambda self: self.referee.callers)
+    @rule(places=st.sets(st.integers(1, LATELY), min_size=1, max_size=3), steps=st.integers(0, 3))
+    def some_tasks_are_cancelled(self, places, steps):
+        for caller in self.lately(places):
+            caller.cancel()
+        self.steps(steps)
+
+    @rule(milliseconds=st.integers(1, 6))
+    def time_passes(self, milliseconds):
+        self.settle()
+        self.now += milliseconds * MILLISECOND
+        self.loop.elapsed = self.now / 1e6
+
+    @rule()
+    def all_settle(self):
+        self.settle()
+
+    @rule()
+    def another_event_loop_takes_over(self):
+        self.close_loop()
+        self.open_loop()
+
+    @precondition(lambda self: self.forks < FORKS and len(self.referee.callers) > FEW)
+    @rule()
+    def the_process_is_forked(self):
+        self.forks += 1
+        trouble = trouble_in_a_fork(partial(begin_anew, self.world, self.referee.callers))
+
+        assert not trouble, trouble
+
+    @invariant()
+    def no_limit_is_broken(self):
+        if hasattr(self, "loop"):
+            self.referee.judge()
+
+    def lately(self, places):
+        # Which of them is where is for threads to decide, so it must not matter to the draw.
+        return [each for place, each in enumerate(reversed(self.referee.callers), 1) if place in places]
+
+    def hear(self, event):
+        self.told[event.limit, event.kind] += 1
+
+    def open_loop(self):
+        self.loop = VirtualLoop()
+        self.loop.elapsed = self.now / 1e6
+
+    def close_loop(self):
+        for caller in self.referee.callers:
+            caller.cancel()
+        self.settle()
+        self.loop.close()
+
+    def settle(self):
+        self.until(lambda: not self.referee.unsettled())
+
+    def until(self, condition):
+        ends = time.monotonic() + 2
+        while not condition():
+            self.steps(1)
+            self.referee.judge()
+            self.stuck = time.monotonic() >= ends
+            assert not self.stuck, self.referee.unsettled()
+
+    def steps(self, number):
+        for _ in range(number):
+            self.loop.call_soon(self.loop.stop)
+            self.loop.run_forever()
+
+    def teardown(self):
+        if not hasattr(self, "loop"):
+            return
+        try:
+            if not self.stuck:
+                self.end()
+        finally:
+            moment.now, lane.PATIENCE = self.real
+
+    def end(self):
+        while not all(each.ended for each in self.referee.callers):
+            for each in self.referee.callers:
+                each.release()
+                each.released = True
+            self.time_passes(1)
+        self.loop.close()
+        self.referee.check_order()
+        self.world.check_empty()
+        if self.watched:
+            self.check_events()
+
+    def check_events(self):
+        for limit in self.world.most:
+            passed = [each for each in self.referee.callers if limit in dict(each.gates)]
+            started = sum(each.started is not None for each in passed)
+            assert started == self.told[limit.name, "acquired"] == self.told[limit.name, "released"]
+            ends = sum(self.told[limit.name, kind] for kind in ("acquired", "rejected", "cancelled"))
+            assert self.told[limit.name, "cancelled"] <= self.told[limit.name, "queued"] <= ends
+
+
+TestLimitsMachine = LimitsMachine.TestCase
+TestLimitsMachine.settings = settings(stateful_step_count=30)
+
+
+def begin_anew(world, others):
+    """Use the limits in a forked process, where what *others* hold is nobody's."""
+    world.check_empty()
+    for each in others:
+        each.slot.end()
+    world.check_empty()
+
+    referee = Referee(world)
+
+    async def come():
+        loop = asyncio.get_running_loop()
+        for number, key, limit in product(range(2), KEYS, (world.wide, world.narrow, world.everybody)):
+            referee.callers.append(TaskCaller(world, limit, key, 1 + number % 2, None, loop=loop))
+        while not all(each.ended for each in referee.callers):
+            for each in referee.callers:
+                if each.inside:
+                    each.release()
+            referee.judge()
+            await asyncio.sleep(0.001)
+        referee.judge()
+
+    async def come_in_time():
+        await asyncio.wait_for(come(), 60)
+
+    VirtualTime().run(come_in_time())
+    referee.check_order()
+    world.check_empty()
+
+
+@pytest.mark.parametrize("victims", [*combinations(range(5), 1), *combinations(range(5), 2)])
+def test_cancelling_at_every_step_loses_nothing(victims, monkeypatch):
+    for steps in product(range(10), repeat=len(victims)):
+        play(victims, steps, monkeypatch)
+
+
+def play(victims, steps, monkeypatch):
+    """Let five tasks pass three limits one step at a time, and cancel each of *victims* at its step."""
+    now = 1_000_000
+    monkeypatch.setattr(moment, "now", lambda: now)
+    world = World(all_slots=2, key_slots=1, starts=2)
+    referee = Referee(world)
+    loop = VirtualLoop()
+    referee.callers = [
+        TaskCaller(world, world.wide, KEYS[number == 2], 1, None, loop=loop) for number in range(5)
+    ]
+    for step in range(30):
+        for victim, at in zip(victims, steps, strict=True):
+            if at == step:
+                referee.callers[victim].cancel()
+        for each in referee.callers:
+            if each.inside:
+                each.release()
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+        referee.judge()
+        now += MILLISECOND
+        loop.elapsed = now / 1e6
+    loop.close()
+
+    assert all(each.ended for each in referee.callers)
+    assert all(each.started is not None for each in referee.callers if not each.cancelled)
+    referee.check_order()
+    world.check_empty()
+
+
+def test_calls_of_a_forked_process_do_not_stand_behind_those_of_its_parent():
+    world = World(all_slots=1, key_slots=1)
+    first = world.wide.acquire("a")
+    second = ThreadCaller(world, world.wide, "a", 1, None)
+    ends = time.monotonic() + 10
+    while not world.lanes():
+        assert time.monotonic() < ends
+
+    trouble = trouble_in_a_fork(partial(begin_anew, world, [second]))
+    first.release()
+    second.release()
+    second.thread.join(10)
+
+    assert not trouble, trouble
+    assert second.ended
+    world.check_empty()
