@@ -146,26 +146,23 @@ class Bulkhead(Limit):
                 return slot
         except (ValueError, RuntimeError, IndexError):  # several loops are running, or all slots are taken
             pass
-        return await self._enter_slowly(pool, this_task())
-
-    async def _enter_slowly(self, pool: QuickPool, owner: object) -> Slot:
+        owner, waited = this_task(), 0
         hold = None if pool.lines else pool.try_acquire(None, 1, owner)
-        waited = 0
         if hold is None:
             hold, waited = await pool.aacquire(None, 1, owner)
         slot = Slot(self, None, 1, owner, hold, waited / _SECOND)
-        if hold is pool.token:
-            slot.hold = BLOCK
-            pool.owners[owner] = slot
-            return slot
-        return self._push(slot)
+        if hold is not pool.token:
+            return self._push(slot)
+        slot.hold = BLOCK
+        pool.owners[owner] = slot
+        return slot
 
     def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> Any:
         # It never waits, so it needs no coroutine: what it returns is done already.
         pool = self._quick
-        if pool is None or pool.lines or self._entered or not pool.quick:
+        if pool is None or self._entered or not pool.quick:
             return self._exit_slowly(error)
         try:
             (owner,) = running
@@ -174,6 +171,9 @@ class Bulkhead(Limit):
             return self._exit_slowly(error)
         if slot is None:  # not the block's, which was given back by hand
             pool.owners[owner] = slot
+            return DONE
+        if pool.lines:
+            pool.release(None, 1, None, pool.token)
             return DONE
         pool.spare.append(pool.token)
         if pool.lines:

@@ -35,6 +35,8 @@ class QuickPool(Pool):
     def tune(self) -> None:
         super().tune()
         self.quick = not (self.closed or self.clocked)
+        if not self.quick and self.spare:  # else whoever takes one of these would pass unseen
+            guard.do(self._absorb)
 
     def try_acquire(self, key: Hashable, weight: int, owner: object) -> Any:
         if self.spare and weight == 1 and not self.lines and owner not in self.owners:
@@ -147,7 +149,6 @@ class QuickPool(Pool):
         with guard:
             self.closed = True
             self.tune()
-            self._absorb()
         super().close(drain)
 
     def reset(self) -> None:
@@ -157,7 +158,6 @@ class QuickPool(Pool):
     def _watch(self) -> None:
         self.clocked = True
         self.tune()
-        self._absorb()
 
     def _hand_over(self) -> bool:
         """Pass a slot on to the first in line, if nothing needs to be thought about."""
