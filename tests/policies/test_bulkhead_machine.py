@@ -279,6 +279,7 @@ def begin_anew(bulkhead, others):
     """Use *bulkhead* in a forked process, where the slots of *others* are nobody's."""
     slots = bulkhead.stats().limit
     assert (0, 0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued, bulkhead.stats().keys)
+    assert {} == bulkhead.pool.owners
 
     mine = [bulkhead.try_acquire() for _ in range(slots)]
     assert all(mine)
@@ -326,6 +327,24 @@ def in_threads(bulkhead):
 
 TestBulkheadMachine = BulkheadMachine.TestCase
 TestBulkheadMachine.settings = settings(stateful_step_count=30)
+
+
+def test_what_was_about_to_be_given_back_at_a_fork_is_given_back_by_the_parent_only():
+    bulkhead = Bulkhead(1)
+    slot = bulkhead.acquire()
+    waiting = ThreadCaller(bulkhead, 1, 1)
+    ends = time.monotonic() + 10
+    while not bulkhead.stats().queued:
+        assert time.monotonic() < ends
+
+    with lock_held_elsewhere():
+        slot.release()
+        trouble = trouble_in_a_fork(partial(begin_anew, bulkhead, []))
+    waiting.release()
+    waiting.thread.join(10)
+
+    assert not trouble, trouble
+    assert (True, 0) == (waiting.ended, bulkhead.stats().in_use)
 
 
 @pytest.mark.parametrize("victims", [*product(range(5)), *product(range(5), repeat=2)])
