@@ -51,7 +51,7 @@ def run(ground: Ground) -> list[Figure]:
     rounds = ground.size(60, 15)
     return [
         *asyncio.run(_alone(rounds)),
-        *asyncio.run(_crowded(max(rounds // 3, 3))),
+        *asyncio.run(_crowded(rounds)),
         *_keys(ground.size(KEYS, KEYS // 10)),
         *_several(),
     ]
