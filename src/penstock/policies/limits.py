@@ -37,7 +37,9 @@ class Limits(Limit, Resets):
             raise InvalidPolicyError("members", "must be bulkheads, throttles and rates of this process")
         for each in members:
             if isinstance(each.pool, SharedPool):
-                raise InvalidPolicyError("members", f"{each.name} is shared; put it around the others instead")
+                raise InvalidPolicyError(
+                    "members", f"{each.name} is shared; put it around the others instead"
+                )
         if len({id(each) for each in members}) < len(members):
             raise InvalidPolicyError("members", "each limit can be named once")
         self.members = members

@@ -1,14 +1,17 @@
 """How limits stand, for Prometheus and OpenTelemetry: read at each scrape, so that nothing is spent in between.
 
-Keys are not told apart: there may be any number of them.
+How long calls wait and hold is only known of limits that are listened to, so those are named.  Keys are not told
+apart: there may be any number of them.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from penstock.policies.forms import Limit
 from penstock.policies.guard import everyone
 from penstock.policies.ledger import Stats
 from penstock.policies.queueing import Queueing
+from penstock.policies.times import BUCKETS, Histograms, Recorder, Span
 
 _GAUGES: Final[dict[str, tuple[str, Callable[[Stats], float]]]] = {
     "penstock_limit_in_use": ("Slots held, or starts that count.", lambda stats: stats.in_use),
@@ -23,6 +26,10 @@ _COUNTERS: Final[dict[str, tuple[str, Callable[[Stats], float]]]] = {
     "penstock_limit_abandoned": ("Calls that nobody waits for any more.", lambda stats: stats.abandoned),
 }
 _REJECTED: Final = ("penstock_limit_rejected", "Calls that were refused.")
+_SPANS: Final[dict[Span, tuple[str, str]]] = {
+    "wait": ("penstock_limit_wait_seconds", "How long calls that were let in had waited."),
+    "hold": ("penstock_limit_hold_seconds", "How long slots were held."),
+}
 
 
 def snapshots() -> list[Stats]:
@@ -33,9 +40,15 @@ def snapshots() -> list[Stats]:
     )
 
 
-def collector() -> Any:
-    """Return a collector for a registry of `prometheus_client`."""
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415 - an extra
+def collector(*timed: Limit) -> Any:
+    """Return a collector for a registry of `prometheus_client`, with histograms of the limits in *timed*."""
+    from prometheus_client.core import (  # noqa: PLC0415 - an extra
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+    histograms = Histograms(timed)
 
     class Limits:
         """Every limit of this process."""
@@ -54,12 +67,20 @@ def collector() -> Any:
                 for reason, count in stats.rejected.items():
                     rejected.add_metric((stats.name, reason), count)
             yield rejected
+            for span, (name, text) in _SPANS.items() if timed else ():
+                spans = HistogramMetricFamily(name, text, labels=("limit",))
+                for limit, buckets, total in histograms.cumulated(span):
+                    spans.add_metric((limit,), buckets, total)
+                yield spans
 
     return Limits()
 
 
-def observe(meter: Any) -> None:
-    """Make instruments of a *meter* of OpenTelemetry that read every limit of this process."""
+def observe(meter: Any, *timed: Limit) -> None:
+    """Make instruments of a *meter* of OpenTelemetry that read every limit of this process.
+
+    Those in *timed* are listened to, for histograms.
+    """
     from opentelemetry.metrics import Observation  # noqa: PLC0415 - an extra
 
     def reading(read: Callable[[Stats], float]) -> Callable[[Any], list[Any]]:
@@ -77,3 +98,13 @@ def observe(meter: Any) -> None:
     for name, (text, read) in _COUNTERS.items():
         meter.create_observable_counter(name, [reading(read)], description=text)
     meter.create_observable_counter(_REJECTED[0], [rejections], description=_REJECTED[1])
+    if timed:
+        Recorder(
+            timed,
+            {
+                span: meter.create_histogram(
+                    name, "s", text, explicit_bucket_boundaries_advisory=list(BUCKETS)
+                )
+                for span, (name, text) in _SPANS.items()
+            },
+        )
