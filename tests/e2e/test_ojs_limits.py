@@ -382,7 +382,8 @@ def test_rl_r002_idleness_earns_no_burst(server):
 
 
 def test_rl_r003_a_handler_that_met_a_429_keeps_its_key_shut_until_then(server):
-    until = (datetime.now(UTC) + 4 * SECOND).isoformat().replace("+00:00", "Z")
+    # Moments are shown in milliseconds, rounded down.
+    until = (datetime.now(UTC) + 4 * SECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for key in ("stripe", "stripe", "other"):
         body = a_job(key=key, concurrency=9)
         body["options"]["retry"] = {"initial_interval": "PT0.05S", "jitter": False}

@@ -134,7 +134,7 @@ class Service:
         for job in jobs:
             await self.settle(Settlement(job.seq, job.fence, HandedBack()))
 
-    def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
+    async def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
         """Return the attempts that may begin still; the others are given back.
 
         Their gates remember them as begun by then, and whoever is told of them later begins later.
@@ -143,7 +143,7 @@ class Service:
         late = [job for job in jobs if job.begin_by and now >= job.begin_by]
         if not late:
             return list(jobs)
-        self._give_back_soon(late)
+        await self.hand_back(late)
         return [job for job in jobs if job not in late]
 
     def _take_back(self, answer: Answer) -> None:

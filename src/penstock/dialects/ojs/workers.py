@@ -28,6 +28,7 @@ VISIBILITY: Final = 1_800 * SECOND
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 MOST_BEATS: Final = 10_000
+TRIES: Final = 3  # if all that was claimed comes too late to be told of
 
 
 async def fetch(request: Request) -> Reply:
@@ -40,10 +41,14 @@ async def fetch(request: Request) -> Reply:
         VISIBILITY if body.visibility_timeout_ms is None else body.visibility_timeout_ms * MILLISECOND
     )
     wait = body.wait_ms / 1_000
-    jobs = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
-
-    shown = {job.id: await _handed_out(request, job) for job in jobs}
-    jobs = service.in_time(jobs)
+    jobs: list[Claimed] = []
+    shown: dict[str, dict[str, Any]] = {}
+    for _ in range(TRIES):
+        claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
+        shown = {job.id: await _handed_out(request, job) for job in claimed}
+        jobs = await service.in_time(claimed)
+        if jobs or not claimed:
+            break
 
     async def undelivered() -> None:
         await service.hand_back(jobs)
