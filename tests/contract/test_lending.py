@@ -339,6 +339,7 @@ class TestLeases:
         there.ask("x", "k")
         desk.wait(SECOND)
         here.give("a")
+        assert set() == there.audit()[1]
         assert "x" == there.look()
 
     def test_a_process_that_goes_leaves_nothing(self, desk: Desk, here: Borrower, there: Borrower) -> None:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.bench import blocked, drain, enqueue, keys, memory, pickup, policies, rate, workers
+from penstock.bench import blocked, drain, enqueue, keys, memory, pickup, policies, rate, sharing, workers
 from penstock.bench.figures import Figure, broken
 from penstock.bench.ground import Ground, prepared
 from penstock.bench.machine import Machine
@@ -29,6 +29,7 @@ WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
     "W8": workers.run,
     "W9": _web,
     "W10": policies.run,
+    "W11": sharing.run,
     "MEM": memory.run,
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.

@@ -12,7 +12,7 @@ def bench(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORKLOAD...]", help="W1 to W10, or MEM.", show_default="all but MEM, and W8 on SQLite"
+            metavar="[WORKLOAD...]", help="W1 to W11, or MEM.", show_default="all but MEM, and W8 on SQLite"
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller workloads, rougher figures.")] = False,
