@@ -65,7 +65,7 @@ class Desk:
         self._losses = 0
         self.valid_until = 0  # by our clock: then others may have our slots
         self._renewed = 0
-        self._pools: list[Borrower] = []
+        self._pools: set[Borrower] = set()  # that may have something of ours
         self._new: dict[int, Want] = {}
         self._known: dict[int, tuple[Borrower, Want]] = {}  # wants without an answer, sent or not
         self._returned: Counter[int] = Counter()
@@ -83,14 +83,11 @@ class Desk:
 
     # Orders; under the guard.
 
-    def join(self, pool: Borrower) -> None:
-        """Do business for *pool* from now on."""
-        self._pools.append(pool)
-
     def want(self, pool: Borrower, want: Want) -> None:
         """Ask for slots, at the next exchange."""
         self._new[want.id] = want
         self._known[want.id] = (pool, want)
+        self._pools.add(pool)
 
     def withdraw(self, want: int) -> None:
         """Ask no longer."""
@@ -225,8 +222,13 @@ class Desk:
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
         """Tell those whose wants did not get through; what the store made of them is found out later."""
         self._unsure = True
+        if not self._holder:
+            # Whatever the store did was for a holder that nobody knows, whose lease will end.
+            self._unsure = False
+            self._new = {id_: want for id_, (_, want) in self._known.items()}
         if isinstance(error, Exception):
             for want in wanted:
+                self._new.pop(want.id, None)
                 pool, _ = self._known.pop(want.id, (None, None))
                 if pool is not None:
                     pool.turn_down(want.id, error)
@@ -300,6 +302,8 @@ class Desk:
     def _tidy(self, now: int) -> None:
         """Return slots that are kept for nothing, or that others wait for."""
         with guard:
+            busy = {pool for pool, _ in self._known.values()}
+            self._pools = {pool for pool in self._pools if pool in busy or pool.leased()}
             gates = sorted({gate for pool in self._pools for gate in pool.kept()})
         if not gates or not self._holder:
             return

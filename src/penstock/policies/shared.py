@@ -14,6 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final, Protocol
 
+from penstock.errors import StoreDownError
 from penstock.lending import Loan, Want
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, ON_RELEASE
@@ -76,8 +77,8 @@ class SharedPool(Pool):
     # What callers ask.
 
     def acquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
-        desk = self._open()
         while True:
+            desk = self._open()
             waiter = self._join(key, weight, owner, None, dict(wishes))
             if waiter is None:
                 return self.hold(moment.now()), 0
@@ -89,10 +90,10 @@ class SharedPool(Pool):
     async def aacquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
         loop: AbstractEventLoop | None = myself()[1]
         assert loop is not None  # noqa: S101 - for the type checker
-        desk = self._desk
-        if desk is None:
-            desk = await loop.run_in_executor(None, self._open)
         while True:
+            desk = self._desk
+            if desk is None or desk.closed:
+                desk = await loop.run_in_executor(None, self._open)
             waiter = self._join(key, weight, owner, loop, dict(wishes))
             if waiter is None:
                 return self.hold(moment.now()), 0
@@ -106,6 +107,7 @@ class SharedPool(Pool):
         if myself()[1] is not None:
             raise RuntimeError(f"{self.ledger.name} would block the event loop; use `async with` there")
         with guard:
+            self._check_open()
             if self.closed or key in self.lines or not self.room_for(key):
                 return None
             self.check_entry(key, weight, owner)
@@ -196,6 +198,10 @@ class SharedPool(Pool):
                 "weight", 'shared slots are had several at a time with order="fifo" only'
             )
 
+    def turn_away(self, key: Hashable, left: int) -> None:
+        self._check_open()
+        super().turn_away(key, left)
+
     def full(self, key: Hashable) -> bool:  # noqa: ARG002 - known when the store has answered
         return False
 
@@ -266,8 +272,6 @@ class SharedPool(Pool):
         self._lost, self.token = self.token, object()
         self._lost_at = moment.now()
         self._borrowed = {}
-        if self._desk is not None and self._desk.closed:
-            self._desk = None
         for key, slots in lost.items():
             self.ledger.tell("lease_lost", key, slots, self.queued(key))
         for owner in owners if self._cancels else ():
@@ -301,13 +305,13 @@ class SharedPool(Pool):
 
     def _open(self) -> Desk:
         desk = self._desk
-        if desk is None:
-            desk = desk_at(self._app.engine, moment.span(self._app.lease, "lease"))
-            with guard:
-                if self._desk is None:
-                    self._desk = desk
-                    desk.join(self)
+        if desk is None or desk.closed:
+            desk = self._desk = desk_at(self._app.engine, moment.span(self._app.lease, "lease"))
         return desk
+
+    def _check_open(self) -> None:
+        if self._desk is None or self._desk.closed:
+            raise StoreDownError("the app was closed while somebody asked for its slots")
 
     def _go(self, desk: Desk, waiter: Waiter) -> None:
         try:
@@ -324,10 +328,10 @@ class SharedPool(Pool):
 
     def _may_begin(self, waiter: Waiter, hold: Any) -> bool:
         """Tell whether a call has what it was granted, and begins by when the store remembers it; else it asks anew."""
+        by, now = self._begin_by.pop(waiter.seq, ON_RELEASE), moment.now()
         if waiter.at <= self._lost_at:
             return False
-        by = self._begin_by.pop(waiter.seq, None)
-        if by is None or moment.now() <= by:
+        if now <= by and self._desk is not None and now < self._desk.valid_until:
             return True
         self.release(waiter.key, waiter.weight, waiter.owner, hold)
         return False
