@@ -8,6 +8,7 @@ given back at once is left in `later`, and whoever unlocks looks there.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -57,12 +58,12 @@ class Guard:
                 tell(*args)
 
 
-class Resets:
+class Resets(ABC):
     """What must forget its holders and waiters in a forked process, where their threads do not exist."""
 
+    @abstractmethod
     def reset(self) -> None:
         """Forget everybody."""
-        raise NotImplementedError
 
 
 guard = Guard()

@@ -8,6 +8,7 @@ Invariant: behind an open limit nobody waits, but one who was called and is abou
 Invariant: whoever waits holds nothing, unless it was refused so often that it has the turn.
 """
 
+from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -32,13 +33,13 @@ class Limiter(Resets):
         self.lines: dict[Hashable, Line] = {}
         everyone.add(self)
 
+    @abstractmethod
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
         """Return when a start of *weight* fits: at most *now* if it fits now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:
         """Note a start."""
-        raise NotImplementedError
 
     def give(self, key: Hashable, weight: int, owner: object) -> None:
         """Note the end of a start."""

@@ -1,5 +1,6 @@
 """Come in, wait, or go away: what becomes of a call at a limit."""
 
+from abc import abstractmethod
 from asyncio import AbstractEventLoop
 from collections.abc import Hashable
 from typing import Any, ClassVar, Final
@@ -33,25 +34,25 @@ class Queueing(Limiter):
         self.closed = False
         self.spare: list[object] = []
 
+    @abstractmethod
     def limit(self, key: Hashable) -> int:
         """Return how many of *key* are allowed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def in_use(self, key: Hashable) -> int:
         """Return how many of *key* there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stats(self) -> Stats:
         """Return how things stand."""
-        raise NotImplementedError
 
+    @abstractmethod
     def known(self, key: Hashable) -> bool:
         """Tell whether anything is remembered for *key*."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keys(self) -> int:
         """Return for how many keys anything is remembered."""
-        raise NotImplementedError
 
     def check_entry(self, key: Hashable, weight: int, owner: object) -> None:
         """Raise if this call can never come in."""
