@@ -8,6 +8,8 @@ assert job.state == "scheduled"
 clock.advance("1d")
 run_until_idle(app)
 assert job.result() == "reminded"
+
+`VirtualTime` is for code with policies in it: hours of waiting take no time.
 """
 
 import asyncio
@@ -30,10 +32,23 @@ from penstock.job import Claimed, Event
 from penstock.lifecycle.states import State
 from penstock.limits.durations import Duration, format_duration, parse_duration
 from penstock.limits.rules import Numbers
+from penstock.policies.virtual import VirtualTime
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.perform import perform, perform_async
 from penstock.worker.refresh import whole
+
+__all__ = [
+    "MOST",
+    "START",
+    "FakeClock",
+    "VirtualTime",
+    "app_for_tests",
+    "engine_in_memory",
+    "in_memory",
+    "limits_kept",
+    "run_until_idle",
+]
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from penstock.policies import Bulkhead, BulkheadFull, ReentryError, Timeout
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 
 
 class Watch:

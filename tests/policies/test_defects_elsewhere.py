@@ -19,7 +19,7 @@ from penstock.policies import (
     Throttle,
     Timeout,
 )
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 
 
 class Watch:

@@ -20,8 +20,9 @@ from penstock.policies import Bulkhead, LimitExceeded, Limits, Rate, lane, momen
 from penstock.policies.deadline import NEVER
 from penstock.policies.guard import guard
 from penstock.policies.lane import Lane
-from penstock.policies.virtual import VirtualLoop, VirtualTime
+from penstock.policies.virtual import VirtualLoop
 from penstock.policies.waiter import CALLED
+from penstock.testing import VirtualTime
 from tests.support.forked import trouble_in_a_fork
 
 MILLISECOND = 1000

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from penstock.policies import Bulkhead, BulkheadFull, Limits, Rate
 from penstock.policies.metrics import collector, observe
 from penstock.policies.times import BUCKETS, Histograms
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 from tests.support.forked import trouble_in_a_fork
 
 

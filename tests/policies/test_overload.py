@@ -6,7 +6,7 @@ import random
 import pytest
 
 from penstock.policies import AIMD, Bulkhead, BulkheadFull, Vegas, deadline_scope
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from penstock.policies import (
 )
 from penstock.policies.options import Options
 from penstock.policies.pace import Spaced
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 
 
 @pytest.fixture

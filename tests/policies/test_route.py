@@ -9,7 +9,7 @@ import pytest
 
 from penstock import App
 from penstock.policies import AttemptTimeout, BulkheadFull, InvalidPolicyError, Jobs, RateLimited, Route, http
-from penstock.policies.virtual import VirtualTime
+from penstock.testing import VirtualTime
 
 
 class Backend:

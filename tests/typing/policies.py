@@ -15,6 +15,7 @@ from penstock.policies import (
     Throttle,
     Timeout,
 )
+from penstock.testing import VirtualTime
 
 both = Limits(Bulkhead(5, max_queue=3, max_wait="2s"), Throttle(10, per=1, burst=3), Rate(100, per="1m"))
 
@@ -44,3 +45,10 @@ async def main() -> None:
     assert_type(bulkhead.call(len, "abc"), int)
     assert_type(bulkhead.stats(), Stats)
     assert_type(await Route("any").source([1]).concurrency(max=1).to(print).run(), list[Any])
+
+
+async def afternoon() -> str:
+    return "tea"
+
+
+assert_type(VirtualTime().run(afternoon()), str)
