@@ -3,6 +3,7 @@
 Starts are noted when they begin, by whoever begins.  A key is forgotten once its starts are too old to matter.
 """
 
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable
 from typing import Any, ClassVar, Final
@@ -82,9 +83,9 @@ class Pace(Queueing):
             self.drop(self._old.popleft()[1], now)
             most -= 1
 
+    @abstractmethod
     def drop(self, key: Hashable, now: int) -> None:
         """Forget *key* unless it matters still."""
-        raise NotImplementedError
 
     def reset(self) -> None:
         super().reset()

@@ -1,5 +1,6 @@
 """So many starts per time: spread out, or counted in any window."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from penstock.limits.durations import Duration
@@ -13,7 +14,7 @@ from penstock.policies.pace import Pace, Spaced, Windowed
 from penstock.policies.spelling import spelled
 
 
-class _Paced(Limit):
+class _Paced(Limit, ABC):
     """What `Throttle` and `Rate` share."""
 
     def __init__(
@@ -59,8 +60,9 @@ class _Paced(Limit):
         self.pool = self._pace(window, 1 if burst is None else whole("burst", burst), asked)
 
     @staticmethod
+    @abstractmethod
     def _pace(window: Window, burst: int, asked: Any) -> Pace:
-        raise NotImplementedError
+        """Return what remembers the starts."""
 
 
 class Throttle(_Paced):

@@ -1,6 +1,6 @@
 """How long calls waited and slots were held: heard from the limits that are named, in so many buckets."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
@@ -16,7 +16,7 @@ Span = Literal["wait", "hold"]
 BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 
-class Ear(Resets, ABC):
+class Ear(Resets):
     """Listens to *limits*, and notes one span after another.
 
     A slot may be given back in a finalizer that interrupted this very listener, so nobody waits for a lock here.
