@@ -351,11 +351,7 @@ def test_blocks_of_three_processes_obey_one_limit_and_all_go_on(place):
     callers = place.callers(3, {"api": {"slots": 8, "block": 8}})
     for caller in callers:
         caller.crowd(key="api", threads=2, tasks=4, seconds=0.01)
-    done = Counter()
-    while len(done) < 3 or min(done.values()) < 30:
-        seen = sum(done.values())
-        place.ended(seen + 1)
-        done = Counter(line["pid"] for line in place.lines("ended"))
+    place.until(lambda: all(len(place.lines("ended", pid=caller.pid)) >= 30 for caller in callers))
     for caller in callers:
         caller.rest()
     place.until(lambda: place.gate("api") == (0, 0))
@@ -373,6 +369,8 @@ def test_slots_of_a_block_that_lie_idle_go_to_those_who_want_them_and_back_to_th
         other.take(who=who, key="api", how="task")
     place.began(*names)
     assert [] == place.lines("ended")
+    other.take(who="i", key="api", how="thread", seconds=0)
+    place.until(lambda: place.gate("api") == (8, 1))
 
     for who in names:
         other.give(who=who)
