@@ -407,6 +407,7 @@ def test_17_waits_that_time_out_destroy_no_permit(time, watch):
     assert 2 == watch.peak
 
 
+@pytest.mark.filterwarnings("ignore::penstock.policies.NestedLimitsWarning")
 def test_20_decorators_at_import_serve_one_event_loop_after_another():
     bulkhead, throttle, rate = Bulkhead(1), Throttle(1000, per=1), Rate(1000, per=1)
     both = Limits(Bulkhead(1), Throttle(1000, per=1))

@@ -3,7 +3,10 @@
 import asyncio
 import threading
 import time as real_time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import wraps
+from inspect import iscoroutine
 
 import pytest
 from hypothesis import given
@@ -17,10 +20,13 @@ from penstock.policies import (
     Bulkhead,
     BulkheadFull,
     CircuitOpen,
+    InvalidPolicyError,
     Limits,
+    NestedLimitsWarning,
     Rate,
     RateLimited,
     Retry,
+    Route,
     Throttle,
     Timeout,
 )
@@ -542,3 +548,54 @@ def test_events_balance_whatever_happens(time):
     assert counts["acquired"] == counts["released"] == stats.acquired
     assert (0, 0) == (stats.in_use, stats.queued)
     assert counts["rejected"] == sum(stats.rejected.values())
+
+
+def test_a_limit_directly_around_another_warns_and_names_both():
+    outer, inner = Bulkhead(5, name="everybody"), Rate(3, per=1, name="egress")
+
+    with pytest.warns(
+        NestedLimitsWarning, match=r"everybody is put .* egress.*Limits\(everybody, egress\)"
+    ) as told:
+        outer(inner(len))
+
+    assert __file__ == told[0].filename
+    assert ("everybody", "egress") == (told[0].message.outer, told[0].message.inner)
+
+
+def test_a_limit_around_several_names_all_of_them():
+    several = Limits(Bulkhead(1, name="a"), Bulkhead(1, name="b"))
+
+    with pytest.warns(NestedLimitsWarning, match=r"Limits\(c, a, b\)"):
+        Bulkhead(1, name="c")(several(len))
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda: Bulkhead(1)(Retry(2)(Bulkhead(1)(len))),
+        lambda: Bulkhead(1)(Timeout(2)(Bulkhead(1)(len))),
+        lambda: Bulkhead(1)(Breaker(2)(Bulkhead(1)(len))),
+        lambda: Bulkhead(1)(wraps(Bulkhead(1)(len))(lambda text: 0)),
+        lambda: Bulkhead(1, fair_by=lambda text: text)(Bulkhead(1)(len)),
+        lambda: Bulkhead(1).call(Bulkhead(1)(len), ""),
+        lambda: Route("two").concurrency(max=1).concurrency(max=2).throttle(1).source([]).to(len).run(),
+    ],
+    ids=["retry", "timeout", "breaker", "other", "fair", "call", "route"],
+)
+def test_there_is_no_warning_where_limits_would_not_do(nested):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = nested()
+        if iscoroutine(result):
+            asyncio.run(result)
+
+
+def test_a_limit_twice_around_the_same_is_no_case_for_limits():
+    bulkhead = Bulkhead(1, reentrant=True)
+
+    assert 3 == bulkhead(bulkhead(len))("abc")
+
+
+def test_a_bulkhead_with_fair_shares_is_refused_among_limits():
+    with pytest.raises(InvalidPolicyError, match="has fair_by"):
+        Limits(Bulkhead(1, fair_by="tenant"), Bulkhead(1))

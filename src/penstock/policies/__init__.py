@@ -10,6 +10,7 @@ from penstock.policies.errors import (
     CircuitOpen,
     InvalidPolicyError,
     LimitExceeded,
+    NestedLimitsWarning,
     RateLimited,
     ReentryError,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "LimitEvent",
     "LimitExceeded",
     "Limits",
+    "NestedLimitsWarning",
     "Rate",
     "RateLimited",
     "ReentryError",

@@ -7,6 +7,7 @@ LimitExceededError        .retryable, .retry_after (seconds, where it can be tol
 AttemptTimeout            also a TimeoutError
 ReentryError              a task would have waited for itself
 InvalidPolicyError        also a ValueError and a TypeError
+NestedLimitsWarning       a UserWarning: two decorators that could be one
 """
 
 from collections.abc import Hashable
@@ -108,6 +109,18 @@ class AttemptTimeout(PenstockError, TimeoutError):  # noqa: N818 - the name by w
     def __init__(self, seconds: float) -> None:
         super().__init__(f"the attempt took longer than {seconds:g} s")
         self.seconds = seconds
+
+
+class NestedLimitsWarning(UserWarning):
+    """One limit directly around another, which holds or spends what the outer one gave while it waits."""
+
+    def __init__(self, outer: str, inner: str, together: str) -> None:
+        super().__init__(
+            f"{outer} is put directly around {inner}, so what it gives is held or spent while waiting there; "
+            f"Limits({together}) takes all at once, and nothing while it waits"
+        )
+        self.outer = outer
+        self.inner = inner
 
 
 LimitExceeded = LimitExceededError

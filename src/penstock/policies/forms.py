@@ -1,23 +1,30 @@
 """The ways to use a limit: around a function, around a block, around one call, or by hand."""
 
 import inspect
+import warnings
 from asyncio import iscoroutinefunction
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial, wraps
-from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType, TracebackType
+from typing import Any, Final, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from penstock.limits.durations import Duration
 from penstock.policies import moment
+from penstock.policies.errors import NestedLimitsWarning
 from penstock.policies.events import Listener
 from penstock.policies.keys import Key, Pick, checked, picker
 from penstock.policies.ledger import Stats
-from penstock.policies.pool import Slots
+from penstock.policies.pool import Pool, Slots
+from penstock.policies.shared import SharedPool
 from penstock.policies.slot import LooseSlot, Slot
 from penstock.policies.waiter import myself
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+# Which limit is the outermost of a decorated function.  No attribute, since other decorators would copy it.
+_decorated: Final[WeakKeyDictionary[FunctionType, "Limit"]] = WeakKeyDictionary()
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -52,6 +59,15 @@ class Limit:
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return *function* bounded by this limit."""
+        inner = _decorated.get(function) if isinstance(function, FunctionType) else None
+        if inner is not None:
+            self._warn_of(inner)
+        bounded: Any = self.bound(function)
+        _decorated[bounded] = self
+        return bounded  # type: ignore[no-any-return]
+
+    def bound(self, function: Callable[P, R]) -> Callable[P, R]:
+        """Return *function* bounded by this limit, whatever else is around it."""
         refuse_generators(function)
         pick = self.pick_for(function)
         wrapped: Any = (
@@ -61,7 +77,7 @@ class Limit:
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call *function* within this limit; await the answer if *function* is async."""
-        return self(function)(*args, **kwargs)
+        return self.bound(function)(*args, **kwargs)
 
     async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call *function*, which returns something to await, within this limit."""
@@ -181,6 +197,25 @@ class Limit:
     def leave(self, slot: Slot, hold: Any, error: BaseException | None) -> None:
         """Give *slot* back."""
         self.pool.release(slot.key, slot.weight, slot.owner, hold, error)
+
+    def parts(self) -> tuple["Limit", ...]:
+        """Return the limits of which it is made."""
+        return (self,)
+
+    def apart(self) -> str | None:
+        """Tell why it cannot be one of `Limits`, if so."""
+        pool: Any = self.pool
+        if isinstance(pool, SharedPool):
+            return "is shared; put it around the others instead"
+        if isinstance(pool, Pool) and pool.groups is not None:
+            return "has fair_by, which needs a line of its own; put it around the others instead"
+        return None
+
+    def _warn_of(self, inner: "Limit") -> None:
+        parts = (*self.parts(), *inner.parts())
+        if len({id(each) for each in parts}) == len(parts) and not any(each.apart() for each in parts):
+            together = ", ".join(each.name for each in parts)
+            warnings.warn(NestedLimitsWarning(self.name, inner.name, together), stacklevel=3)
 
     def _loose(self, slot: Slot) -> LooseSlot:
         return LooseSlot(self, slot.key, slot.weight, wishes=slot.wishes, loose=True)

@@ -20,7 +20,6 @@ from penstock.policies.keys import Pick
 from penstock.policies.lane import Lane, Stand
 from penstock.policies.ledger import Stats
 from penstock.policies.queueing import Queueing
-from penstock.policies.shared import SharedPool
 from penstock.policies.slot import Slot
 from penstock.policies.waiter import Waiter, myself
 from penstock.policies.waiting import block, wait
@@ -36,10 +35,8 @@ class Limits(Limit, Resets):
         if not members or not all(isinstance(getattr(each, "pool", None), Queueing) for each in members):
             raise InvalidPolicyError("members", "must be bulkheads, throttles and rates of this process")
         for each in members:
-            if isinstance(each.pool, SharedPool):
-                raise InvalidPolicyError(
-                    "members", f"{each.name} is shared; put it around the others instead"
-                )
+            if (why := each.apart()) is not None:
+                raise InvalidPolicyError("members", f"{each.name} {why}")
         if len({id(each) for each in members}) < len(members):
             raise InvalidPolicyError("members", "each limit can be named once")
         self.members = members
@@ -52,6 +49,9 @@ class Limits(Limit, Resets):
     @property
     def name(self) -> str:
         return self._name
+
+    def parts(self) -> tuple[Limit, ...]:
+        return self.members
 
     def checked(self, key: Any) -> Any:
         keys = key if isinstance(key, Mapping) else {each.name: key for each in self.members if each.key}

@@ -155,6 +155,7 @@ class Route:
         return self._wrap(kind, limit)
 
     def _wrap(self, kind: str, policy: Any) -> Self:
+        wrap: Wrap = policy.bound if isinstance(policy, Limit) else policy
         self._whole = None
         if isinstance(policy, Limit):
             self.limits.append(policy)
@@ -164,9 +165,9 @@ class Route:
             rank = _RANKS.index(kind)
             if kind in _ONCE and any(each == rank for each, _ in self._around):
                 raise InvalidPolicyError(kind, f"a route has one {kind}; nest another around a step")
-            self._around.append((rank, policy))
+            self._around.append((rank, wrap))
         else:
-            self._staged.append((policy, _labels(policy)))
+            self._staged.append((wrap, _labels(policy)))
         return self
 
     def _step(self, call: Call, label: str) -> Self:

@@ -8,7 +8,6 @@ from typing import Any, Final, Literal
 from penstock.policies.events import LimitEvent
 from penstock.policies.forms import Limit
 from penstock.policies.guard import Guard, Resets, everyone
-from penstock.policies.limits import Limits
 
 Span = Literal["wait", "hold"]
 
@@ -24,7 +23,7 @@ class Ear(Resets):
 
     def __init__(self, limits: Iterable[Limit]) -> None:
         self._guard = Guard()
-        for limit in {id(each): each for each in _single(limits)}.values():
+        for limit in {id(part): part for each in limits for part in each.parts()}.values():
             limit.listen(self.hear)
         everyone.add(self)
 
@@ -89,11 +88,3 @@ class Recorder(Ear):
 
     def note(self, span: Span, limit: str, seconds: float) -> None:
         self._instruments[span].record(seconds, {"limit": limit})
-
-
-def _single(limits: Iterable[Limit]) -> Iterator[Limit]:
-    for limit in limits:
-        if isinstance(limit, Limits):
-            yield from limit.members
-        else:
-            yield limit
