@@ -155,7 +155,7 @@ def _nested(order: str) -> Limiting:
     def wrap(limits: dict[str, Bulkhead]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         def nest(function: Callable[..., Any]) -> Callable[..., Any]:
             for letter in reversed(order):
-                function = limits[letter](function)
+                function = limits[letter].bound(function)
             return function
 
         return nest
