@@ -392,6 +392,7 @@ TestLimitsMachine.settings = settings(stateful_step_count=30)
 def begin_anew(world, others):
     """Use the limits in a forked process, where what *others* hold is nobody's."""
     world.check_empty()
+    assert (0, 0) == (world.rate.stats().in_use, world.rate.stats().keys)
     for each in others:
         each.slot.end()
     world.check_empty()
