@@ -406,6 +406,8 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
     for key in gates:
         frozen.take(who=f"old {key}", key=key, how="task")
     place.began(*(f"old {key}" for key in gates))
+    frozen.take_later(who="new block", key="block", seconds=LEASE)
+    place.until(lambda: place.lines("sleeps"))
     since = frozen.freeze()
 
     # Others get all of it.
@@ -416,8 +418,8 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
     place.began(*"abcdef")
     assert min(line["at"] for line in place.lines("began", pid=other.pid)) > since
 
-    # The slots that lay idle in its block when it was frozen are not its own either.
-    frozen.take(who="new block", key="block", how="thread")
+    # The slots that lay idle in its block when it was frozen are not its own either: a call is about to ask for one.
+    place.until(lambda: now() > since + LEASE * SECOND * 5 // 4)
     frozen.thaw()
     place.until(lambda: {line["key"] for line in place.lines("lease_lost")} == set(gates))
     place.until(lambda: place.lines("cancelled"))

@@ -61,6 +61,14 @@ class Caller:
             self._ends[who] = told = asyncio.Event()
             self._soon(self._in_task(who, key, told, seconds))
 
+    def take_later(self, who: str, key: str, seconds: float) -> None:
+        """Make a call of a thread that sleeps for so long first."""
+        self._ends[who] = end = threading.Event()
+        timer = threading.Timer(seconds, self._in_thread, (who, key, end, None))
+        timer.daemon = True
+        timer.start()
+        self._note("sleeps", who, key)
+
     def give(self, who: str) -> None:
         """Let a call end."""
         self._loop.call_soon_threadsafe(self._ends[who].set)
