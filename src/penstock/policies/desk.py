@@ -11,13 +11,15 @@ import atexit
 import logging
 import os
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
-from penstock.errors import StoreDownError
+from penstock.errors import StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import moment
 from penstock.policies.errors import InvalidPolicyError
@@ -28,6 +30,7 @@ RENEWALS: Final = 3  # in a lease
 TRIES: Final = 10  # in a lease, when the store does not answer
 GLANCE: Final = 100_000  # between two looks whether somebody else wants slots that are kept here
 LISTEN: Final = 1.0  # seconds, then have another look
+_SECOND: Final = 1_000_000
 
 log = logging.getLogger("penstock.policies")
 
@@ -51,7 +54,7 @@ class Borrower(Protocol):
     def lose(self) -> None: ...
     def leased(self) -> dict[int, int]: ...
     def kept(self) -> list[int]: ...
-    def tidy(self, now: int, contended: set[int]) -> None: ...
+    def tidy(self, now: int, contended: set[int], names: set[str]) -> None: ...
 
 
 class Desk:
@@ -115,6 +118,8 @@ class Desk:
                 self._exchange()
             finally:
                 self._lead.release()
+            if self._unsure:
+                break  # the thread tries again, now and then
         if self._busy():
             self._bell.set()
 
@@ -132,14 +137,23 @@ class Desk:
         self._somebody_waits.set()
         with self._lead:
             holder, self._holder = self._holder, 0
-            if holder:
-                self._engine.leave(holder)
-        with guard:
-            known, self._known = self._known, {}
-            for want, (pool, _) in known.items():
-                pool.turn_down(want, StoreDownError("the app was closed while somebody waited for its slots"))
-            for pool in self._pools:
-                pool.lose()
+            try:
+                if holder:
+                    self._engine.leave(holder)
+            finally:
+                with guard:
+                    self._let_go()
+
+    def _let_go(self) -> None:
+        """Tell everybody that there is nothing more to be had here."""
+        known, self._known = self._known, {}
+        for want, (pool, _) in known.items():
+            pool.turn_down(want, StoreDownError("the app was closed while somebody waited for its slots"))
+        for pool in self._pools:
+            pool.lose()
+        self._pools = set()
+        if _desks.get(self._engine) is self:
+            del _desks[self._engine]
 
     def _busy(self) -> bool:
         return bool(self._new or self._returned or self._withdrawn or self._unsure)
@@ -150,7 +164,7 @@ class Desk:
         with guard:
             if self._threads:
                 return
-            for work in (self._attend, self._listen):
+            for work in (self._attend, self._listen, self._watch):
                 thread = threading.Thread(target=work, name=f"penstock-slots{work.__name__}", daemon=True)
                 self._threads.append(thread)
         for thread in self._threads:
@@ -182,16 +196,27 @@ class Desk:
                 raise
             log.warning("cannot borrow slots: %s", error)
             return
-        if losses != self._losses:
-            # It took so long that all was given up meanwhile.
-            self._engine.leave(lent.holder)
-            return
         with guard:
-            if lent.holder and (renew or not self._holder):
-                self._renewed, self.valid_until = asked, asked + self._lease
-            if not self._holder:
-                self._bell.set()  # there is a lease to renew now
-            self._take(lent, asked)
+            kept = self._accept(lent, asked, losses, renew=renew)
+        if not kept:
+            # It took so long that all was given up meanwhile.
+            with suppress(StoreError):
+                self._engine.leave(lent.holder)
+
+    def _accept(self, lent: Lent, asked: int, losses: int, *, renew: bool) -> bool:
+        """Take an answer, unless it came too late to be believed."""
+        if losses != self._losses:
+            return False
+        new = not self._holder
+        if lent.holder and (renew or new):
+            self._renewed, self.valid_until = asked, asked + self._lease
+        if lent.holder and moment.now() >= self.valid_until:
+            self._lose()
+            return False
+        self._take(lent, asked)
+        if new:
+            self._bell.set()  # there is a lease to renew now
+        return True
 
     def _take(self, lent: Lent, asked: int) -> None:
         """Pass on what the store said."""
@@ -199,16 +224,16 @@ class Desk:
         if not lent.holder:
             self._lose()
             return
+        for want in lent.refused:
+            pool, _ = self._known.pop(want, (None, None))
+            if pool is not None:
+                pool.turn_down(want)
         for loan in lent.loans:
             pool, _ = self._known.pop(loan.want, (None, None))
             if pool is None:
                 self.give_back(loan.gate, loan.slots)
             else:
                 pool.receive(loan, asked)
-        for want in lent.refused:
-            pool, _ = self._known.pop(want, (None, None))
-            if pool is not None:
-                pool.turn_down(want)
         for want in lent.waiting:
             if want in self._known:
                 self._known[want][0].wait_on(want)
@@ -222,6 +247,7 @@ class Desk:
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
         """Tell those whose wants did not get through; what the store made of them is found out later."""
         self._unsure = True
+        self._bell.set()
         if not self._holder:
             # Whatever the store did was for a holder that nobody knows, whose lease will end.
             self._unsure = False
@@ -268,15 +294,18 @@ class Desk:
                 self._once()
             except Exception:
                 log.exception("the desk of shared bulkheads stumbled")
+                self._unsure = True
+            if self._unsure:
+                self._end.wait(self._lease // TRIES / _SECOND)
 
     def _once(self) -> None:
         now = moment.now()
-        if self._holder and now >= self.valid_until:
-            with guard:
-                self._lose()
         if self._end.is_set():
             return
-        self._tidy(now)
+        try:
+            self._tidy(now)
+        except StoreError as error:
+            log.warning("cannot ask who wants slots: %s", error)
         due = self._holder and now - self._renewed >= self._lease // RENEWALS
         if due and not self._in_use():
             self._depart()
@@ -287,14 +316,13 @@ class Desk:
 
     def _nap(self) -> float | None:
         """Return how long there is nothing to do, in seconds."""
-        if self._unsure:
-            return self._lease / TRIES / 1e6
+        now = moment.now()
         if not self._holder:
             return None
         until = self._renewed + self._lease // RENEWALS
         if any(pool.kept() for pool in self._pools):
-            until = min(until, moment.now() + GLANCE)
-        return max(until - moment.now(), 0) / 1e6
+            until = min(until, now + GLANCE)
+        return max(until - now, 0) / _SECOND
 
     def _in_use(self) -> bool:
         return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
@@ -310,7 +338,8 @@ class Desk:
         contended = set(self._engine.wanted_by_others(self._holder, gates))
         with guard:
             for pool in self._pools:
-                pool.tidy(now, contended)
+                names = {want.key for other, want in self._known.values() if other is not pool}
+                pool.tidy(now, contended, names)
 
     def _depart(self) -> None:
         with self._lead:
@@ -318,11 +347,28 @@ class Desk:
                 holder, self._holder = self._holder, 0
                 self._engine.leave(holder)
 
+    def _watch(self) -> None:
+        """Notice the end of the lease, also while the others wait for a store that does not answer."""
+        while not self._end.is_set():
+            left = self.valid_until - moment.now() if self._holder else self._lease
+            if left > 0:
+                self._end.wait(left / _SECOND)
+                continue
+            with guard:
+                if self._holder and moment.now() >= self.valid_until:
+                    self._lose()
+
     def _listen(self) -> None:
         while not self._end.is_set():
             self._somebody_waits.wait()
+            with guard:
+                nobody = not self._known
+                if nobody:
+                    self._somebody_waits.clear()
             if self._end.is_set():
                 return
+            if nobody:
+                continue
             try:
                 if self._engine.await_loan(self._holder, LISTEN) and self._known:
                     with self._lead:
@@ -349,10 +395,17 @@ def desk_at(engine: Any, lease: int) -> Desk:
         if desk is None or desk.closed:
             desk = _desks[engine] = Desk(engine, lease)
             engine.before_close(desk.close)
-            # Again, so that it comes before what was registered earlier: the store must not be closed by then.
-            atexit.unregister(_close_all)
-            atexit.register(_close_all)
+            _close_at_exit()
         return desk
+
+
+def _close_at_exit() -> None:
+    # Again, so that it comes before what was registered earlier: the store must not be closed by then.
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)
+    if "multiprocessing.util" in sys.modules:
+        # Processes forked by that module end without the usual ceremony, but for this.
+        sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=100)
 
 
 def _close_all() -> None:

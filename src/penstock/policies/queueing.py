@@ -99,7 +99,9 @@ class Queueing(Limiter):
         """Return what a wait came to, or raise."""
         now = moment.now()
         if not granted:
-            raise self.refusal(waiter.key, waiter.reason)
+            refusal = self.refusal(waiter.key, waiter.reason)
+            guard.catch_up()
+            raise refusal
         self.note_acquired(waiter.key, now - waiter.joined)
         if guard.outbox:
             guard.catch_up()

@@ -11,7 +11,6 @@ from asyncio import AbstractEventLoop, Task
 from collections import Counter
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from itertools import islice
 from typing import Any, Final, Protocol
 
 from penstock.errors import StoreDownError
@@ -29,6 +28,7 @@ from penstock.policies.options import Options
 from penstock.policies.pool import Pool
 from penstock.policies.waiter import WAITING, Waiter, myself
 from penstock.policies.waiting import block, wait
+from penstock.policies.wants import Wants
 
 IDLE: Final = 1_000_000  # how long a slot of a block is kept for nothing
 
@@ -65,13 +65,12 @@ class SharedPool(Pool):
         self._gates: dict[Hashable, int] = {}
         self._contended: set[Hashable] = set()  # keys of which nothing is kept
         self._used_at: dict[Hashable, int] = {}
-        self._wants: dict[int, Waiter] = {}  # without an answer, or told to wait
-        self._by_key: dict[Hashable, dict[int, Waiter]] = {}
-        self._told: dict[Hashable, set[int]] = {}  # wants that were told to wait
-        self._once: set[int] = set()  # wants that do not stay if they cannot be served at once
-        self._begin_by: dict[int, int] = {}
+        self._wants = Wants()
+        self._announced: set[int] = set()  # those of whom it was told that they wait
+        self._once: set[int] = set()  # those who do not stay if they cannot be served at once
+        self._begin_by: dict[int, int] = {}  # by when those granted at some moment must begin
         self._errors: dict[int, Exception] = {}
-        self._lost: object = None
+        self._lost: dict[object, int] = {}  # how many still hold what was lost, by token
         self._lost_at = -1
 
     # What callers ask.
@@ -83,8 +82,8 @@ class SharedPool(Pool):
             if waiter is None:
                 return self.hold(moment.now()), 0
             self._go(desk, waiter)
-            found = self.finish(waiter, granted=block(waiter, self.note_cancelled))
-            if self._may_begin(waiter, found[0]):
+            found = self._conclude(waiter, granted=block(waiter, self.note_cancelled))
+            if found is not None:
                 return found
 
     async def aacquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
@@ -98,8 +97,8 @@ class SharedPool(Pool):
             if waiter is None:
                 return self.hold(moment.now()), 0
             desk.ring()
-            found = self.finish(waiter, granted=await wait(waiter, self.note_cancelled))
-            if self._may_begin(waiter, found[0]):
+            found = self._conclude(waiter, granted=await wait(waiter, self.note_cancelled))
+            if found is not None:
                 return found
 
     def ask_once(self, key: Hashable, weight: int, owner: object) -> Any:
@@ -108,7 +107,7 @@ class SharedPool(Pool):
             raise RuntimeError(f"{self.ledger.name} would block the event loop; use `async with` there")
         with guard:
             self._check_open()
-            if self.closed or key in self.lines or not self.room_for(key):
+            if self.closed or self._wants.told(key) or not self.room_for(key):
                 return None
             self.check_entry(key, weight, owner)
             waiter = Waiter(self, key, weight, owner, moment.now())
@@ -116,20 +115,20 @@ class SharedPool(Pool):
             self._once.add(waiter.seq)
             self.join(waiter, key)
         self._go(desk, waiter)
-        if not block(waiter, self.note_cancelled):
-            self._raise_error(waiter)
-            return None
-        found, _ = self.finish(waiter, granted=True)
-        return found if self._may_begin(waiter, found) else None
-
-    def finish(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int]:
-        if not granted:
-            self._raise_error(waiter)
-        return super().finish(waiter, granted=granted)
+        granted = block(waiter, self.note_cancelled)
+        self._once.discard(waiter.seq)
+        if granted:
+            found = self._conclude(waiter, granted=True)
+            return None if found is None else found[0]
+        error = self._errors.pop(waiter.seq, None)
+        if error is not None:
+            raise error
+        return None
 
     def is_lost(self, hold: Any) -> bool:
         """Tell whether the lease of a slot ended while it was held."""
-        return (hold[0] if isinstance(hold, tuple) else hold) is not self.token
+        token = hold[0] if isinstance(hold, tuple) else hold
+        return token is not self.token or self._desk is None or moment.now() >= self._desk.valid_until
 
     # What the limiter asks; under the guard.
 
@@ -157,15 +156,19 @@ class SharedPool(Pool):
     def end(self, key: Hashable, weight: int, owner: object) -> None:
         super().end(key, weight, owner)
         if self._size > 1:
-            self._want_no_more(key)
+            self._balance(key)
 
     def settle(
         self, key: Hashable, weight: int, owner: object, hold: Any, error: BaseException | None
     ) -> None:
         token, since = hold if isinstance(hold, tuple) else (hold, 0)
-        if token is not self.token and token is self._lost and self.ledger.listeners:
+        if token in self._lost:
+            self._lost[token] -= weight
+            if not self._lost[token]:
+                del self._lost[token]
             held = moment.now() - since if since else 0
-            self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
+            if self.ledger.listeners:
+                self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
         super().settle(key, weight, owner, hold, error)
 
     def join(self, entry: Any, key: Hashable) -> Line:
@@ -173,19 +176,15 @@ class SharedPool(Pool):
         idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
         if idle > 0:  # not enough for this one; the store may have more with them
             self._give_back(key, idle)
-        self._wants[entry.seq] = entry
-        self._by_key.setdefault(key, {})[entry.seq] = entry
-        assert self._desk is not None  # noqa: S101 - whoever joins has opened it
-        stay = self.options.max_queue != 0 and entry.seq not in self._once
-        self._desk.want(self, self._want(entry, key, stay=stay))
+        self._ask(entry)
         return line
 
     def left(self, waiter: Waiter) -> None:
-        if self._forget(waiter.seq, waiter.key):
-            assert self._desk is not None  # noqa: S101
-            self._desk.withdraw(waiter.seq)
-        else:
-            self._want_no_more(waiter.key)
+        self._announced.discard(waiter.seq)
+        self._once.discard(waiter.seq)
+        if waiter.seq in self._wants:
+            self._withdraw(waiter.seq)
+        self._balance(waiter.key)
 
     def check_entry(self, key: Hashable, weight: int, owner: object) -> None:
         super().check_entry(key, weight, owner)
@@ -208,6 +207,11 @@ class SharedPool(Pool):
     def note_queued(self, key: Hashable, place: int) -> None:
         """Say nothing yet: the store may have a slot."""
 
+    def note_cancelled(self, waiter: Waiter, key: Hashable = None) -> None:
+        self._announced.discard(waiter.seq)
+        self._errors.pop(waiter.seq, None)
+        super().note_cancelled(waiter, key)
+
     def close(self, drain: int) -> None:
         super().close(drain)
         with guard:
@@ -217,50 +221,60 @@ class SharedPool(Pool):
     def reset(self) -> None:
         super().reset()
         self._desk = None
-        self._lost = None
-        self._forget_all()
+        self._borrowed, self._gates, self._used_at, self._wants = {}, {}, {}, Wants()
+        self._begin_by, self._errors, self._lost = {}, {}, {}
+        self._contended, self._announced, self._once = set(), set(), set()
 
     # What the desk says; under the guard.
 
     def receive(self, loan: Loan, asked: int) -> None:
         """Take what was lent for a want, and pass it on."""
-        key = self._wants[loan.want].key
-        self._forget(loan.want, key)
-        if self._size > 1 and key not in self._borrowed and self._desk is not None:
-            self._desk.look_after()
+        waiter = self._wants.pop(loan.want)
+        assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
+        key, now = waiter.key, moment.now()
+        if self._size > 1:
+            if key not in self._borrowed and self._desk is not None:
+                self._desk.look_after()
+            self._used_at[key] = now
         self._borrowed[key] = self._borrowed.get(key, 0) + loan.slots
         self._gates[key] = loan.gate
         if loan.grace:
-            self._begin_by[loan.want] = asked + loan.grace
+            self._begin_by = {at: by for at, by in self._begin_by.items() if by >= now}
+            self._begin_by[now] = asked + loan.grace
             self._contended.add(key)
-        now = moment.now()
-        if self._size > 1:
-            self._used_at[key] = now
         if key in self.lines:
             advance(self.lines[key], now)
-        self._want_no_more(key)
         idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
         if idle > 0 and (self._size == 1 or key in self._contended):
             self._give_back(key, idle)
+        self._balance(key)
 
     def wait_on(self, want: int) -> None:
         """Take note that a want stands in line at the store."""
-        waiter = self._wants[want]
-        told = self._told.setdefault(waiter.key, set())
+        waiter = self._wants.brought_by(want)
+        told = self._wants.told(waiter.key)
         most = self.options.max_queue
+        if want in told:
+            return
         if most is not None and len(told) >= most:
             self._refuse(waiter, "queue_full")
             return
-        told.add(want)
-        super().note_queued(waiter.key, len(told))
+        self._wants.tell(want)
+        if waiter.seq not in self._announced:
+            self._announced.add(waiter.seq)
+            super().note_queued(waiter.key, len(told) + 1)
 
     def turn_down(self, want: int, error: Exception | None = None) -> None:
         """Take note that a want gets nothing."""
-        waiter = self._wants[want]
-        self._forget(want, waiter.key)
-        if error is not None:
-            self._errors[want] = error
-        self._refuse(waiter, "busy")
+        waiter = self._wants.pop(want)
+        assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
+        if waiter.state != WAITING:
+            # It was served with what another had asked for, to whom this is said instead.
+            waiter = next((each for each in self._in_line(waiter.key) if each.seq not in self._wants), waiter)
+        if waiter.state == WAITING:
+            if error is not None:
+                self._errors[waiter.seq] = error
+            self._refuse(waiter, "busy" if error is None else "store")
 
     def lose(self) -> None:
         """Take note that nothing is ours any more."""
@@ -269,10 +283,12 @@ class SharedPool(Pool):
         self.owners.clear()
         if self.groups is not None:
             self.groups = {}
-        self._lost, self.token = self.token, object()
+        if lost:
+            self._lost[self.token] = sum(lost.values())
+        self.token = object()
         self._lost_at = moment.now()
-        self._borrowed = {}
-        for key, slots in lost.items():
+        self._borrowed, self._gates = {}, {}
+        for key, slots in lost.items() if self.ledger.listeners else ():
             self.ledger.tell("lease_lost", key, slots, self.queued(key))
         for owner in owners if self._cancels else ():
             task = owner[0] if isinstance(owner, tuple) else owner
@@ -291,11 +307,13 @@ class SharedPool(Pool):
         """Return the gates of which slots may lie idle here."""
         return [] if self._size == 1 else [self._gates[key] for key in list(self._borrowed)]
 
-    def tidy(self, now: int, contended: set[int]) -> None:
-        """Give back what nobody here uses, if others want it (by gate) or for a while nobody did."""
+    def tidy(self, now: int, contended: set[int], names: set[str]) -> None:
+        """Give back what nobody here uses, if others want it (by gate, or by key) or for a while nobody did."""
         if self._size == 1:
             return
-        self._contended = {key for key in self._borrowed if self._gates[key] in contended}
+        self._contended = {
+            key for key in self._borrowed if self._gates[key] in contended or self._name(key) in names
+        }
         for key in list(self._borrowed):
             idle = self._borrowed[key] - self.used.get(key, 0)
             if idle > 0 and (key in self._contended or now - self._used_at.get(key, 0) >= IDLE):
@@ -321,25 +339,74 @@ class SharedPool(Pool):
             self.note_cancelled(waiter)
             raise
 
-    def _want(self, entry: Waiter, key: Hashable, *, stay: bool) -> Want:
-        name = self.options.name if key is None else str(key)
-        numbers = Numbers(slots=self.limit(key))
-        return Want(entry.seq, name, numbers, entry.weight, max(self._size, entry.weight), stay)
+    def _ask(self, waiter: Waiter) -> None:
+        """Have the store asked for what *waiter* wants."""
+        assert self._desk is not None  # noqa: S101 - whoever joins has opened it
+        self._wants.add(waiter)
+        numbers = Numbers(slots=self.limit(waiter.key))
+        most = max(self._size, waiter.weight)
+        stay = self.options.max_queue != 0 and waiter.seq not in self._once
+        self._desk.want(self, Want(waiter.seq, self._name(waiter.key), numbers, waiter.weight, most, stay))
 
-    def _may_begin(self, waiter: Waiter, hold: Any) -> bool:
-        """Tell whether a call has what it was granted, and begins by when the store remembers it; else it asks anew."""
-        by, now = self._begin_by.pop(waiter.seq, ON_RELEASE), moment.now()
+    def _withdraw(self, want: int) -> None:
+        self._wants.pop(want)
+        assert self._desk is not None  # noqa: S101
+        self._desk.withdraw(want)
+
+    def _balance(self, key: Hashable) -> None:
+        """See to it that as many wants stand at the store as calls wait here."""
+        extra = self._wants.count(key) - self.queued(key)
+        if extra > 0:
+            for want in self._wants.vain(key, extra):
+                self._withdraw(want)
+        elif extra < 0 and self._desk is not None and not self._desk.closed:
+            # What one of them asked for served another, or could not be used.
+            waiting = [each for each in self._in_line(key) if each.seq not in self._wants]
+            for waiter in waiting[:-extra]:
+                self._ask(waiter)
+            self._desk.ring()
+
+    def _in_line(self, key: Hashable) -> list[Waiter]:
+        line = self.lines.get(key)
+        return [] if line is None else line.everyone()
+
+    def _name(self, key: Hashable) -> str:
+        return self.options.name if key is None else str(key)
+
+    def _conclude(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int] | None:
+        """Return what a wait came to, or raise; None if it is all to be done again."""
+        now = moment.now()
+        announced = waiter.seq in self._announced
+        self._announced.discard(waiter.seq)
+        if not granted:
+            refusal = self.refusal(waiter.key, waiter.reason)
+            guard.catch_up()
+            raise self._errors.pop(waiter.seq, None) or refusal
+        hold = self.hold(now)
+        if not self._may_begin(waiter, hold, now):
+            if announced:
+                self.note_cancelled(waiter)
+            return None
+        self.note_acquired(waiter.key, now - waiter.joined)
+        guard.catch_up()
+        return hold, now - waiter.joined
+
+    def _may_begin(self, waiter: Waiter, hold: Any, now: int) -> bool:
+        """Tell whether a call has what it was granted, and begins by when the store remembers it."""
         if waiter.at <= self._lost_at:
             return False
+        by = self._begin_by.get(waiter.at, ON_RELEASE)
         if now <= by and self._desk is not None and now < self._desk.valid_until:
             return True
-        self.release(waiter.key, waiter.weight, waiter.owner, hold)
+        if waiter.owner is not None:
+            self.unregister(waiter.owner, waiter.key)
+        guard.do(self._undone, waiter, hold)
         return False
 
-    def _raise_error(self, waiter: Waiter) -> None:
-        error = self._errors.pop(waiter.seq, None)
-        if error is not None:
-            raise error
+    def _undone(self, waiter: Waiter, hold: Any) -> None:
+        """Give back what nobody was told of."""
+        if (hold[0] if isinstance(hold, tuple) else hold) is self.token:
+            self.end(waiter.key, waiter.weight, None if self.groups is None else (None, waiter.group))
 
     def _refuse(self, waiter: Waiter, reason: str) -> None:
         if waiter.state != WAITING:
@@ -358,39 +425,6 @@ class SharedPool(Pool):
         if left:
             self._borrowed[key] = left
         else:
-            del self._borrowed[key]
+            del self._borrowed[key], self._gates[key]
             self._used_at.pop(key, None)
             self._contended.discard(key)
-
-    def _want_no_more(self, key: Hashable) -> None:
-        """Withdraw wants for which nobody waits: somebody was served with what was at hand, or meant for another."""
-        wants = self._by_key.get(key, {})
-        extra = len(wants) - self.queued(key)
-        if extra <= 0:
-            return
-        served = (want for want, waiter in wants.items() if waiter.state != WAITING)
-        for want in list(islice(served, extra)):
-            self._forget(want, key)
-            assert self._desk is not None  # noqa: S101
-            self._desk.withdraw(want)
-
-    def _forget(self, want: int, key: Hashable) -> bool:
-        """Forget a want; tell whether there was one."""
-        if self._wants.pop(want, None) is None:
-            return False
-        self._once.discard(want)
-        wants = self._by_key[key]
-        del wants[want]
-        if not wants:
-            del self._by_key[key]
-        told = self._told.get(key)
-        if told is not None:
-            told.discard(want)
-            if not told:
-                del self._told[key]
-        return True
-
-    def _forget_all(self) -> None:
-        self._borrowed, self._gates, self._used_at, self._wants = {}, {}, {}, {}
-        self._told, self._begin_by, self._errors = {}, {}, {}
-        self._by_key, self._contended, self._once = {}, set(), set()

@@ -4,6 +4,7 @@ import asyncio
 from _thread import allocate_lock
 from asyncio.events import _get_running_loop as running_loop
 from collections.abc import Callable, Hashable, ValuesView
+from contextlib import suppress
 from itertools import count
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -140,7 +141,8 @@ class Waiter(
         elif self.thread == get_ident():
             _set_timer(self, at, ring)
         else:
-            self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
+            with suppress(RuntimeError):  # its loop is closed, and nobody will ever resume it
+                self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
 
     def forget(self) -> None:
         """Cancel every reminder."""
