@@ -149,6 +149,49 @@ class TestWithJobs:
         desk.settle("job")
         assert here.look()
 
+    def test_a_heavy_call_is_not_passed_over_for_ever(self, desk: Desk, here: Borrower) -> None:
+        desk.enqueue(" ".join(f"j{n}" for n in range(40)), slots("k", 3))
+        running = desk.claim(3).split()
+        here.ask("heavy", "k", 3, slots=3)
+        here.ask("light", "k", 3)
+        started = 0
+        while not here.running:
+            desk.settle(running.pop(0))
+            more = desk.claim(1)
+            started += len(more.split())
+            running += more.split()
+            here.look()
+        assert "heavy" == here.running
+        assert started <= 3  # after so many refusals the first job in line has the turn
+
+    def test_what_a_heavy_call_gathered_is_free_when_it_leaves(self, desk: Desk, here: Borrower) -> None:
+        desk.enqueue("j1 j2 j3", slots("k", 2))
+        assert "j1 j2" == desk.claim()
+        here.ask("heavy", "k", 2, slots=2)
+        desk.settle("j1")
+        assert "" == desk.claim()
+        here.withdraw("heavy")
+        assert "j3" == desk.claim()
+
+    def test_jobs_of_higher_priority_do_not_wait_for_a_heavy_call(self, desk: Desk, here: Borrower) -> None:
+        desk.enqueue("j1 j2", slots("k", 2))
+        desk.claim()
+        here.ask("heavy", "k", 2, slots=2)
+        desk.enqueue("urgent", slots("k", 2), priority=5)
+        desk.settle("j1")
+        assert "urgent" == desk.claim()
+
+    def test_a_call_too_heavy_for_the_number_in_force_keeps_nobody(self, desk: Desk, here: Borrower) -> None:
+        desk.enqueue("j1 j2 j3", slots("k", 3))
+        desk.claim(1)
+        here.ask("heavy", "k", 3, slots=3)
+        desk.engine.override("k", Numbers(slots=2))
+        assert "j2" == desk.claim()
+        desk.engine.clear_override("k")
+        desk.settle("j1 j2")
+        assert "" == desk.claim()
+        assert "heavy" == here.look()
+
     def test_calls_are_not_passed_over_for_jobs(self, desk: Desk, here: Borrower) -> None:
         desk.enqueue("j1 j2 j3 j4", slots("k", 1))
         assert "j1" == desk.claim()

@@ -2,7 +2,8 @@
 
 At each gate they form one line, first come, first served.  Whoever rings a gate serves it, after the first jobs in
 line were called: so a call is served when its gate opens, and a job that finds the gate shut again counts a refusal;
-after a few of these it has the turn, and what is kept for it is kept from calls too (I5).
+after a few of these it has the turn, and what is kept for it is kept from calls too (I5).  The first call gathers slots
+if it wants several: jobs are tested as if it had them.
 
 Invariant: if a gate is open for the first who asks, that one was given its slots, or was called to take them.
 """
@@ -11,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from penstock.engine.lane import Post
+from penstock.engine.lane import Lane, Post
 from penstock.job import START_GRACE
 from penstock.limits.rules import Numbers, numbers_from_text
 from penstock.store import lending as rows
@@ -36,12 +37,23 @@ class Asking:
         """Return when a gate would lend so many slots."""
         return post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
 
+    def gathered(self, post: Post, lane: Lane) -> int:
+        """Return how many slots are kept from a lane for the first call, which wants several and would never get them.
+
+        Not from jobs of higher priority, nor from one that has the turn.
+        """
+        if lane.priority > 0 or (self._board.turns.present and self._board.turns.has_turn(lane)):
+            return 0
+        if post.gathering is None:
+            post.gathering = self._gathering(post)
+        return post.gathering
+
     def serve(self, gates: Iterable[int]) -> None:
         """Give those who ask at these gates what there is."""
         for gate in gates:
             post = self._board.posts[gate]
             while post.asking and self._serve_first(post):
-                pass
+                post.gathering = None
 
     def lend(self, post: Post, holder: int, own: Numbers, slots: int, most: int) -> int:
         """Take slots of an open gate for a holder: *most* if there are so many and nobody else wants them."""
@@ -75,6 +87,7 @@ class Asking:
             post = board.posts[gate]
             post.gate.running -= held.get(gate, 0)
             post.asking -= asked[gate]
+            post.gathering = None
         rows.forget_holder(board.db, holder)
         return set(gates)
 
@@ -111,6 +124,14 @@ class Asking:
         else:
             board.db.tell(Topic.SLOTS)
         return True
+
+    def _gathering(self, post: Post) -> int:
+        found = rows.first(self._board.db, post.gate.id)
+        if found is None:
+            return 0
+        _, _, text, slots, _, lease = found
+        most = post.gate.numbers(numbers_from_text(text), self._board.now).slots
+        return slots if 1 < slots <= (most or 0) and lease > self._board.now else 0
 
     def _kept(self, post: Post) -> int:
         return 0 if post.turn is None else self._board.turns.kept_from_calls(post)

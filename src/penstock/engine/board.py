@@ -105,7 +105,8 @@ class Board:
         """Return when one of its gates would let the lane's first job through."""
         post = self.posts[stand.gate]
         kept = 0 if post.turn is None else self.turns.kept(post, lane)
-        return post.gate.opens_at(stand.own, lane.cost, self.now, kept)
+        gathered = self.asking.gathered(post, lane) if post.asking else 0
+        return post.gate.opens_at(stand.own, lane.cost, self.now, kept, 1 + gathered)
 
     def test(self, lane: Lane) -> list[Shut]:
         """Return the gates that refuse the lane's first job; none means it may start."""

@@ -88,6 +88,7 @@ class Post:
     turn: Turn | None
     saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
+    gathering: int | None = None  # slots that the first call waits for, if it wants several; None if unknown
     wake: int | None = None
 
 

@@ -86,8 +86,9 @@ class _Exchange:
         board.load_gates(gates)
         for gate, count in gates.items():
             board.posts[gate].asking -= count
-        # Whoever stood behind it may fit where it did not.
-        board.asking.serve(gates)
+            board.posts[gate].gathering = None
+        # Whoever stood behind it may fit where it did not, and what it gathered is free.
+        board.ring(gates)
 
     def _take_back(self, returned: Sequence[tuple[int, int]]) -> None:
         board = self._board
@@ -134,6 +135,7 @@ class _Exchange:
                 self._loans.append(self._loan(want.id, post.gate.id, slots))
             elif want.stay:
                 post.asking += 1
+                post.gathering = None
                 lined.append((post.gate.id, want))
                 self._waiting.append(want.id)
                 board.lower_wake(post.gate.id, at)
