@@ -1,0 +1,95 @@
+"""What every verb stands on: one store, its time, those who are told, and a transaction to read or to write in."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from penstock.clock import Clock
+from penstock.engine.board import Board
+from penstock.engine.events import Events, named
+from penstock.engine.following import follow
+from penstock.engine.gathering import Gathering
+from penstock.engine.placing import set_apart
+from penstock.engine.telling import Telling
+from penstock.engine.time import Time
+from penstock.job import Event
+from penstock.store.session import Hold, Session, Store
+
+T = TypeVar("T")
+
+LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
+
+
+class Transactions:
+    """Runs the work of a verb in one transaction: loads a board, lets the work decide, saves, tells."""
+
+    def __init__(self, store: Store, clock: Clock | None = None, *, turns: bool = True) -> None:
+        self.store = store
+        # Whether workers may go on when the machine of the store loses its power.
+        self.far = store.remote
+        self._time = Time(clock)
+        self.clock = self._time.clock
+        self._turns = turns
+        self._telling = Telling()
+        self._swept = 0  # the gate after which the next sweep goes on
+        self._before_close: list[Callable[[], None]] = []
+        self._gated = 0  # so many more transactions are thought to need the gates
+        self._plain = None if store.add_free is None else Gathering(store.add_free)
+        store.write(self._time.now, keep=False)
+
+    def close(self) -> None:
+        """Close the store, after those who use it were told."""
+        while self._before_close:
+            self._before_close.pop()()
+        self.store.close()
+
+    def before_close(self, call: Callable[[], None]) -> None:
+        """Have *call* called when the store is to be closed."""
+        self._before_close.append(call)
+
+    def _write_freely(self, work: Callable[[Board], T], hold: Hold, *, keep: bool = True) -> T:
+        """Write with no more than *hold* as long as jobs have no limits, and with the gates while they do."""
+
+        def watched(board: Board) -> T:
+            answer = work(board)
+            if board.posts or board.lanes or board.in_workflows:
+                self._gated = LIKELY
+            return answer
+
+        if self._gated:
+            self._gated -= 1
+            hold = Hold.GATES
+        return self._write(watched, hold, keep=keep)
+
+    def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
+        if not self._telling.listeners:
+            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, hold=hold)
+        numbers: list[int] = []  # one for each time that it was run
+
+        def numbered(db: Session) -> tuple[T, list[Event]]:
+            found = self._run(db, work)
+            numbers.append(self._telling.number())
+            return found
+
+        told: list[Event] = []
+        try:
+            answer, told = self.store.write(numbered, keep=keep, hold=hold)
+            return answer
+        finally:
+            for number in numbers:
+                self._telling.told(number, told if number == numbers[-1] else ())
+
+    def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
+        events = Events(self._time.now(db), wanted=bool(self._telling.listeners))
+        board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
+        answer = work(board)
+        board.flush()
+        while board.ended:
+            follow(board)
+            board.flush()
+        return answer, named(db, events.gathered)
+
+    def _read(self, work: Callable[[Board], T]) -> T:
+        now = self._time.seen()
+        return self.store.read(
+            lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
+        )
