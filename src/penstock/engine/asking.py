@@ -31,7 +31,7 @@ class Asking:
         self._board = board
         self._held: Counter[tuple[int, int]] = Counter()  # by how much (holder, gate) changes
         self.me = 0  # the holder who is here, and can take a start that is to be remembered
-        self.mine = False  # whether that one was given something it waited for
+        self.mine: set[tuple[int, int]] = set()  # what that one was given, by gate and place
 
     def opens_at(self, post: Post, own: Numbers, slots: int) -> int:
         """Return when a gate would lend so many slots."""
@@ -120,7 +120,7 @@ class Asking:
         post.asking -= 1
         rows.give(board.db, gate, ord_, self.lend(post, holder, own, slots, most))
         if holder == self.me:
-            self.mine = True
+            self.mine.add((gate, ord_))
         else:
             board.db.tell(Topic.SLOTS)
         return True
@@ -129,9 +129,9 @@ class Asking:
         found = rows.first(self._board.db, post.gate.id)
         if found is None:
             return 0
-        _, _, text, slots, _, lease = found
+        _, _, text, slots, _, _ = found
         most = post.gate.numbers(numbers_from_text(text), self._board.now).slots
-        return slots if 1 < slots <= (most or 0) and lease > self._board.now else 0
+        return slots if 1 < slots <= (most or 0) else 0
 
     def _kept(self, post: Post) -> int:
         return 0 if post.turn is None else self._board.turns.kept_from_calls(post)

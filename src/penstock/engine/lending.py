@@ -14,6 +14,7 @@ from penstock.job import START_GRACE
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.store import gates as gate_rows
 from penstock.store import lending as rows
+from penstock.store.session import Row
 
 
 def lend(board: Board, asked: Lending) -> Lent:
@@ -111,9 +112,29 @@ class _Exchange:
     def _fetch(self) -> None:
         """Fetch what was given since the last time."""
         board = self._board
-        given = rows.fetch(board.db, self._holder)
-        board.load_gates(gate for _, gate, _ in given)
-        self._loans += [self._loan(*each) for each in given]
+        given = rows.given(board.db, self._holder)
+        board.load_gates(gate for _, gate, _, _ in given)
+        if any(self._unremembered(gate, ord_) for _, gate, _, ord_ in given):
+            self._wait_again([each for each in given if self._unremembered(each[1], each[3])])
+            given = rows.given(board.db, self._holder)
+        rows.fetched(board.db, [(gate, ord_) for _, gate, _, ord_ in given])
+        self._loans += [self._loan(want, gate, slots) for want, gate, slots, _ in given]
+
+    def _unremembered(self, gate: int, ord_: int) -> bool:
+        """Tell whether slots were given before their gate began to remember starts, of which this will be one."""
+        return self._board.posts[gate].gate.starts is not None and (gate, ord_) not in self._board.asking.mine
+
+    def _wait_again(self, given: Sequence[Row]) -> None:
+        """Let those to whom something was given have it only if their gates would give it now."""
+        board = self._board
+        for _, gate, slots, ord_ in given:
+            post = board.posts[gate]
+            rows.give(board.db, gate, ord_, 0)
+            board.asking.take_back(post, self._holder, slots)
+            post.asking += 1
+            post.gathering = None
+        board.ring({gate for _, gate, _, _ in given})
+        settle_down(board)
 
     def _lend(self, wanted: Sequence[Want]) -> None:
         board = self._board

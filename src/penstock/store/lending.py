@@ -89,7 +89,7 @@ def first(db: Session, gate: int) -> Row | None:
 
 
 def give(db: Session, gate: int, ord_: int, slots: int) -> None:
-    """Give slots to one who waits, or call it to take them (-1)."""
+    """Give slots to one who waits, or call it to take them (-1), or let it wait again (0)."""
     db.run("UPDATE asking SET given = ? WHERE gate = ? AND ord = ?", slots, gate, ord_)
 
 
@@ -104,13 +104,16 @@ def withdraw(db: Session, holder: int, wants: Sequence[int]) -> list[int]:
     return [gate for gate, _ in rows]
 
 
-def fetch(db: Session, holder: int) -> list[Row]:
-    """Take the (want, gate, given) that a holder was given."""
-    rows = db.all(
+def given(db: Session, holder: int) -> list[Row]:
+    """Return the (want, gate, given, ord) that a holder was given and has not fetched."""
+    return db.all(
         "SELECT want, gate, given, ord FROM asking WHERE holder = ? AND given > 0 ORDER BY ord", holder
     )
-    db.many("DELETE FROM asking WHERE gate = ? AND ord = ?", [(gate, ord_) for _, gate, _, ord_ in rows])
-    return [row[:3] for row in rows]
+
+
+def fetched(db: Session, rows: Iterable[Row]) -> None:
+    """Forget (gate, ord), who know what they were given."""
+    db.many("DELETE FROM asking WHERE gate = ? AND ord = ?", rows)
 
 
 def come(db: Session, holder: int) -> list[int]:
