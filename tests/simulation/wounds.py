@@ -14,7 +14,7 @@ from typing import Any
 WOUNDS: dict[str, tuple[Any, ...]] = {
     "one slot too many": (
         "limits.gate:Gate.opens_at",
-        ("(1 if kept else 0) >= numbers.slots", "(1 if kept else 0) > numbers.slots"),
+        ("(1 if kept else 0) > numbers.slots", "(1 if kept else 0) > numbers.slots + 1"),
     ),
     "a window one microsecond short": (
         "limits.gate:Gate._rate_opens_at",
@@ -47,7 +47,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "promotion skipped for the second queue": (
         "engine.board:Board.ring",
-        ("sorted(wanted))", "sorted(wanted))[:1]"),
+        ("dormant_firsts(self.db, crowded)", "dormant_firsts(self.db, crowded)[:1]"),
     ),
     "no call after a move": (
         "engine.board:Board.park",
