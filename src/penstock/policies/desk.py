@@ -24,7 +24,8 @@ from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import moment
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.guard import guard
-from penstock.policies.waiter import WAITING, Waiter
+from penstock.policies.limiter import leave_and_advance
+from penstock.policies.waiter import WAITING, Waiter, together
 
 RENEWALS: Final = 3  # in a lease
 TRIES: Final = 10  # in a lease, when the store does not answer
@@ -64,13 +65,16 @@ class Desk:
         self._engine = engine
         self._lease = lease
         self._process = os.getpid()
+        self._name = f"{socket.gethostname()}:{self._process}"
         self._holder = 0
         self._losses = 0
+        self._tidied = 0
         self.valid_until = 0  # by our clock: then others may have our slots
         self._renewed = 0
         self._pools: set[Borrower] = set()  # that may have something of ours
         self._new: dict[int, Want] = {}
         self._known: dict[int, tuple[Borrower, Want]] = {}  # wants without an answer, sent or not
+        self._lined: set[int] = set()  # those of them that stand in line at the store
         self._returned: Counter[int] = Counter()
         self._withdrawn: list[int] = []
         self._unsure = False  # whether the store may have done what we did not hear of
@@ -94,15 +98,15 @@ class Desk:
 
     def withdraw(self, want: int) -> None:
         """Ask no longer."""
-        del self._known[want]
+        self._forget(want)
         if self._new.pop(want, None) is None:
             self._withdrawn.append(want)
-            self._bell.set()
+            self._ring()
 
     def give_back(self, gate: int, slots: int) -> None:
         """Return slots, at the next exchange."""
         self._returned[gate] += slots
-        self._bell.set()
+        self._ring()
 
     def look_after(self) -> None:
         """Have the thread see that slots of a block do not lie idle."""
@@ -126,7 +130,7 @@ class Desk:
     def ring(self) -> None:
         """Have the thread take all orders to the store."""
         self._start()
-        self._bell.set()
+        self._ring()
 
     def close(self) -> None:
         """Give everything back, and end."""
@@ -146,7 +150,7 @@ class Desk:
 
     def _let_go(self) -> None:
         """Tell everybody that there is nothing more to be had here."""
-        known, self._known = self._known, {}
+        known, self._known, self._lined = self._known, {}, set()
         for want, (pool, _) in known.items():
             pool.turn_down(want, StoreDownError("the app was closed while somebody waited for its slots"))
         for pool in self._pools:
@@ -154,6 +158,16 @@ class Desk:
         self._pools = set()
         if _desks.get(self._engine) is self:
             del _desks[self._engine]
+
+    def _ring(self) -> None:
+        if not self._bell.is_set():
+            self._bell.set()
+
+    def _forget(self, want: int) -> Borrower | None:
+        """Forget a want; return whose it was."""
+        self._lined.discard(want)
+        pool, _ = self._known.pop(want, (None, None))
+        return pool
 
     def _busy(self) -> bool:
         return bool(self._new or self._returned or self._withdrawn or self._unsure)
@@ -184,7 +198,7 @@ class Desk:
         asked = moment.now()
         renew = renew or asked - self._renewed > self._lease // RENEWALS
         order = Lending(
-            self._holder, self._lease, f"{socket.gethostname()}:{self._process}", returned, withdrawn, wanted,
+            self._holder, self._lease, self._name, returned, withdrawn, wanted,
             renew, look or unsure, unsure,
         )  # fmt: skip
         try:
@@ -196,7 +210,7 @@ class Desk:
                 raise
             log.warning("cannot borrow slots: %s", error)
             return
-        with guard:
+        with guard, together(leave_and_advance):
             kept = self._accept(lent, asked, losses, renew=renew)
         if not kept:
             # It took so long that all was given up meanwhile.
@@ -225,24 +239,23 @@ class Desk:
             self._lose()
             return
         for want in lent.refused:
-            pool, _ = self._known.pop(want, (None, None))
+            pool = self._forget(want)
             if pool is not None:
                 pool.turn_down(want)
         for loan in lent.loans:
-            pool, _ = self._known.pop(loan.want, (None, None))
+            pool = self._forget(loan.want)
             if pool is None:
                 self.give_back(loan.gate, loan.slots)
             else:
                 pool.receive(loan, asked)
         for want in lent.waiting:
             if want in self._known:
+                self._lined.add(want)
                 self._known[want][0].wait_on(want)
         if lent.audit is not None:
             self._reconcile(lent.audit)
-        if self._known:
+        if self._lined:
             self._somebody_waits.set()
-        else:
-            self._somebody_waits.clear()
 
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
         """Tell those whose wants did not get through; what the store made of them is found out later."""
@@ -255,7 +268,7 @@ class Desk:
         if isinstance(error, Exception):
             for want in wanted:
                 self._new.pop(want.id, None)
-                pool, _ = self._known.pop(want.id, (None, None))
+                pool = self._forget(want.id)
                 if pool is not None:
                     pool.turn_down(want.id, error)
 
@@ -268,6 +281,7 @@ class Desk:
             {gate: n for gate, slots in audit.held.items() if (n := slots - had[gate]) > 0}
         )
         self._withdrawn = [want for want in audit.asking if want not in self._known]
+        self._lined = {want for want in audit.asking if want in self._known}
         for want, (_, what) in self._known.items():
             if want not in audit.asking:
                 self._new[want] = what
@@ -281,6 +295,7 @@ class Desk:
         for pool in self._pools:
             pool.lose()
         self._new = {id_: want for id_, (_, want) in self._known.items()}
+        self._lined = set()
         if self._new:
             self._bell.set()
 
@@ -302,10 +317,12 @@ class Desk:
         now = moment.now()
         if self._end.is_set():
             return
-        try:
-            self._tidy(now)
-        except StoreError as error:
-            log.warning("cannot ask who wants slots: %s", error)
+        if now - self._tidied >= GLANCE:
+            self._tidied = now
+            try:
+                self._tidy(now)
+            except StoreError as error:
+                log.warning("cannot ask who wants slots: %s", error)
         due = self._holder and now - self._renewed >= self._lease // RENEWALS
         if due and not self._in_use():
             self._depart()
@@ -362,7 +379,7 @@ class Desk:
         while not self._end.is_set():
             self._somebody_waits.wait()
             with guard:
-                nobody = not self._known
+                nobody = not self._lined
                 if nobody:
                     self._somebody_waits.clear()
             if self._end.is_set():
@@ -370,7 +387,7 @@ class Desk:
             if nobody:
                 continue
             try:
-                if self._engine.await_loan(self._holder, LISTEN) and self._known:
+                if self._engine.await_loan(self._holder, LISTEN) and self._lined:
                     with self._lead:
                         if not self._end.is_set():
                             self._exchange(look=True)

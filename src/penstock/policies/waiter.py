@@ -3,8 +3,8 @@
 import asyncio
 from _thread import allocate_lock
 from asyncio.events import _get_running_loop as running_loop
-from collections.abc import Callable, Hashable, ValuesView
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator, ValuesView
+from contextlib import contextmanager, suppress
 from itertools import count
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final
@@ -117,8 +117,10 @@ class Waiter(
         try:
             if self.thread == get_ident():
                 future.set_result(None)
+            elif _woken_together:
+                _woken_together[-1].append(self)
             else:
-                future.get_loop().call_soon_threadsafe(_finish, self)
+                future.get_loop().call_soon_threadsafe(_finish, (self,))
         except RuntimeError:  # its loop is closed, and nobody will ever resume it
             return False
         return True
@@ -176,6 +178,34 @@ def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> Non
     waiter.timers = [*(waiter.timers or ()), timer]
 
 
-def _finish(waiter: Waiter) -> None:
-    if waiter.future is not None and not waiter.future.done():
-        waiter.future.set_result(None)
+# While somebody who has the guard wakes many: those whose loops run in other threads.
+_woken_together: Final[list[list[Waiter]]] = []
+
+
+@contextmanager
+def together(nobody_there: Callable[[Waiter], object]) -> Iterator[None]:
+    """Wake all that are woken meanwhile at the end, each loop once; *nobody_there* hears of those with closed loops.
+
+    To be used under the guard.
+    """
+    waiters: list[Waiter] = []
+    _woken_together.append(waiters)
+    try:
+        yield
+    finally:
+        _woken_together.remove(waiters)
+        loops: dict[Any, list[Waiter]] = {}
+        for waiter in waiters:
+            loops.setdefault(waiter.loop, []).append(waiter)
+        for loop, theirs in loops.items():
+            try:
+                loop.call_soon_threadsafe(_finish, theirs)
+            except RuntimeError:
+                for waiter in theirs:
+                    nobody_there(waiter)
+
+
+def _finish(waiters: Iterable[Waiter]) -> None:
+    for waiter in waiters:
+        if waiter.future is not None and not waiter.future.done():
+            waiter.future.set_result(None)
