@@ -251,10 +251,10 @@ class SharedPool(Pool):
 
     def wait_on(self, want: int) -> None:
         """Take note that a want stands in line at the store."""
-        waiter = self._wants.brought_by(want)
+        waiter = self._meant(self._wants.brought_by(want))
         told = self._wants.told(waiter.key)
         most = self.options.max_queue
-        if want in told:
+        if want in told or waiter.state != WAITING:
             return
         if most is not None and len(told) >= most:
             self._refuse(waiter, "queue_full")
@@ -268,9 +268,7 @@ class SharedPool(Pool):
         """Take note that a want gets nothing."""
         waiter = self._wants.pop(want)
         assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
-        if waiter.state != WAITING:
-            # It was served with what another had asked for, to whom this is said instead.
-            waiter = next((each for each in self._in_line(waiter.key) if each.seq not in self._wants), waiter)
+        waiter = self._meant(waiter)
         if waiter.state == WAITING:
             if error is not None:
                 self._errors[waiter.seq] = error
@@ -365,6 +363,12 @@ class SharedPool(Pool):
             for waiter in waiting[:-extra]:
                 self._ask(waiter)
             self._desk.ring()
+
+    def _meant(self, waiter: Waiter) -> Waiter:
+        """Return whom an answer is for: if *waiter* was served with what another had asked for, that other one."""
+        if waiter.state == WAITING:
+            return waiter
+        return next((each for each in self._in_line(waiter.key) if each.seq not in self._wants), waiter)
 
     def _in_line(self, key: Hashable) -> list[Waiter]:
         line = self.lines.get(key)
