@@ -599,3 +599,21 @@ def test_a_limit_twice_around_the_same_is_no_case_for_limits():
 def test_a_bulkhead_with_fair_shares_is_refused_among_limits():
     with pytest.raises(InvalidPolicyError, match="has fair_by"):
         Limits(Bulkhead(1, fair_by="tenant"), Bulkhead(1))
+
+
+@pytest.mark.parametrize("closed", [0, 1])
+def test_closing_refuses_everybody_who_wants_several_once_the_drain_is_over(closed):
+    limits = (Bulkhead(1, name="first"), Bulkhead(1, name="second"))
+    both = Limits(*limits)
+
+    async def main():
+        slots = [await limit.aacquire() for limit in limits]
+        waiting = [asyncio.create_task(both.aacquire()) for _ in range(3)]
+        await asyncio.sleep(0.1)
+        limits[closed].close(drain=1)
+        await asyncio.sleep(10)
+        for slot in slots:
+            slot.release()
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert ["closed"] * 3 == [answer.reason for answer in VirtualTime().run(main())]

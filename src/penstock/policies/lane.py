@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from typing import Any, Final
 
 from penstock.limits.gate import ON_RELEASE
-from penstock.policies.limiter import Shut, advance
+from penstock.policies.limiter import Limiter, Shut, advance
 from penstock.policies.line import Line
 from penstock.policies.queueing import Queueing
 from penstock.policies.waiter import CALLED, GRANTED, WAITING, Waiter
@@ -44,6 +44,13 @@ class Lane:
     def last(self) -> tuple[Queueing, Hashable]:
         """Where it stands while it is called: at a limit that opens by the clock, if there is one."""
         return self.ordered[-1][:2]
+
+    def needs(self, limiter: Limiter) -> bool:
+        """Tell whether its calls must pass *limiter*."""
+        return any(pool is limiter for pool, _, _ in self.stands)
+
+    def everybody(self) -> list[Waiter]:
+        return [waiter for waiter in self.waiters if waiter.state in (WAITING, CALLED)]
 
     def join(self, waiter: Waiter, now: int) -> None:
         """Let *waiter* stand behind the others."""

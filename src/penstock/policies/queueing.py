@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from penstock.policies import deadline, moment
 from penstock.policies.deadline import NEVER
 from penstock.policies.errors import LimitExceeded
-from penstock.policies.guard import guard
+from penstock.policies.guard import everyone, guard
 from penstock.policies.ledger import Ledger, Stats
 from penstock.policies.limiter import Limiter, advance, expire
 from penstock.policies.line import Line
@@ -112,10 +112,16 @@ class Queueing(Limiter):
         with guard:
             self.closed = True
             until = moment.now() + drain
-            for waiter in [entry.head for line in self.lines.values() for entry in line.everyone()]:
+            for waiter in self._everyone():
                 if waiter.until > until:
                     waiter.until, waiter.why = until, "closed"
                     waiter.remind(until, expire)
+
+    def _everyone(self) -> list[Waiter]:
+        """Return all who wait for this limit, wherever they stand: who wants several may wait for another one now."""
+        lines = [line for each in list(everyone) if isinstance(each, Limiter) for line in each.lines.values()]
+        entries = [entry for line in lines for entry in line.everyone() if entry.needs(self)]
+        return [waiter for entry in entries for waiter in entry.everybody()]
 
     def refusal(self, key: Hashable, reason: str) -> LimitExceeded:
         """Note a refusal and return the error for it."""

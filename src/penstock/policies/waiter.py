@@ -86,6 +86,13 @@ class Waiter(
     def timed(self) -> bool:
         return self.limiter.timed
 
+    def needs(self, limiter: "Limiter") -> bool:
+        """Tell whether it must pass *limiter*."""
+        return self.limiter is limiter
+
+    def everybody(self) -> "list[Waiter]":
+        return [self]
+
     def shut_by(self, now: int) -> "Shut | None":
         """Return what keeps it from starting."""
         at = self.limiter.opens_at(self.key, self.weight, now)
