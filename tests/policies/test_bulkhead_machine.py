@@ -261,7 +261,7 @@ def lock_held_elsewhere():
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with guard:
+        with guard, guard.lock:
             held.set()
             done.wait(30)
 

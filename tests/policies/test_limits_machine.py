@@ -181,7 +181,7 @@ class Referee:
     def unsettled(self):
         """Tell what is still to happen at this moment; nothing, if nobody waits in vain and nothing is held by none."""
         world = self.world
-        with guard:
+        with guard, guard.lock:
             waiting = [each for each in self.callers if each.waits]
             lines = [line for each in world.most for line in each.pool.lines.values()]
             if len(waiting) != sum(line.waiting for line in lines):

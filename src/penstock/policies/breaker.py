@@ -131,7 +131,7 @@ class Breaker:
         if self._state == "closed":
             self._ledger.acquired += 1
             return self._epoch
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             if now >= self._until:
                 # Probes of an earlier epoch are not waited for any longer.
@@ -149,7 +149,7 @@ class Breaker:
         if error is None and self._state == "closed":
             return
         failed = error is not None and self._counts(error)
-        with guard:
+        with guard, guard.lock:
             # What began before the last change says nothing about what is now.
             if epoch != self._epoch:
                 return

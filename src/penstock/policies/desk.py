@@ -145,7 +145,7 @@ class Desk:
                 if holder:
                     self._engine.leave(holder)
             finally:
-                with guard:
+                with guard, guard.lock:
                     self._let_go()
 
     def _let_go(self) -> None:
@@ -175,7 +175,7 @@ class Desk:
     def _start(self) -> None:
         if self._threads:
             return
-        with guard:
+        with guard, guard.lock:
             if self._threads:
                 return
             for work in (self._attend, self._listen, self._watch):
@@ -186,7 +186,7 @@ class Desk:
 
     def _exchange(self, *, renew: bool = False, look: bool = False) -> None:
         """Do what was ordered; whoever calls has the lead."""
-        with guard:
+        with guard, guard.lock:
             wanted = tuple(self._new.values())
             self._new = {}
             returned, self._returned = tuple(self._returned.items()), Counter()
@@ -204,13 +204,13 @@ class Desk:
         try:
             lent = self._engine.lend(order)
         except BaseException as error:
-            with guard:
+            with guard, guard.lock:
                 self._fail(wanted, error)
             if not isinstance(error, Exception):
                 raise
             log.warning("cannot borrow slots: %s", error)
             return
-        with guard, together(leave_and_advance):
+        with guard, guard.lock, together(leave_and_advance):
             kept = self._accept(lent, asked, losses, renew=renew)
         if not kept:
             # It took so long that all was given up meanwhile.
@@ -346,14 +346,14 @@ class Desk:
 
     def _tidy(self, now: int) -> None:
         """Return slots that are kept for nothing, or that others wait for."""
-        with guard:
+        with guard, guard.lock:
             busy = {pool for pool, _ in self._known.values()}
             self._pools = {pool for pool in self._pools if pool in busy or pool.leased()}
             gates = sorted({gate for pool in self._pools for gate in pool.kept()})
         if not gates or not self._holder:
             return
         contended = set(self._engine.wanted_by_others(self._holder, gates))
-        with guard:
+        with guard, guard.lock:
             for pool in self._pools:
                 names = {want.key for other, want in self._known.values() if other is not pool}
                 pool.tidy(now, contended, names)
@@ -371,14 +371,14 @@ class Desk:
             if left > 0:
                 self._end.wait(left / _SECOND)
                 continue
-            with guard:
+            with guard, guard.lock:
                 if self._holder and moment.now() >= self.valid_until:
                     self._lose()
 
     def _listen(self) -> None:
         while not self._end.is_set():
             self._somebody_waits.wait()
-            with guard:
+            with guard, guard.lock:
                 nobody = not self._lined
                 if nobody:
                     self._somebody_waits.clear()

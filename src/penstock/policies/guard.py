@@ -29,11 +29,11 @@ class Guard:
         self.later: deque[tuple[Work, tuple[Any, ...]]] = deque()
         self.outbox: deque[tuple[Work, tuple[Any, ...]]] = deque()
 
-    def __enter__(self) -> None:
-        self.lock.acquire()
+    # Used as `with guard, guard.lock:`, so that no interrupt can come between taking the lock and seeing to its release.
+
+    def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None:
-        self.lock.release()
         if self.later or self.outbox:
             self.catch_up()
 

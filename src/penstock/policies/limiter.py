@@ -197,7 +197,7 @@ def resume(waiter: Waiter) -> None:
 
 def ring(waiter: Waiter) -> None:
     """Look at a line again, since the time has come."""
-    with guard:
+    with guard, guard.lock:
         waiter.alarm = 2**63 - 1
         entry = waiter if waiter.entry is None else waiter.entry
         if waiter.state == WAITING and entry.line is not None:
@@ -206,7 +206,7 @@ def ring(waiter: Waiter) -> None:
 
 def expire(waiter: Waiter) -> None:
     """Send *waiter* away if it waits still."""
-    with guard:
+    with guard, guard.lock:
         if waiter.state in (WAITING, CALLED):
             now = moment.now()
             agenda: list[Line | None] = []

@@ -67,7 +67,7 @@ class Limits(Limit, Resets):
 
     def try_enter(self, slot: Slot) -> Any:
         stands = self._stands(slot)
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             return self._held(stands, now) if self._ask(stands, slot.owner, now) else None
 
@@ -142,7 +142,7 @@ class Limits(Limit, Resets):
         until: int = min(wishes.pop("until", NEVER), deadline.current())
         if loop is None:
             until = min(until, deadline.cut_off.get())
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             if self._ask(stands, slot.owner, now):
                 return self._held(stands, now)

@@ -45,7 +45,7 @@ class Pace(Queueing):
     ) -> None:
         """Do nothing but tell: a start is not undone by its end."""
         if self.ledger.listeners and hold[0] is self.token:
-            with guard:
+            with guard, guard.lock:
                 held = moment.now() - hold[1]
                 self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
 
@@ -57,7 +57,7 @@ class Pace(Queueing):
         return max(self.opens_at(key, 1, now) - now, 0) + (ahead - 1) * self.window.gap if ahead else 0
 
     def stats(self) -> Stats:
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             self.forget(now, len(self._old))
             ledger = self.ledger

@@ -166,7 +166,7 @@ class Pool(Queueing):
         return 0 if self.groups is None else self.groups.get(group, 0)
 
     def stats(self) -> Stats:
-        with guard:
+        with guard, guard.lock:
             return Stats(
                 self.ledger.name,
                 self.slots,
@@ -249,7 +249,7 @@ class Pool(Queueing):
 
 def note_abandoned(owner: object) -> None:
     """Count the slots that *owner* holds, since nobody waits for what it does with them any more."""
-    with guard:
+    with guard, guard.lock:
         for pool in list(everyone):
             if isinstance(pool, Pool) and owner in pool.owners:
                 pool.ledger.abandoned += 1

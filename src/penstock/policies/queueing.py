@@ -77,7 +77,7 @@ class Queueing(Limiter):
 
     def try_acquire(self, key: Hashable, weight: int, owner: object) -> Any:
         """Take what is wanted if that can be had at once, and return a hold of it, else None."""
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             return self.hold(now) if self.ask(key, weight, owner, now) else None
 
@@ -109,7 +109,7 @@ class Queueing(Limiter):
 
     def close(self, drain: int) -> None:
         """Let nobody in any more, and those who wait only until *drain* from now."""
-        with guard:
+        with guard, guard.lock:
             self.closed = True
             until = moment.now() + drain
             for waiter in self._everyone():
@@ -174,7 +174,7 @@ class Queueing(Limiter):
         until: int = min(wishes.pop("until", NEVER), deadline.current())
         if loop is None:
             until = min(until, deadline.cut_off.get())
-        with guard:
+        with guard, guard.lock:
             now = moment.now()
             if self.ask(key, weight, owner, now):
                 return None

@@ -146,7 +146,7 @@ class QuickPool(Pool):
             guard.do(self._watch)
 
     def close(self, drain: int) -> None:
-        with guard:
+        with guard, guard.lock:
             self.closed = True
             self.tune()
         super().close(drain)

@@ -105,7 +105,7 @@ class SharedPool(Pool):
         desk = self._open()
         if myself()[1] is not None:
             raise RuntimeError(f"{self.ledger.name} would block the event loop; use `async with` there")
-        with guard:
+        with guard, guard.lock:
             self._check_open()
             if self.closed or self._wants.told(key) or not self.room_for(key):
                 return None
@@ -214,7 +214,7 @@ class SharedPool(Pool):
 
     def close(self, drain: int) -> None:
         super().close(drain)
-        with guard:
+        with guard, guard.lock:
             for key in list(self._borrowed):
                 self._give_back(key, self._borrowed[key] - self.used.get(key, 0))
 

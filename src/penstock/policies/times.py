@@ -59,7 +59,7 @@ class Histograms(Ear):
 
     def cumulated(self, span: Span) -> list[tuple[str, list[tuple[str, float]], float]]:
         """Return for each limit how many were no longer than each bound, and the sum of all."""
-        with self._guard:
+        with self._guard, self._guard.lock:
             found = [
                 (limit, list(counts), self._sums[kind, limit])
                 for (kind, limit), counts in self._counts.items()

@@ -27,7 +27,7 @@ async def wait(waiter: Waiter, cancelled: Callable[[Waiter], object]) -> bool:
             await waiter.future
             if waiter.state == CALLED:
                 waiter.ready_to_wait()
-                with guard:
+                with guard, guard.lock:
                     resume(waiter)
             if waiter.state != WAITING:
                 break
@@ -48,7 +48,7 @@ def block(waiter: Waiter, cancelled: Callable[[Waiter], object]) -> bool:
             until = min(waiter.until, waiter.alarm)
             waiter.signal.acquire(timeout=-1 if until == NEVER else max(until - moment.now(), 0) / _SECOND)
             if waiter.state == CALLED:
-                with guard:
+                with guard, guard.lock:
                     if waiter.state == CALLED:
                         resume(waiter)
             elif waiter.until <= moment.now():
