@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
+from penstock.clock import pause
 from penstock.errors import StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import moment
@@ -31,6 +32,7 @@ RENEWALS: Final = 3  # in a lease
 TRIES: Final = 10  # in a lease, when the store does not answer
 GLANCE: Final = 100_000  # between two looks whether somebody else wants slots that are kept here
 LISTEN: Final = 1.0  # seconds, then have another look
+LINGER: Final = 0.0002  # seconds
 _SECOND: Final = 1_000_000
 
 log = logging.getLogger("penstock.policies")
@@ -327,6 +329,8 @@ class Desk:
         if due and not self._in_use():
             self._depart()
         elif due or self._busy():
+            if not due and not self._new and not self._unsure:
+                pause(LINGER)  # whoever gives back often asks again at once, and both go together
             with self._lead:
                 if not self._end.is_set():
                     self._exchange(renew=bool(due), look=bool(due) and bool(self._known))
