@@ -2,6 +2,7 @@
 
 from typing import Any, assert_type
 
+from penstock import App
 from penstock.policies import (
     AIMD,
     Breaker,
@@ -52,3 +53,5 @@ async def afternoon() -> str:
 
 
 assert_type(VirtualTime().run(afternoon()), str)
+
+shared = Bulkhead(2, name="partner", shared=App("jobs.db"), block=4, on_lost="cancel")
