@@ -17,6 +17,7 @@ from penstock import App
 from penstock.clock import SECOND, monotonic
 from penstock.errors import StoreDownError, StoreError
 from penstock.policies import Bulkhead, BulkheadFull, moment, shared
+from penstock.policies import desk as desk_module
 from penstock.policies.desk import GLANCE, Desk, _desks
 
 PATIENCE = 10
@@ -539,7 +540,6 @@ class TestClosing:
         assert ["the app was closed while somebody waited for its slots"] == [str(each) for each in answers]
         assert ["queued", "store"] == events
         slot.release()
-        engine.store.close()
 
     def test_an_app_between_a_grant_and_its_start_makes_the_call_ask_again(self, here, there):
         one = bulkhead(here)
@@ -731,3 +731,69 @@ def take_a_slot(url, release=False):
     if release:
         taken.pop().release()
     return True
+
+
+class TestAfterwards:
+    def test_what_the_store_did_not_hear_of_goes_back_when_it_answers_again(self, place, monkeypatch):
+        monkeypatch.setattr(desk_module, "TRIES", 600)
+        app = place(3 * LONG)  # so that no renewal comes first
+        slot = bulkhead(app).acquire()
+        Asked(app.engine, monkeypatch).before = once(down)
+
+        slot.release()
+
+        until(lambda: running(app) == 0)
+
+    def test_a_want_that_the_store_did_not_hear_of_is_asked_again_when_it_answers(
+        self, place, there, monkeypatch
+    ):
+        """One thread is interrupted after another's want went along; that one must not wait for a renewal."""
+        monkeypatch.setattr(desk_module, "TRIES", 600)
+        app = place(3 * LONG)
+        one = bulkhead(app, 2)
+        desk = used_once(one)
+        store = Asked(app.engine, monkeypatch)
+
+        def interrupt(order):
+            raise KeyboardInterrupt
+
+        store.before = if_wanted(once(interrupt))
+        desk._lead.acquire()
+        monkeypatch.setattr(desk._bell, "set", lambda: None)  # the thread sleeps
+        with thread(lambda: one.call(lambda: "in")) as answers:
+            until(lambda: desk._new)
+            time.sleep(0.1)
+            desk._lead.release()
+            with pytest.raises(KeyboardInterrupt), one:
+                pass
+            monkeypatch.undo()
+            desk._bell.set()
+        assert ["in"] == answers
+
+    def test_an_app_whose_store_is_gone_is_closed_all_the_same(self, here, monkeypatch):
+        with bulkhead(here):
+            pass
+        engine = here.engine
+        monkeypatch.setattr(engine, "leave", down)
+
+        with pytest.raises(StoreDownError, match="is down"):
+            here.close()
+
+        with pytest.raises(StoreDownError, match="was closed"):
+            engine.gate("api")
+
+    @pytest.mark.parametrize("kind", ["shared", "local"])
+    def test_a_bulkhead_with_one_whose_event_loop_is_gone_in_this_thread(self, here, there, kind):
+        one = bulkhead(here) if kind == "shared" else Bulkhead(1)
+        slot = bulkhead(there).acquire() if kind == "shared" else one.acquire()
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(one.acall(asyncio.sleep, 0))
+        while not one.stats().queued or (kind == "shared" and not waiting(here)):
+            loop.run_until_complete(asyncio.sleep(0.002))
+        loop.close()  # without a word to the task
+
+        try:
+            one.close(drain=0.01)
+        finally:
+            slot.release()
+            task._log_destroy_pending = False

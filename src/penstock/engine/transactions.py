@@ -38,9 +38,11 @@ class Transactions:
 
     def close(self) -> None:
         """Close the store, after those who use it were told."""
-        while self._before_close:
-            self._before_close.pop()()
-        self.store.close()
+        try:
+            while self._before_close:
+                self._before_close.pop()()
+        finally:
+            self.store.close()
 
     def before_close(self, call: Callable[[], None]) -> None:
         """Have *call* called when the store is to be closed."""

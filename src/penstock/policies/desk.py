@@ -287,6 +287,8 @@ class Desk:
         for want, (_, what) in self._known.items():
             if want not in audit.asking:
                 self._new[want] = what
+        if self._busy():
+            self._ring()
 
     def _lose(self) -> None:
         """Let go of everything: the lease has ended, and the store has given our slots to others."""
@@ -403,6 +405,7 @@ class Desk:
 
 _desks: "WeakKeyDictionary[Any, Desk]" = WeakKeyDictionary()
 _opening: Final = threading.Lock()
+_finalized: Final[set[int]] = set()  # processes in which that was seen to
 
 
 def desk_at(engine: Any, lease: int) -> Desk:
@@ -424,8 +427,9 @@ def _close_at_exit() -> None:
     # Again, so that it comes before what was registered earlier: the store must not be closed by then.
     atexit.unregister(_close_all)
     atexit.register(_close_all)
-    if "multiprocessing.util" in sys.modules:
+    if "multiprocessing.util" in sys.modules and os.getpid() not in _finalized:
         # Processes forked by that module end without the usual ceremony, but for this.
+        _finalized.add(os.getpid())
         sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=100)
 
 

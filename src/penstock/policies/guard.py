@@ -29,7 +29,7 @@ class Guard:
         self.later: deque[tuple[Work, tuple[Any, ...]]] = deque()
         self.outbox: deque[tuple[Work, tuple[Any, ...]]] = deque()
 
-    # Used as `with guard, guard.lock:`, so that no interrupt can come between taking the lock and seeing to its release.
+    # Used as `with guard, guard.lock:`: no interrupt comes between taking the lock and seeing to its release.
 
     def __enter__(self) -> None: ...
 

@@ -147,11 +147,12 @@ class Waiter(
         self.alarm = at
         if self.loop is None:
             self.wake()
-        elif self.thread == get_ident():
-            _set_timer(self, at, ring)
         else:
             with suppress(RuntimeError):  # its loop is closed, and nobody will ever resume it
-                self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
+                if self.thread == get_ident():
+                    _set_timer(self, at, ring)
+                else:
+                    self.loop.call_soon_threadsafe(_set_timer, self, at, ring)
 
     def forget(self) -> None:
         """Cancel every reminder."""
