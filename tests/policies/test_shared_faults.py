@@ -797,3 +797,24 @@ class TestAfterwards:
         finally:
             slot.release()
             task._log_destroy_pending = False
+
+    def test_orders_of_one_who_was_struck_before_the_store_was_asked_are_not_forgotten(
+        self, place, monkeypatch
+    ):
+        app = place(3 * LONG)  # so that no renewal comes first
+        one = bulkhead(app, 2)
+        desk = used_once(one)
+        slot = one.acquire()
+
+        def struck(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(desk._bell, "set", lambda: None)  # the thread sleeps
+            patch.setattr(desk_module, "Lending", struck)
+            slot.release()
+            with pytest.raises(KeyboardInterrupt), one:
+                pass
+        desk._bell.set()
+
+        until(lambda: running(app) == 0)

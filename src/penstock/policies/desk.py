@@ -80,6 +80,9 @@ class Desk:
         self._returned: Counter[int] = Counter()
         self._withdrawn: list[int] = []
         self._unsure = False  # whether the store may have done what we did not hear of
+        self._under_way = (
+            False  # an exchange; still true when the next begins, if somebody was struck in the middle
+        )
         self._lead = threading.Lock()
         self._bell = threading.Event()
         self._somebody_waits = threading.Event()
@@ -193,9 +196,10 @@ class Desk:
             self._new = {}
             returned, self._returned = tuple(self._returned.items()), Counter()
             withdrawn, self._withdrawn = tuple(self._withdrawn), []
-            unsure, self._unsure = self._unsure, False
-            losses = self._losses
+            unsure, self._unsure = self._unsure or self._under_way, False
+            losses, self._under_way = self._losses, True
         if not self._holder and not wanted:
+            self._under_way = False
             return
         asked = moment.now()
         renew = renew or asked - self._renewed > self._lease // RENEWALS
@@ -221,6 +225,7 @@ class Desk:
 
     def _accept(self, lent: Lent, asked: int, losses: int, *, renew: bool) -> bool:
         """Take an answer, unless it came too late to be believed."""
+        self._under_way = False
         if losses != self._losses:
             return False
         new = not self._holder
@@ -261,7 +266,7 @@ class Desk:
 
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
         """Tell those whose wants did not get through; what the store made of them is found out later."""
-        self._unsure = True
+        self._unsure, self._under_way = True, False
         self._bell.set()
         if not self._holder:
             # Whatever the store did was for a holder that nobody knows, whose lease will end.
@@ -307,9 +312,9 @@ class Desk:
 
     def _attend(self) -> None:
         while not self._end.is_set():
-            self._bell.wait(self._nap())
-            self._bell.clear()
             try:
+                self._bell.wait(self._nap())
+                self._bell.clear()
                 self._once()
             except Exception:
                 log.exception("the desk of shared bulkheads stumbled")
@@ -343,12 +348,14 @@ class Desk:
         if not self._holder:
             return None
         until = self._renewed + self._lease // RENEWALS
-        if any(pool.kept() for pool in self._pools):
-            until = min(until, now + GLANCE)
+        with guard, guard.lock:
+            if any(pool.kept() for pool in self._pools):
+                until = min(until, now + GLANCE)
         return max(until - now, 0) / _SECOND
 
     def _in_use(self) -> bool:
-        return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
+        with guard, guard.lock:
+            return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
 
     def _tidy(self, now: int) -> None:
         """Return slots that are kept for nothing, or that others wait for."""
@@ -368,7 +375,8 @@ class Desk:
         with self._lead:
             if not self._in_use() and self._holder:
                 holder, self._holder = self._holder, 0
-                self._engine.leave(holder)
+                with suppress(StoreError):  # its lease will end
+                    self._engine.leave(holder)
 
     def _watch(self) -> None:
         """Notice the end of the lease, also while the others wait for a store that does not answer."""
@@ -447,4 +455,5 @@ def _after_fork() -> None:
     _desks.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

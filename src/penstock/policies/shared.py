@@ -43,7 +43,7 @@ class Shares(Protocol):
 
 
 class SharedPool(Pool):
-    """Slots borrowed from the store of an app, in blocks of *block*."""
+    """Slots borrowed from the store of an app, in blocks of *size*."""
 
     def __init__(
         self,
@@ -297,13 +297,13 @@ class SharedPool(Pool):
     def leased(self) -> dict[int, int]:
         """Return how many slots of which gates are ours."""
         found: Counter[int] = Counter()
-        for key, slots in list(self._borrowed.items()):
+        for key, slots in self._borrowed.items():
             found[self._gates[key]] += slots
         return found
 
     def kept(self) -> list[int]:
         """Return the gates of which slots may lie idle here."""
-        return [] if self._size == 1 else [self._gates[key] for key in list(self._borrowed)]
+        return [] if self._size == 1 else [self._gates[key] for key in self._borrowed]
 
     def tidy(self, now: int, contended: set[int], names: set[str]) -> None:
         """Give back what nobody here uses, if others want it (by gate, or by key) or for a while nobody did."""
