@@ -18,7 +18,8 @@ from penstock.clock import SECOND, monotonic
 from penstock.errors import StoreDownError, StoreError
 from penstock.policies import Bulkhead, BulkheadFull, moment, shared
 from penstock.policies import desk as desk_module
-from penstock.policies.desk import GLANCE, Desk, _desks
+from penstock.policies.desk import GLANCE, Desk
+from penstock.policies.desks import _desks
 
 PATIENCE = 10
 LONG = 20  # a lease that does not end during a test
@@ -100,7 +101,7 @@ def events_of(one):
 
 
 def desk_of(app):
-    return _desks[app.engine]
+    return _desks[id(app.engine)]
 
 
 def used_once(one):

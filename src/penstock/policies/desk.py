@@ -7,23 +7,19 @@ Another thread listens while somebody waits.  The lease is of the process: when 
 What is ordered here is changed under the guard only; the store is asked without it.
 """
 
-import atexit
 import logging
 import os
 import socket
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, Protocol
-from weakref import WeakKeyDictionary
+from typing import Final, Protocol
 
 from penstock.clock import pause
 from penstock.errors import StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import moment
-from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.guard import guard
 from penstock.policies.limiter import leave_and_advance
 from penstock.policies.waiter import WAITING, Waiter, together
@@ -161,8 +157,6 @@ class Desk:
         for pool in self._pools:
             pool.lose()
         self._pools = set()
-        if _desks.get(self._engine) is self:
-            del _desks[self._engine]
 
     def _ring(self) -> None:
         if not self._bell.is_set():
@@ -409,51 +403,3 @@ class Desk:
                 log.warning("cannot hear of slots: %s", error)
                 self._bell.set()
                 self._end.wait(LISTEN)
-
-
-_desks: "WeakKeyDictionary[Any, Desk]" = WeakKeyDictionary()
-_opening: Final = threading.Lock()
-_finalized: Final[set[int]] = set()  # processes in which that was seen to
-
-
-def desk_at(engine: Any, lease: int) -> Desk:
-    """Return this process's desk at the store of *engine*."""
-    if not hasattr(engine, "lend"):
-        raise InvalidPolicyError(
-            "shared", "slots are lent by a store, not by a server; give it an app on SQLite or PostgreSQL"
-        )
-    with _opening:
-        desk = _desks.get(engine)
-        if desk is None or desk.closed:
-            desk = _desks[engine] = Desk(engine, lease)
-            engine.before_close(desk.close)
-            _close_at_exit()
-        return desk
-
-
-def _close_at_exit() -> None:
-    # Again, so that it comes before what was registered earlier: the store must not be closed by then.
-    atexit.unregister(_close_all)
-    atexit.register(_close_all)
-    if "multiprocessing.util" in sys.modules and os.getpid() not in _finalized:
-        # Processes forked by that module end without the usual ceremony, but for this.
-        _finalized.add(os.getpid())
-        sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=100)
-
-
-def _close_all() -> None:
-    for desk in list(_desks.values()):
-        try:
-            desk.close()
-        except Exception as error:  # noqa: BLE001 - the lease ends in any case
-            log.warning("could not give back slots at the end: %s", error)
-
-
-def _after_fork() -> None:
-    global _opening  # noqa: PLW0603 - a lock that another thread held would stay shut
-    _opening = threading.Lock()  # type: ignore[misc]
-    _desks.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

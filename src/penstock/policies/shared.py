@@ -19,7 +19,8 @@ from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.limits.rules import Numbers, check_key
 from penstock.policies import moment
-from penstock.policies.desk import Desk, desk_at
+from penstock.policies.desk import Desk
+from penstock.policies.desks import desk_at
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.guard import guard
 from penstock.policies.limiter import advance, leave_and_advance, refuse
