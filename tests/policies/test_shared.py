@@ -4,7 +4,6 @@ import asyncio
 import logging
 import threading
 import time
-from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
@@ -15,8 +14,7 @@ from penstock.errors import InvalidLimitError, StoreError
 from penstock.limits.rules import Numbers, Window
 from penstock.policies import AIMD, Bulkhead, BulkheadFull, Limits, Rate, ReentryError, Retry, Timeout
 from penstock.store import lending as rows
-
-PATIENCE = 20
+from tests.support.sharing import PATIENCE, auntil, bulkhead, running, thread, until, waiting
 
 
 @pytest.fixture
@@ -30,39 +28,6 @@ def here(tmp_path):
 def there(tmp_path, here):
     with App(tmp_path / "jobs.db", lease=2) as app:
         yield app
-
-
-def bulkhead(app, slots=1, **options):
-    return Bulkhead(slots, **{"name": "api", **options}, shared=app)
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.002)
-
-
-async def auntil(condition):
-    await asyncio.to_thread(until, condition)
-
-
-def running(app, key="api"):
-    return app.engine.gate(key).running
-
-
-def waiting(app, key="api"):
-    return app.engine.gate(key).waiting
-
-
-@contextmanager
-def thread(work):
-    answers = []
-    one = threading.Thread(target=lambda: answers.append(work()))
-    one.start()
-    yield answers
-    one.join(PATIENCE)
-    assert not one.is_alive()
 
 
 class TestOneLimit:
@@ -419,16 +384,10 @@ class TestLeases:
     def test_those_who_wait_hear_that_the_app_was_closed(self, here, there):
         one = bulkhead(there)
 
-        def wait():
-            try:
-                one.call(lambda: None)
-            except StoreError as error:
-                return str(error)
-
-        with bulkhead(here), thread(wait) as answers:
+        with bulkhead(here), thread(lambda: one.call(lambda: None)) as answers:
             until(lambda: waiting(here) == 1)
             there.close()
-        assert ["the app was closed while somebody waited for its slots"] == answers
+        assert ["the app was closed while somebody waited for its slots"] == list(map(str, answers))
         assert 0 == waiting(here)
 
     def test_no_thread_is_left_of_a_closed_app(self, here, there):

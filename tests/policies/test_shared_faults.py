@@ -20,8 +20,8 @@ from penstock.policies import Bulkhead, BulkheadFull, moment, shared
 from penstock.policies import desk as desk_module
 from penstock.policies.desk import GLANCE, Desk
 from penstock.policies.desks import _desks
+from tests.support.sharing import PATIENCE, bulkhead, running, thread, until, waiting
 
-PATIENCE = 10
 LONG = 20  # a lease that does not end during a test
 SHORT = 1  # one that does
 GLIMPSE = 0.3  # how long something is watched that must not happen
@@ -50,43 +50,6 @@ def here(place):
 @pytest.fixture
 def there(place):
     return place()
-
-
-def bulkhead(app, slots=1, **options):
-    return Bulkhead(slots, **{"name": "api", **options}, shared=app)
-
-
-def until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.002)
-
-
-def running(app, key="api"):
-    return app.engine.gate(key).running
-
-
-def waiting(app, key="api"):
-    return app.engine.gate(key).waiting
-
-
-@contextmanager
-def thread(work):
-    """Do *work* in a thread, and see that it ends; what it raises is its answer, too."""
-    answers = []
-
-    def run():
-        try:
-            answers.append(work())
-        except (StoreError, BulkheadFull) as error:
-            answers.append(error)
-
-    one = threading.Thread(target=run, daemon=True)
-    one.start()
-    yield answers
-    one.join(PATIENCE)
-    assert not one.is_alive(), "somebody hangs"
 
 
 def told(answer):
