@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from penstock import App
-from penstock.clock import SECOND, monotonic
+from penstock.clock import SECOND, since_boot
 from penstock.errors import StoreDownError, StoreError
 from penstock.policies import Bulkhead, BulkheadFull, moment, shared
 from penstock.policies import desk as desk_module
@@ -283,7 +283,7 @@ class TestALeaseThatEnds:
         Asked(here.engine, monkeypatch).before = down
         assert {None: 4} == one.pool._borrowed
 
-        monkeypatch.setattr(moment, "now", lambda: monotonic() + LONG * SECOND)
+        monkeypatch.setattr(moment, "now", lambda: since_boot() + LONG * SECOND)
 
         with pytest.raises(StoreError):
             getattr(one, ask)()
@@ -782,3 +782,14 @@ class TestAfterwards:
         desk._bell.set()
 
         until(lambda: running(app) == 0)
+
+    def test_slots_kept_over_a_sleep_of_the_machine_are_nobody_s(self, here, there, monkeypatch):
+        one = bulkhead(here, 2, block=2)
+        used_once(one)
+        assert 2 == running(there)
+        awake = time.clock_gettime_ns
+
+        monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: awake(clock) + 3_600 * 10**9)
+
+        with bulkhead(there, 2), bulkhead(there, 2).slot():
+            assert one.try_acquire() is None

@@ -102,16 +102,17 @@ class Desk:
         self._forget(want)
         if self._new.pop(want, None) is None:
             self._withdrawn.append(want)
-            self._ring()
+            self.ring()
 
     def give_back(self, gate: int, slots: int) -> None:
         """Return slots, at the next exchange."""
         self._returned[gate] += slots
-        self._ring()
+        self.ring()
 
-    def look_after(self) -> None:
-        """Have the thread see that slots of a block do not lie idle."""
-        self._bell.set()
+    def ring(self) -> None:
+        """Have the thread look what there is to do."""
+        if not self._bell.is_set():
+            self._bell.set()
 
     # Exchanges; without the guard.
 
@@ -128,10 +129,10 @@ class Desk:
         if self._busy():
             self._bell.set()
 
-    def ring(self) -> None:
+    def send(self) -> None:
         """Have the thread take all orders to the store."""
         self._start()
-        self._ring()
+        self.ring()
 
     def close(self) -> None:
         """Give everything back, and end."""
@@ -157,10 +158,6 @@ class Desk:
         for pool in self._pools:
             pool.lose()
         self._pools = set()
-
-    def _ring(self) -> None:
-        if not self._bell.is_set():
-            self._bell.set()
 
     def _forget(self, want: int) -> Borrower | None:
         """Forget a want; return whose it was."""
@@ -287,7 +284,7 @@ class Desk:
             if want not in audit.asking:
                 self._new[want] = what
         if self._busy():
-            self._ring()
+            self.ring()
 
     def _lose(self) -> None:
         """Let go of everything: the lease has ended, and the store has given our slots to others."""
@@ -377,7 +374,9 @@ class Desk:
         while not self._end.is_set():
             left = self.valid_until - moment.now() if self._holder else self._lease
             if left > 0:
-                self._end.wait(left / _SECOND)
+                self._end.wait(
+                    min(left, _SECOND) / _SECOND
+                )  # not longer: a wait does not count a machine's sleep
                 continue
             with guard, guard.lock:
                 if self._holder and moment.now() >= self.valid_until:

@@ -1,15 +1,16 @@
 """What time is it, to policies?
 
-Every policy asks `moment.now()`, in microseconds that only ever move forward; tests put another clock in its place.
+Every policy asks `moment.now()`, in microseconds that only ever move forward, also while the machine sleeps: leases of
+shared slots end meanwhile.  Tests put another clock in its place.
 """
 
 from collections.abc import Callable
 
-from penstock.clock import monotonic
+from penstock.clock import since_boot
 from penstock.limits.durations import Duration, parse_duration
 from penstock.policies.errors import InvalidPolicyError
 
-now: Callable[[], int] = monotonic
+now: Callable[[], int] = since_boot
 
 
 def span(value: Duration, field: str, *, zero: bool = False) -> int:

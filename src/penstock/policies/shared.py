@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from penstock.clock import MILLISECOND
 from penstock.errors import StoreDownError
 from penstock.lending import Loan, Want
 from penstock.limits.durations import Duration
@@ -32,6 +33,9 @@ from penstock.policies.waiting import block, wait
 from penstock.policies.wants import Wants
 
 IDLE: Final = 1_000_000  # how long a slot of a block is kept for nothing
+MARGIN: Final = (
+    5 * MILLISECOND
+)  # between the look at the clock and the first line of a call whose start is remembered
 
 
 class Shares(Protocol):
@@ -97,7 +101,7 @@ class SharedPool(Pool):
             waiter = self._join(key, weight, owner, loop, dict(wishes))
             if waiter is None:
                 return self.hold(moment.now()), 0
-            desk.ring()
+            desk.send()
             found = self._conclude(waiter, granted=await wait(waiter, self.note_cancelled))
             if found is not None:
                 return found
@@ -235,13 +239,13 @@ class SharedPool(Pool):
         key, now = waiter.key, moment.now()
         if self._size > 1:
             if key not in self._borrowed and self._desk is not None:
-                self._desk.look_after()
+                self._desk.ring()
             self._used_at[key] = now
         self._borrowed[key] = self._borrowed.get(key, 0) + loan.slots
         self._gates[key] = loan.gate
         if loan.grace:
             self._begin_by = {at: by for at, by in self._begin_by.items() if by >= now}
-            self._begin_by[now] = asked + loan.grace
+            self._begin_by[now] = asked + loan.grace - MARGIN
             self._contended.add(key)
         if key in self.lines:
             advance(self.lines[key], now)
