@@ -1,29 +1,25 @@
 """Stop calling what keeps failing; try again later, a little."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import wraps
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Final, Literal, Self
 
 from penstock.limits.durations import Duration
 from penstock.policies import moment
+from penstock.policies.around import Around
 from penstock.policies.errors import AttemptTimeout, CircuitOpen, InvalidPolicyError
 from penstock.policies.events import Listener, Listeners
-from penstock.policies.forms import is_async, refuse_generators
 from penstock.policies.guard import guard
 from penstock.policies.ledger import Ledger, Stats
 from penstock.policies.options import whole
 from penstock.policies.waiter import myself
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 _SECOND: Final = 1_000_000
 State = Literal["closed", "open", "half_open"]
 
 
-class Breaker:
+class Breaker(Around):
     """Opens after *failures* within *window*; after *cooldown* lets *probes* through, and closes if they succeed.
 
     A probe that has not ended after *probe_timeout* (the cooldown, unless told otherwise) counts as failed, and what
@@ -71,21 +67,6 @@ class Breaker:
     def state(self) -> State:
         """Where it stands; what the clock alone changes is seen by the next call."""
         return self._state
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return *function*, not called while too many calls failed lately."""
-        refuse_generators(function)
-        wrapped: Any = self._around_async(function) if is_async(function) else self._around(function)
-        return wraps(function)(wrapped)
-
-    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function* unless too many calls failed lately; await the answer if *function* is async."""
-        return self(function)(*args, **kwargs)
-
-    async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function*, which returns something to await, unless too many calls failed lately."""
-        result: R = await self._around_async(function)(*args, **kwargs)
-        return result
 
     def __enter__(self) -> Self:
         self._entered.setdefault(myself()[0], []).append(self.admit())

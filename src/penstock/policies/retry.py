@@ -5,22 +5,18 @@ Nothing is held while it waits: a slot taken inside belongs to one attempt.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from functools import wraps
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, Self
 
 from penstock.clock import pause
 from penstock.errors import InvalidJobError
 from penstock.lifecycle.retry import Backoff, RetryPolicy, delay_before
 from penstock.limits.durations import Duration
 from penstock.policies import deadline, moment
+from penstock.policies.around import Around
 from penstock.policies.deadline import NEVER
 from penstock.policies.errors import InvalidPolicyError
-from penstock.policies.forms import is_async, refuse_generators
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
@@ -28,7 +24,7 @@ _SECOND: Final = 1_000_000
 _LONGEST: Final = 86_400
 
 
-class Retry:
+class Retry(Around):
     """Up to *attempts* in all, *backoff* apart, longer by *factor* each time, never longer than *max_backoff*.
 
     By default any error is followed by another attempt, unless it says of itself that it is not `retryable`; *on*
@@ -65,21 +61,6 @@ class Retry:
     @property
     def attempts(self) -> int:
         return self._policy.attempts
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return *function*, tried again."""
-        refuse_generators(function)
-        wrapped: Any = self._around_async(function) if is_async(function) else self._around(function)
-        return wraps(function)(wrapped)
-
-    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function*, tried again; await the answer if *function* is async."""
-        return self(function)(*args, **kwargs)
-
-    async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function*, which returns something to await, tried again."""
-        result: R = await self._around_async(function)(*args, **kwargs)
-        return result
 
     def __iter__(self) -> Iterator["Attempt"]:
         """Return attempts, to be made in `with` blocks: `for attempt in retry: with attempt: ...`."""

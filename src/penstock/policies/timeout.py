@@ -6,48 +6,29 @@ stays held until it really ends.
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import copy_context
-from functools import wraps
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from typing import Any, Final, Self
 
 from penstock.limits.durations import Duration
 from penstock.policies import moment
+from penstock.policies.around import Around
 from penstock.policies.deadline import Caller, caller, cut_off
 from penstock.policies.errors import AttemptTimeout, LimitExceeded
-from penstock.policies.forms import is_async, refuse_generators
 from penstock.policies.pool import note_abandoned
 from penstock.policies.waiter import myself
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _SECOND: Final = 1_000_000
 
 
-class Timeout:
+class Timeout(Around):
     """An attempt takes at most *seconds*; else it ends with `AttemptTimeout`, which is a `TimeoutError`."""
 
     def __init__(self, seconds: Duration) -> None:
         self._span = moment.span(seconds, "seconds")
         self.seconds = self._span / _SECOND
         self._entered: dict[object, list[Any]] = {}
-
-    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return *function* with a bound on its time."""
-        refuse_generators(function)
-        wrapped: Any = self._around_async(function) if is_async(function) else self._around(function)
-        return wraps(function)(wrapped)
-
-    def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function* with a bound on its time; await the answer if *function* is async."""
-        return self(function)(*args, **kwargs)
-
-    async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call *function*, which returns something to await, with a bound on its time."""
-        result: R = await self._around_async(function)(*args, **kwargs)
-        return result
 
     async def __aenter__(self) -> Self:
         bound = asyncio.timeout(self.seconds)
