@@ -617,3 +617,8 @@ def test_closing_refuses_everybody_who_wants_several_once_the_drain_is_over(clos
         return await asyncio.gather(*waiting, return_exceptions=True)
 
     assert ["closed"] * 3 == [answer.reason for answer in VirtualTime().run(main())]
+
+
+def test_a_rate_has_no_burst():
+    with pytest.raises(InvalidPolicyError, match="burst"):
+        Rate(10, burst=3)

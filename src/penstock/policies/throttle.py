@@ -6,6 +6,7 @@ from typing import Any
 from penstock.limits.durations import Duration
 from penstock.limits.rules import Window
 from penstock.policies import moment
+from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listeners
 from penstock.policies.forms import Limit
 from penstock.policies.keys import Key
@@ -77,5 +78,7 @@ class Rate(_Paced):
     """At most *limit* starts in any window as long as *per*, wherever it begins."""
 
     @staticmethod
-    def _pace(window: Window, burst: int, asked: Any) -> Pace:  # noqa: ARG004
+    def _pace(window: Window, burst: int, asked: Any) -> Pace:
+        if burst != 1:
+            raise InvalidPolicyError("burst", "a rate lets all its starts go at once; a throttle has a burst")
         return Windowed(window, asked)
