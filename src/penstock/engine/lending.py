@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from penstock.engine.board import Board
 from penstock.engine.claims import settle_down
+from penstock.engine.lane import Post
 from penstock.engine.rules import find_or_add
 from penstock.engine.upkeep import bring_up_to_date
 from penstock.job import START_GRACE
 from penstock.lending import Audit, Lending, Lent, Loan, Want
+from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
 from penstock.store import lending as rows
 from penstock.store.session import Row
@@ -145,13 +147,15 @@ class _Exchange:
                 gates[want.key] = find_or_add(board, "key", want.key, "")
                 gate_rows.keep_own(board.db, [(want.numbers.text, gates[want.key])])
         board.load_gates(gates.values())
-        if any(self._shut(gates[want.key], want) for want in wanted):
-            self._catch_up()
         lined = []
         for want in wanted:
             post = board.posts[gates[want.key]]
-            at = board.asking.opens_at(post, want.numbers, want.slots)
-            if not post.asking and at <= board.now:
+            at = self._opens_at(post, want)
+            if at > board.now and not self._caught_up:
+                # Nobody was lined up before: that would have come first.
+                self._catch_up()
+                at = self._opens_at(post, want)
+            if at <= board.now:
                 slots = board.asking.lend(post, self._holder, want.numbers, want.slots, want.most)
                 self._loans.append(self._loan(want.id, post.gate.id, slots))
             elif want.stay:
@@ -165,11 +169,11 @@ class _Exchange:
         if lined:
             self._line_up(lined)
 
-    def _shut(self, gate: int, want: Want) -> bool:
-        post = self._board.posts[gate]
-        return (
-            bool(post.asking) or self._board.asking.opens_at(post, want.numbers, want.slots) > self._board.now
-        )
+    def _opens_at(self, post: Post, want: Want) -> int:
+        """Return when a gate would lend to one who comes now: not before those who ask already."""
+        if post.asking:
+            return ON_RELEASE
+        return self._board.asking.opens_at(post, want.numbers, want.slots)
 
     def _line_up(self, lined: Sequence[tuple[int, Want]]) -> None:
         db = self._board.db

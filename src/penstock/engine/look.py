@@ -113,7 +113,7 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
         key=key, tenant=tenant, running=gate_.running,
         recent=gate_.starts.since(board.now - period) if gate_.starts and period else 0,
         waiting=views.waiting(board.db, id_) + views.at_door(board.db, tenant, key) + board.posts[id_].asking,
-        numbers=numbers, lent=lending_rows.lent(board.db, id_),
+        numbers=numbers, lent=lending_rows.lent(board.db, id_) if gate_.running else 0,
         configured=rules.configured if rules else None, floating=rules.floating if rules else None,
         override=rules.live_override(board.now) if rules else None,
         override_until=rules.override_until if rules and rules.live_override(board.now) else None,
