@@ -85,13 +85,21 @@ class Served:
         """Start it again, at the same address."""
         self.start()
 
+    def signal(self, number):
+        """Send it a signal."""
+        self._process.send_signal(number)
+
     def stop(self):
         """Ask it to end; return its exit code."""
         while self._connections:
             self._connections.pop().close()
         if self._process is None or self._process.poll() is not None:
             return None if self._process is None else self._process.returncode
-        self._process.send_signal(signal.SIGTERM)
+        self.signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self):
+        """Wait until it has ended; return its exit code."""
         try:
             code = self._process.wait(PATIENCE)
             self._reader.join(PATIENCE)

@@ -63,7 +63,7 @@ def serve(
 ) -> None:
     """Offer the jobs of a store over HTTP, by the Open Job Spec.
 
-    Ctrl-C or SIGTERM lets requests that are under way finish first.
+    Ctrl-C or SIGTERM lets requests that are under way finish first; the exit status is then 0.
     """
     from contextlib import closing
 

@@ -3,9 +3,11 @@
 import asyncio
 import ipaddress
 import logging
+import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -77,6 +79,13 @@ class _Server(uvicorn.Server):
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        # uvicorn raises what it caught again once it has stopped. After an orderly stop the status is to be 0;
+        # a second Ctrl-C cuts off requests, and the status tells so.
+        if self.should_exit and sig == signal.SIGINT:
+            super().handle_exit(sig, frame)
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Those who only wait would keep it from ending.
