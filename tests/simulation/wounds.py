@@ -108,8 +108,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a turn that keeps nothing": ("engine.turns:Turns.kept", ("return turn.cost if", "return 0 if")),
     "a crash that commits half": (
-        "store.sqlite:SqliteStore._leave_to_others",
-        ('self.connection.execute("ROLLBACK")', 'self.connection.execute("COMMIT")'),
+        "store.sqlite.writer:Writer._leave_to_others",
+        ('self._connection.execute("ROLLBACK")', 'self._connection.execute("COMMIT")'),
     ),
     "leases that do not move with the clock": (
         "store.anchor:move",

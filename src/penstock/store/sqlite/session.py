@@ -1,0 +1,74 @@
+"""A transaction on SQLite, as statements see it."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from penstock.store.session import Moment, Row, Topic
+from penstock.store.sqlite.words import dialect
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class SqliteSession:
+    """A transaction on one connection."""
+
+    __slots__ = ("_connection", "kept")
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.kept = False
+
+    def keep(self) -> None:
+        self.kept = True
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        return self._execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: object) -> Row | None:
+        row: Row | None = self._execute(sql, values).fetchone()
+        return row
+
+    def run(self, sql: str, *values: object) -> int:
+        return self._execute(sql, values).rowcount
+
+    def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self._connection.executemany(dialect(sql), rows)
+
+    def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
+        self.many(sql, rows)
+
+    def send_last(self) -> None: ...
+
+    def numbers(self, count: int) -> range:
+        row = self._connection.execute(
+            "UPDATE counter SET value = value + ? RETURNING value", (count,)
+        ).fetchone()
+        return range(int(row[0]) - count + 1, int(row[0]) + 1)
+
+    def fence(self) -> int:
+        return self.numbers(1)[0]
+
+    # One writer at a time holds the whole file, and everybody sees every commit.
+
+    @property
+    def gated(self) -> bool:
+        return True
+
+    def need_gates(self) -> None: ...
+
+    def lock(self, names: Sequence[str]) -> None: ...
+
+    def tell(self, topic: Topic) -> None: ...
+
+    def moment(self) -> Moment | None:
+        return None
+
+    def _execute(self, sql: str, values: tuple[object, ...]) -> sqlite3.Cursor:
+        for value in values:
+            if type(value) is list:
+                values = tuple(_encode(v).decode() if type(v) is list else v for v in values)
+                break
+        return self._connection.execute(dialect(sql), values)

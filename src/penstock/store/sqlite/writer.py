@@ -1,0 +1,138 @@
+"""Writers of one process gather.
+
+The caller that holds the lock runs everything that waits for it in one transaction and one flush to disk.
+Each piece of work is behind a savepoint of its own, so one that fails takes no other with it.  There is no
+writer thread: an idle caller goes straight through.
+
+Invariant: `write` returns only after its work is committed, and on disk where it is to be kept.
+"""
+
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from penstock.store.session import Session
+from penstock.store.sqlite.session import SqliteSession
+from penstock.store.sqlite.trouble import patiently, translated
+
+T = TypeVar("T")
+
+GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits long
+
+
+class Piece(Generic[T]):
+    """One caller's work, waiting for its turn in a gathered transaction."""
+
+    __slots__ = ("answer", "answered", "error", "finished", "keep", "work")
+
+    def __init__(self, work: Callable[[Session], T], keep: bool) -> None:  # noqa: FBT001 - only `write` makes one
+        self.work = work
+        self.keep = keep
+        self.finished = False
+        self.answered = False
+        self.answer: T
+        self.error: BaseException | None = None
+
+
+class Writer:
+    """Runs the transactions of one process on its *connection*; calls *changed* after each that changed something."""
+
+    def __init__(self, connection: sqlite3.Connection, path: str, changed: Callable[[], None]) -> None:
+        self.lock = threading.Lock()
+        self._connection = connection
+        self._path = path
+        self._changed = changed
+        self._waiting: deque[Piece[object]] = deque()
+        self._flushing = True
+
+    def write(self, work: Callable[[Session], T], *, keep: bool) -> T:
+        """Run *work* in a transaction; return its answer once that is committed."""
+        piece = Piece(work, keep)
+        self._waiting.append(piece)  # type: ignore[arg-type]
+        with self.lock:
+            while not piece.finished:
+                self._run_gathered(piece)
+        if piece.error is not None:
+            raise piece.error
+        return piece.answer
+
+    def _run_gathered(self, own: Piece[T]) -> None:
+        """Run what waits in one transaction, for the caller who brought the piece *own*."""
+        pieces: list[Piece[object]] = []
+        before = self._connection.total_changes
+        try:
+            while self._waiting and len(pieces) < GATHER:
+                pieces.append(self._waiting.popleft())
+            self._flush_at_commit(wanted=any(piece.keep for piece in pieces))
+            self._begin()
+            for piece in pieces:
+                self._run_piece(piece)
+            self._connection.execute("COMMIT")
+            if any(piece.keep for piece in pieces) and not self._flushing:
+                self._flush()
+        except Exception as error:  # noqa: BLE001 - told to every caller
+            self._undo(pieces, error)
+        except BaseException:
+            self._leave_to_others(pieces, own)
+            raise
+        else:
+            for piece in pieces:
+                piece.finished = True
+        if self._connection.total_changes != before:
+            self._changed()
+
+    def _undo(self, pieces: list[Piece[object]], error: Exception) -> None:
+        """Roll back, and tell every caller."""
+        first = next((piece.error for piece in pieces if piece.error is not None), None)
+        told = first if first is not None and "savepoint" in str(error) else self._told(error)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        for piece in pieces:
+            piece.error = piece.error or told
+            piece.finished = True
+
+    def _leave_to_others(self, pieces: list[Piece[object]], own: Piece[T]) -> None:
+        """Give back the others' work: this thread was struck by something that is no business of theirs."""
+        undone = self._connection.in_transaction or not all(piece.answered or piece.error for piece in pieces)
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        for piece in reversed(pieces):
+            if undone and piece is not own:
+                piece.answered, piece.error = False, None
+                self._waiting.appendleft(piece)
+            else:
+                piece.finished = True
+
+    def _run_piece(self, piece: Piece[object]) -> None:
+        self._connection.execute("SAVEPOINT piece")
+        session = SqliteSession(self._connection)
+        try:
+            piece.answer = piece.work(session)
+            piece.answered = True
+            piece.keep = piece.keep or session.kept
+        except Exception as error:  # noqa: BLE001 - handed to the caller that brought the work
+            piece.error = self._told(error)
+            # If a full disk has rolled everything back already, this fails and everybody hears of it.
+            self._connection.execute("ROLLBACK TO piece")
+        self._connection.execute("RELEASE piece")
+
+    def _flush_at_commit(self, *, wanted: bool) -> None:
+        if wanted != self._flushing:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._flushing = wanted
+
+    def _flush(self) -> None:
+        """Put all that was committed on disk: a commit that flushes takes the log before it along."""
+        self._flush_at_commit(wanted=True)
+        self._begin()
+        self._connection.execute("UPDATE counter SET value = value")
+        self._connection.execute("COMMIT")
+
+    def _begin(self) -> None:
+        patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._path)
+
+    def _told(self, error: Exception) -> Exception:
+        """Return what a caller hears of *error*."""
+        return translated(error, self._path) if isinstance(error, sqlite3.Error) else error
