@@ -204,6 +204,12 @@ class JobView:
     retry: RetryPolicy = RetryPolicy()
     own_lease: int | None = None
     fence: int | None = None  # of the attempt that runs
+    lost: int = 0  # of its attempts, with their workers
+
+    @property
+    def used(self) -> int:
+        """How many of its attempts count, the one that runs included: a lost worker uses up none."""
+        return self.attempt - self.lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +244,7 @@ class GateView:
     override: Numbers | None = None
     override_until: int | None = None
     shut_until: int | None = None
+    shut_reason: str = ""
     opens_at: int | None = None
     next_start: int | None = None
     window_resets_at: int | None = None

@@ -288,6 +288,7 @@ CREATE TABLE scheduled (
     due bigint NOT NULL,
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
+    reason text COLLATE "C",
     CONSTRAINT scheduled_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX scheduled_due ON scheduled USING btree (due, seq);

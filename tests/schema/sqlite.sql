@@ -280,7 +280,7 @@ CREATE TABLE scheduled (
     due BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-);
+, reason TEXT);
 
 CREATE INDEX scheduled_due ON scheduled (due, seq);
 

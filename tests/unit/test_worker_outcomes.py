@@ -128,7 +128,8 @@ def test_a_task_nobody_knows_is_left_to_another_worker_for_a_while(engine, caplo
     work(engine, known)
 
     outcome = engine.outcomes[job]
-    assert outcome == HandedBack(after=UNKNOWN_PAUSE)
+    assert outcome == HandedBack(after=UNKNOWN_PAUSE, reason=outcome.reason)
+    assert outcome.reason.endswith("does not know task 'stranger'; start or deploy a worker that does")
     assert "'stranger'" in caplog.text
     assert "it knows: known" in caplog.text
 

@@ -171,6 +171,7 @@ def plain_gate(view: "GateView") -> dict[str, object]:
         "override": numbers_plain(view.override),
         "override_until": iso(view.override_until),
         "shut_until": iso(view.shut_until),
+        "shut_reason": view.shut_reason,
         "opens_at": iso(view.opens_at),
         "next_start": iso(view.next_start),
     }
@@ -195,6 +196,7 @@ def _print_gate(view: "GateView", now: int, *, as_json: bool) -> None:
             ("waiting", str(view.waiting)),
             ("recent starts", str(view.recent) if view.numbers.span else ""),
             ("shut until", when(view.shut_until, now)),
+            ("shut because", view.shut_reason),
             ("opens", _opens(view, now)),
             ("next start", when(view.next_start, now)),
         ]
@@ -206,7 +208,8 @@ def _row(view: "GateView", now: int) -> tuple[str, ...]:
     return (
         view.key,
         view.tenant,
-        str(view.running) if slots is None else f"{view.running}/{slots}",
+        # More run than may if the number was lowered since they started; then it stands under limit only.
+        str(view.running) if slots is None or view.running > slots else f"{view.running}/{slots}",
         str(view.waiting),
         str(view.recent) if view.numbers.span else "",
         numbers_text(view.numbers),

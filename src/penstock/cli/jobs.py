@@ -84,24 +84,25 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
     with opened(store) as engine:
         view = engine.job(job)
         failures = engine.failures(job)
+        why = engine.why(job).sentence if view.state in (State.SCHEDULED, State.WAITING) else ""
         now = engine.clock.now()
     if as_json:
         told = [
             {"attempt": f.attempt, "at": iso(f.at), "kind": f.kind, "message": f.message} for f in failures
         ]
-        print_json(plain_job(view) | {"failures": told})
+        print_json(plain_job(view) | {"why": why or None, "failures": told})
         return
     print_facts(
         [
             ("job", view.id),
             ("state", str(view.state)),
-            ("reason", view.reason),
+            ("reason", why or view.reason),
             ("task", view.task),
             ("arguments", view.args),
             ("queue", view.queue),
             ("tenant", view.tenant),
             ("priority", str(view.priority) if view.priority else ""),
-            ("attempt", f"{view.attempt} of {view.max_attempts}"),
+            ("attempts", _attempts(view, " of ")),
             ("limits", "\n".join(map(_limit_text, view.limits))),
             ("enqueued", when(view.enqueued, now)),
             ("due", when(view.due, now)),
@@ -153,8 +154,9 @@ def plain_job(view: "JobView") -> dict[str, object]:
         "reason": view.reason,
         "priority": view.priority,
         "cost": view.cost,
-        "attempt": view.attempt,
+        "attempt": view.used,
         "max_attempts": view.max_attempts,
+        "lost": view.lost,
         "args": _parsed(view.args),
         "meta": _parsed(view.meta),
         "limits": [_plain_limit(limit) for limit in view.limits],
@@ -202,10 +204,15 @@ def _row(view: "JobView", now: int) -> tuple[str, ...]:
         view.task,
         view.queue,
         str(view.priority) if view.priority else "",
-        f"{view.attempt}/{view.max_attempts}",
+        _attempts(view, "/"),
         when(view.enqueued, now),
         _error_text(view).partition("\n")[0] or view.reason,
     )
+
+
+def _attempts(view: "JobView", of: str) -> str:
+    """Return how many attempts count of those it has, and how many were lost with their workers."""
+    return f"{view.used}{of}{view.max_attempts}" + (f", {view.lost} lost" if view.lost else "")
 
 
 def _error_text(view: "JobView") -> str:

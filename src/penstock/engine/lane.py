@@ -129,6 +129,7 @@ def rules_from_text(text: str | None) -> Rules | None:
         override=numbers_from_text(plain["override"]) if "override" in plain else None,
         override_until=plain.get("override_until"),
         shut_until=plain.get("shut_until", 0),
+        shut_reason=plain.get("shut_reason", ""),
     )
 
 
@@ -147,4 +148,6 @@ def rules_to_text(rules: Rules) -> str | None:
             plain["override_until"] = rules.override_until
     if rules.shut_until:
         plain["shut_until"] = rules.shut_until
+        if rules.shut_reason:
+            plain["shut_reason"] = rules.shut_reason
     return json.dumps(plain)

@@ -58,7 +58,7 @@ def job_view(row: Row) -> JobView:
     (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
      state, finished, d_started, d_attempt, result, error, reason, progress, timeout,
-     fence, own_lease) = row  # fmt: skip
+     fence, own_lease, put_off, lost) = row  # fmt: skip
     if state is None:
         state = (
             State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
@@ -70,9 +70,9 @@ def job_view(row: Row) -> JobView:
         attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy.attempts,
         args=args, meta=meta, limits=limits_from_json(limits) if limits else (), enqueued=enqueued, due=due,
         started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
-        error=json.loads(error) if error else None, reason=reason or "", progress=progress,
+        error=json.loads(error) if error else None, reason=reason or put_off or "", progress=progress,
         cancel_asked=bool(cancel), expires=expires, cancel_at=cancel or None, timeout=timeout,
-        retry=policy, own_lease=own_lease, fence=fence,
+        retry=policy, own_lease=own_lease, fence=fence, lost=lost,
     )  # fmt: skip
 
 
@@ -118,6 +118,7 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
         override=rules.live_override(board.now) if rules else None,
         override_until=rules.override_until if rules and rules.live_override(board.now) else None,
         shut_until=rules.shut_until if rules and rules.shut_until > board.now else None,
+        shut_reason=rules.shut_reason if rules and rules.shut_until > board.now else "",
         opens_at=None if opens == ON_RELEASE else max(opens, board.now),
         next_start=_next_start(gate_, numbers), window_resets_at=_window_resets_at(gate_, numbers.rate, board.now),
     )  # fmt: skip
@@ -127,7 +128,8 @@ def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
     view = _job(board.db, id_)
     if view.state is State.SCHEDULED:
-        return Why(id_, view.state, (), None, view.due, "is scheduled and not due yet")
+        words = f"is put off: {view.reason}" if view.reason else "was enqueued for later and is not due yet"
+        return Why(id_, view.state, (), None, view.due, words)
     if view.state is not State.WAITING:
         words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
         return Why(id_, view.state, (), None, None, words)
@@ -213,25 +215,34 @@ def _rate_start(gate_: Gate, rate: Window, ahead: int, now: int) -> int:
 def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
     """Say by which rule a gate is shut."""
     if gate_.rules is not None and gate_.rules.shut_until > now:
-        return "shut for now, by a handler or an operator"
+        reason = gate_.rules.shut_reason
+        return "shut for now, by a handler or an operator" + (f": {reason}" if reason else "")
     if 0 in (numbers.slots, numbers.rate and numbers.rate.limit, numbers.throttle and numbers.throttle.limit):
         return "paused by a limit of 0; opens when that is raised"
     if numbers.slots is not None and gate_.running >= numbers.slots:
-        return f"{gate_.running} running of {numbers.slots} at once; opens when one ends"
+        return _full_slots(gate_.running, numbers.slots)
     full = _full_rate(gate_, numbers.rate, cost, now) if numbers.rate is not None else ""
     spaced = f"starts {format_duration(numbers.throttle.gap)} apart" if numbers.throttle is not None else ""
     return full or spaced or "open, but others come first"
+
+
+def _full_slots(running: int, slots: int) -> str:
+    if running == slots:
+        return f"{running} running of {slots} at once; opens when one ends"
+    # The number was lowered while they ran, or others brought a larger one.
+    return f"{running} running, and only {slots} may at once; opens when {running - slots + 1} have ended"
 
 
 def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
     used = gate_.starts.since(now - rate.period) if gate_.starts else 0
     if cost > rate.limit:
         return f"costs {cost}, more than the {rate.limit} it may; opens when that is raised"
-    return (
-        f"{used} of {rate.limit} starts per {format_duration(rate.period)}"
-        if used + cost > rate.limit
-        else ""
-    )
+    if used + cost <= rate.limit:
+        return ""
+    period = format_duration(rate.period)
+    if used > rate.limit:
+        return f"{used} starts in the last {period}, and only {rate.limit} may be"
+    return f"{used} of {rate.limit} starts per {period}" + (f", and it costs {cost}" if cost > 1 else "")
 
 
 def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from penstock.engine.board import Board
 from penstock.engine.lane import Post, rules_to_text
+from penstock.engine.wording import in_short
 from penstock.errors import InvalidLimitError
 from penstock.limits.gate import ON_RELEASE, Rules
 from penstock.limits.rules import Numbers, check_key
@@ -38,13 +39,24 @@ def override(board: Board, name: str, tenant: str, numbers: Numbers | None, unti
 def shut_until(board: Board, gates: Sequence[int], until: int, key: str | None, reason: str) -> int:
     """Let nothing through gates until then; *key* picks one of them.  Return how many were shut."""
     shut = 0
+
+    def edit(rules: Rules) -> Rules:
+        later = until > rules.shut_until
+        return replace(rules, shut_until=until, shut_reason=in_short(reason)) if later else rules
+
     for gate in gates:
         kind, tenant, name = gate_rows.name(board.db, gate)
         if kind == "key" and key in (None, name):
             shut += 1
-            change(board, gate, lambda rules: replace(rules, shut_until=max(rules.shut_until, until)))
+            change(board, gate, edit)
             board.events.tell("limit.adjusted", key=name, tenant=tenant, until=until, reason=reason)
     return shut
+
+
+def keys(board: Board, gates: Sequence[int]) -> list[str]:
+    """Return which of these gates are those of keys, by name."""
+    named = [gate_rows.name(board.db, gate) for gate in gates]
+    return [name for kind, _, name in named if kind == "key"]
 
 
 def change(board: Board, gate: int, edit: Callable[[Rules], Rules]) -> None:
@@ -94,7 +106,7 @@ def count_running(board: Board, scope: str, name: str, gate: int) -> None:
 
 def _save(board: Board, post: Post, rules: Rules) -> None:
     if rules.shut_until <= board.now:
-        rules = replace(rules, shut_until=0)
+        rules = replace(rules, shut_until=0, shut_reason="")
     if rules.live_override(board.now) is None:
         rules = replace(rules, override=None, override_until=None)
     if rules != post.gate.rules:

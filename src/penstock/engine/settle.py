@@ -14,12 +14,20 @@ from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.following import follow
 from penstock.engine.lane import Post
-from penstock.engine.rules import shut_until
+from penstock.engine.rules import keys, shut_until
+from penstock.engine.wording import (
+    between_attempts,
+    error_text,
+    in_short,
+    not_carried,
+    rate_limited,
+    storable,
+    too_long,
+)
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
-from penstock.limits.durations import format_duration
 from penstock.store import jobs as job_rows
 from penstock.store import terms as term_rows
 from penstock.store.session import Row, Topic
@@ -68,7 +76,7 @@ class Settling:
         self.board = board
         self._ended: list[tuple[object, ...]] = []
         self._failures: list[tuple[object, ...]] = []
-        self._scheduled: list[tuple[object, ...]] = []
+        self._put_off: list[tuple[object, ...]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
 
@@ -110,7 +118,7 @@ class Settling:
             deadline = deadlines.get((attempt.seq, attempt.fence))
             # A worker whose lease ended before was lost, however late that is seen.
             if deadline is not None and attempt.lease >= deadline:
-                self._fail(attempt, _too_long(deadline - attempt.started))
+                self._fail(attempt, too_long(deadline - attempt.started))
                 continue
             lost = attempt.lost + 1
             error = {
@@ -150,10 +158,21 @@ class Settling:
             case Limited(until, key, reason):
                 # A moment that has passed, as by another's clock, would have it come back at once, for ever.
                 until = max(until, self.board.now + LEAST_PAUSE)
-                carried = shut_until(self.board, attempt.gate_ids, until, key, reason)
-                self._stand_again(attempt, None if carried else until)
+                if shut_until(self.board, attempt.gate_ids, until, key, reason):
+                    self._stand_again(attempt)
+                else:
+                    self._limit_alone(attempt, until, key, reason)
             case Failed() | Again():
                 self._fail(attempt, outcome)
+
+    def _limit_alone(self, attempt: Attempt, until: int, key: str | None, reason: str) -> None:
+        """Put off a job that was told "too many" and has no gate to shut."""
+        if key is not None:
+            # A mistake of the handler.  The job keeps away from the called system all the same, and its attempt.
+            reason = f"{not_carried(key, keys(self.board, attempt.gate_ids))}; {reason}".removesuffix("; ")
+            error = error_text(Failed("InvalidError", reason))
+            self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+        self._stand_again(attempt, until, rate_limited(reason))
 
     def _hand_back(self, attempt: Attempt, outcome: HandedBack, began: int | None) -> None:
         self._stop(attempt, began if outcome.begun else None)
@@ -162,14 +181,15 @@ class Settling:
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
         self.board.events.tell("job.handed_back", job=attempt.seq, again=not attempt.cancel)
-        self._stand_again(attempt, self.board.now + outcome.after if outcome.after else None)
+        due = self.board.now + outcome.after if outcome.after else None
+        self._stand_again(attempt, due, in_short(outcome.reason) or "handed back by its worker")
 
-    def _stand_again(self, attempt: Attempt, due: int | None) -> None:
+    def _stand_again(self, attempt: Attempt, due: int | None = None, reason: str = "") -> None:
         """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
         elif due is not None and due > self.board.now:
-            self._scheduled.append((attempt.seq, due, attempt.attempt - 1, attempt.lost))
+            self._put_off.append((attempt.seq, due, attempt.attempt - 1, attempt.lost, reason))
         else:
             self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
 
@@ -177,13 +197,13 @@ class Settling:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
             shut_until(self.board, attempt.gate_ids, outcome.shut_until, outcome.shut_key, outcome.message)
         if attempt.cancel:
-            error = _error(outcome)
+            error = error_text(outcome)
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
             self._end(attempt, State.CANCELLED, "cancelled", error=error)
             return
         policy = self._policy(attempt)
         after = self._after(policy, attempt, outcome)
-        error = _error(outcome, None if isinstance(after, Exhausted) else after)
+        error = error_text(outcome, None if isinstance(after, Exhausted) else after)
         self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
         if isinstance(after, Exhausted):
             spent = attempt.attempt - attempt.lost >= policy.attempts
@@ -200,7 +220,9 @@ class Settling:
                 error=error,
             )
             if after > 0:
-                self._scheduled.append((attempt.seq, self.board.now + after, attempt.attempt, attempt.lost))
+                reason = between_attempts(outcome, attempt.attempt - attempt.lost, policy.attempts)
+                due = self.board.now + after
+                self._put_off.append((attempt.seq, due, attempt.attempt, attempt.lost, reason))
             else:
                 self._arriving.append((attempt.seq, None, attempt.attempt, attempt.lost))
 
@@ -268,16 +290,10 @@ class Settling:
             job_rows.finish(db, self._ended)
         if self._failures:
             job_rows.failed(db, self._failures)
-        if self._scheduled:
-            job_rows.schedule(db, self._scheduled)
+        if self._put_off:
+            job_rows.put_off(db, self._put_off)
         self.board.ring(self._rung)
         again(self.board, self._arriving)
-
-
-def storable(text: str) -> str:
-    """Return *text* without what no database can keep."""
-    text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
@@ -316,22 +332,3 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
 def _credible(attempt: Attempt, began: int, now: int) -> bool:
     """Tell whether a handler can have begun then; not if the clock was set since it was told the time."""
     return attempt.started <= began <= now + LOOSE
-
-
-def _error(outcome: Failed | Again, delay: int | None = None) -> str:
-    if isinstance(outcome, Again):
-        told: dict[str, object] = {
-            "kind": "Retry",
-            "message": storable(outcome.reason) or "the handler asked to run again",
-        }
-    else:
-        told = {"kind": outcome.kind, "message": storable(outcome.message), "traceback": outcome.traceback}
-        if outcome.details:
-            told["details"] = outcome.details
-    if delay is not None:
-        told["delay"] = delay
-    return json.dumps(told)
-
-
-def _too_long(timeout: int) -> Failed:
-    return Failed("timeout", f"the attempt took longer than {format_duration(timeout)}")

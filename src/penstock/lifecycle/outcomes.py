@@ -49,7 +49,7 @@ class Limited:
     """The called system said "too many": shut *key*'s gate until *until* and wait in line again.
 
     Uses up no attempt.  *key* None means every gate the job carries; a job that does not carry it is
-    scheduled for then.
+    scheduled for then, and the mistake is kept with its failures.
     """
 
     until: int
@@ -68,11 +68,12 @@ class Cancelled:
 class HandedBack:
     """The attempt was never begun, or its worker is stopping: it keeps its place and its attempts.
 
-    *after* so many microseconds only, if it must not come back to the same worker at once.
+    *after* so many microseconds only, if it must not come back to the same worker at once, for this *reason*.
     """
 
     begun: bool = False
     after: int = 0
+    reason: str = ""
 
 
 Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack

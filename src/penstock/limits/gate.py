@@ -120,6 +120,7 @@ class Rules:
     override: Numbers | None = None
     override_until: int | None = None
     shut_until: int = ALWAYS
+    shut_reason: str = ""
 
     @property
     def empty(self) -> bool:

@@ -56,9 +56,9 @@ class LimitExceededError(PenstockError):
         queued: int = 0,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(
-            f"{_named(name, key)} refused: {reason} ({in_use} of {limit} in use, {queued} waiting)"
-        )
+        # A limit that was lowered may have more in use than it allows.
+        use = f"{in_use} of {limit} in use" if in_use <= limit else f"{in_use} in use, only {limit} may be"
+        super().__init__(f"{_named(name, key)} refused: {reason} ({use}, {queued} waiting)")
         self.name = name
         self.reason = reason
         self.key = key

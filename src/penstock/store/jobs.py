@@ -300,6 +300,12 @@ def schedule(db: Session, rows: Iterable[Row]) -> None:
     db.many("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", rows)
 
 
+def put_off(db: Session, rows: Iterable[Row]) -> None:
+    """Add (seq, due, attempt, lost, reason) of jobs that have begun before."""
+    db.tell(Topic.WORK)
+    db.many("INSERT INTO scheduled (seq, due, attempt, lost, reason) VALUES (?, ?, ?, ?, ?)", rows)
+
+
 def due(db: Session, now: int, most: int) -> list[Row]:
     """Take the (seq, attempt, lost) whose moment has come, earliest first."""
     rows = db.all(

@@ -7,8 +7,8 @@ from penstock.store.session import Row, Session
 from penstock.store.views import JOB
 
 _AMONG = {
-    "scheduled": "SELECT seq FROM scheduled WHERE attempt = 0",
-    "retrying": "SELECT seq FROM scheduled WHERE attempt > 0",
+    "scheduled": "SELECT seq FROM scheduled WHERE attempt = lost",
+    "retrying": "SELECT seq FROM scheduled WHERE attempt > lost",
     "waiting": "SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door",
     "running": "SELECT seq FROM running",
 }

@@ -13,7 +13,7 @@ def tally(db: Session) -> list[Row]:
     return db.all(
         f"""
         SELECT j.tenant, j.queue, t.state, count(*) FROM ({_WAITING}
-            UNION ALL SELECT seq, CASE WHEN attempt > 0 THEN 'retrying' ELSE 'scheduled' END FROM scheduled
+            UNION ALL SELECT seq, CASE WHEN attempt > lost THEN 'retrying' ELSE 'scheduled' END FROM scheduled
             UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
         ) AS t JOIN job j ON j.seq = t.seq GROUP BY j.tenant, j.queue, t.state ORDER BY j.tenant, j.queue
         """

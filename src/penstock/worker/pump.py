@@ -262,7 +262,8 @@ class Pump:
             known,
         )
         attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
-        attempt.end(HandedBack(after=UNKNOWN_PAUSE))
+        reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
+        attempt.end(HandedBack(after=UNKNOWN_PAUSE, reason=reason))
         self._aside[job.seq] = since_boot() + UNKNOWN_PAUSE
         return attempt
 

@@ -42,7 +42,7 @@ def state_of(view: JobView) -> str:
     if view.state is State.RUNNING and view.cancel_at:
         # Its slots stay taken until its worker lets go of it or is lost: they are in use.
         return "cancelled"
-    if view.state is State.SCHEDULED and view.attempt:
+    if view.state is State.SCHEDULED and view.used:
         return "retryable"
     if view.state is State.WAITING and view.due is not None:
         return "scheduled"  # to be tried again when its limit lets it
@@ -53,7 +53,7 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     """Return the envelope of a job."""
     state = state_of(view)
     shown = _base(view.id, view.task, view.queue, view.args, view.meta, state, view.enqueued)
-    shown |= {"priority": view.priority, "attempt": view.attempt, "max_attempts": view.max_attempts}
+    shown |= {"priority": view.priority, "attempt": view.used, "max_attempts": view.max_attempts}
     if own := own_limits(view.limits):
         shown["rate_limit"] = policy(own)
     if view.due is not None and state in ("scheduled", "retryable"):

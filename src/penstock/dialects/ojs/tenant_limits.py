@@ -53,7 +53,7 @@ class TenantLimitError(ConflictError):
     code = "TENANT_LIMIT_EXCEEDED"
 
     def __init__(self, tenant: str, limit: str, current: int, maximum: int, retry_after: int = 1) -> None:
-        super().__init__(f"tenant {tenant!r} has used up {limit}: {current} of {maximum}")
+        super().__init__(f"tenant {tenant!r} has used up {limit}: it has {current} and may have {maximum}")
         self.details = {"tenant_id": tenant, "limit": limit, "current": current, "maximum": maximum}
         self.retry_after = retry_after
 
