@@ -49,10 +49,11 @@ class NewJob(Struct, frozen=True):
 
 
 class Enqueued(Struct, frozen=True):
-    """What became of a `NewJob`; *reused* means an earlier job stands for it."""
+    """What became of a `NewJob`, added *at* that moment; *reused* means an earlier job stands for it."""
 
     id: str
     reused: bool = False
+    at: int = 0  # unknown where an earlier job stands for it
 
 
 class Claimed(Struct, frozen=True, gc=False):
@@ -76,6 +77,8 @@ class Claimed(Struct, frozen=True, gc=False):
     enqueued: int
     lost: int = 0
     started: int = 0
+    limits: str = ""  # as JSON text
+    expires: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

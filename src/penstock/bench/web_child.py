@@ -26,7 +26,7 @@ ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 async def push(request: Request) -> Reply:
     """Read a job and answer with it."""
     now = request.service.engine.clock.now()
-    return Reply({"job": of_new(new_job(request.json(), None, now), Enqueued(ID), now)}, 201)
+    return Reply({"job": of_new(new_job(request.json(), None, now), Enqueued(ID, at=now))}, 201)
 
 
 async def fetch(request: Request) -> Reply:

@@ -83,7 +83,7 @@ class RemoteEngine:
             if error.existing not in made:
                 raise
             return enqueued_before(self, sent)
-        return [Enqueued(each.id) if each.id in made else each for each in added]
+        return [Enqueued(each.id, at=each.at) if each.id in made else each for each in added]
 
     def claim(
         self, queues: Sequence[str], count: int, *, worker: str, lease: int = LEASE, grace: int = START_GRACE

@@ -71,9 +71,11 @@ class Service:
         assert isinstance(added, list)  # noqa: S101 - the answer to such a question
         return added
 
-    async def settle(self, settlement: Settlement) -> bool:
-        """Record how an attempt ended; False if its lease was lost."""
-        return bool(await self._working.ask(settlement))
+    async def settle(self, settlement: Settlement) -> int | None:
+        """Record how an attempt ended; return when, None if its lease was lost."""
+        settled = await self._working.ask(settlement)
+        assert settled is None or isinstance(settled, int)  # noqa: S101 - the answer to such a question
+        return settled
 
     async def claim(self, wanted: ClaimFor, wait: float = 0.0) -> list[Claimed]:
         """Start jobs for a worker; with *wait*, wait so many seconds for the first."""

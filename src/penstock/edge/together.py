@@ -16,7 +16,7 @@ class Adding(NamedTuple):
 
 
 Question = Adding | Settlement | ClaimFor
-Answer = list[Enqueued] | bool | Claim
+Answer = list[Enqueued] | int | None | Claim  # of a settlement: when the attempt ended, None if it was lost
 
 
 def answers(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
@@ -39,11 +39,11 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
     order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
     jobs = [job for each in adding for job in each.jobs]
     if settlements or requests:
-        added, accepted, claimed = engine.turn(jobs, settlements, [requests[n] for n in order])
+        added, settled, claimed = engine.turn(jobs, settlements, [requests[n] for n in order])
     else:
-        added, accepted, claimed = engine.enqueue(jobs), [], []
+        added, settled, claimed = engine.enqueue(jobs), [], []
     claims = dict(zip(order, claimed, strict=True))
-    each_added, each_accepted = iter(added), iter(accepted)
+    each_added, each_settled = iter(added), iter(settled)
     each_claim = iter(claims[n] for n in range(len(requests)))
     found: list[Answer] = []
     for question in questions:
@@ -51,7 +51,7 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
             case Adding(wanted):
                 found.append(list(islice(each_added, len(wanted))))
             case Settlement():
-                found.append(next(each_accepted))
+                found.append(next(each_settled))
             case ClaimFor():
                 found.append(next(each_claim))
     return found
@@ -63,7 +63,7 @@ def _alone(engine: Engine, question: Question) -> Answer | Exception:
             case Adding(jobs):
                 return engine.enqueue(jobs)
             case Settlement():
-                return engine.settle([question])[0]
+                return engine.settled_at([question])[0]
             case ClaimFor():
                 return engine.claims([question])[0]
     except PenstockError as error:

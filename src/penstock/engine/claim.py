@@ -107,14 +107,14 @@ def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Cl
     usual, first = terms.now + terms.lease, terms.workers[0]
     rows = job_rows.start_first(board.db, queue, count, fence, first, usual, board.now)
     jobs, ends = [], []
-    for seq, id_, task, args, timeout, meta, tenant, enqueued, own, attempt, lost in rows:
+    for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, attempt, lost in rows:
         lease, deadline = usual, None
         if own is not None or (terms.timed and timeout is not None):
             lease, deadline = terms.until(own, timeout)
         jobs.append(
             Claimed(
                 seq, id_, task, args, queue, attempt + 1, fence, lease, 0, timeout, meta, tenant, enqueued, lost,
-                board.now,
+                board.now, "", expires,
             )
         )  # fmt: skip
         if deadline is not None:
@@ -189,7 +189,7 @@ class Claiming:
         attempts = self.board.left | self._free_attempts
         rows, free, claimed, ends = [], [], [], []
         for n, t in enumerate(self.taken):
-            id_, task, args, timeout, meta, tenant, enqueued, own = self._payloads[t.seq]
+            id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own = self._payloads[t.seq]
             attempt, lost = attempts[t.seq]
             lease, deadline = usual, None
             if own is not None or (terms.timed and timeout is not None):
@@ -208,7 +208,7 @@ class Claiming:
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued, lost, now,
+                    enqueued, lost, now, limits, expires,
                 )
             )  # fmt: skip
             events.started(claimed[-1], worker)

@@ -38,7 +38,7 @@ class Engine(
     The verbs are in `verbs/`, in a file for each theme:
 
     jobs       enqueue, cancel, retry, forget
-    attempts   claim, claims, settle, exchange, turn, begun, heartbeat, progress, attempts
+    attempts   claim, claims, settle, settled_at, exchange, turn, begun, heartbeat, progress, attempts
     looking    job, failures, why, jobs, search, matching, count, tenant_depth, gauges
     gates      configure, configured, override, clear_override, shut, gate, gates
     floating   refreshes, refreshed, floating, set_floating, delete_floating

@@ -203,7 +203,7 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
         if batch.scheduled and batch.scheduled[-1][0] == seq:
             facts["due"] = job.due
         board.events.tell("job.enqueued", **facts)
-    return Enqueued(id_)
+    return Enqueued(id_, at=board.now)
 
 
 def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:

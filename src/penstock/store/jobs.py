@@ -48,10 +48,10 @@ def arriving(db: Session, seqs: list[int]) -> list[Row]:
 
 
 def payloads(db: Session, seqs: list[int]) -> list[Row]:
-    """Return (seq, id, task, args, timeout, meta, tenant, enqueued, own lease)."""
+    """Return (seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, own lease)."""
     return db.all(
         f"""
-        SELECT seq, id, task, args, timeout, meta, tenant, enqueued, {_OWN_LEASE}
+        SELECT seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, {_OWN_LEASE}
         FROM job j WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
@@ -207,7 +207,7 @@ def start_first(
 ) -> list[Row]:
     """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
 
-    Return (seq, id, task, args, timeout, meta, tenant, enqueued, own lease, attempt, lost), the best first.
+    Return (seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, attempt, lost), the best first.
     """
     rows = db.all(
         f"""
@@ -216,14 +216,15 @@ def start_first(
                 SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
             RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
-            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, {_OWN_LEASE} AS own
+            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires, {_OWN_LEASE} AS own
             FROM taken t JOIN job j ON j.seq = t.seq
         ), begun AS (
             INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
                 priority, ord, attempt, lost, cancel)
             SELECT seq, ?, queue, task, ?, ?, ?, 0, '', cost, priority, ord, attempt + 1, lost, 0 FROM known
         )
-        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, own, attempt, lost FROM known
+        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, expires, own, attempt, lost
+        FROM known
         """,
         queue,
         most,

@@ -8,7 +8,7 @@ from penstock.clock import MILLISECOND
 from penstock.dialects.ojs import unique
 from penstock.dialects.ojs.bodies import JobBody, OptionsBody, RateLimitBody
 from penstock.dialects.ojs.limits import limits_of
-from penstock.dialects.ojs.names import check_id, check_queue, check_type, engine_queue, moment
+from penstock.dialects.ojs.names import check_id, check_queue, check_type, engine_queue, moment, written
 from penstock.dialects.ojs.retry import policy_of
 from penstock.dialects.ojs.tenant_limits import with_gate
 from penstock.edge.routes import converted
@@ -82,7 +82,7 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
             )
         meta["tenant_id"] = tenant
     due, expires = _times(options, now)
-    kept = _kept(plain, options, meta)
+    kept = _kept(plain, options, meta, due)
     return NewJob(
         body.type,
         _encode({"args": body.args}).decode(),
@@ -91,7 +91,7 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
         None if body.id is msgspec.UNSET else str(body.id),
         options.priority,
         with_gate(tenant, _limits(body, options)),
-        due=due,
+        due=due if due is not None and due > now else None,
         expires=expires,
         timeout=None if options.timeout_ms is None else options.timeout_ms * MILLISECOND,
         retry=policy_of(options.retry),
@@ -111,7 +111,7 @@ def _times(options: OptionsBody, now: int) -> tuple[int | None, int | None]:
         due = moment(options.scheduled_at, "options.scheduled_at", now)
     if options.expires_at is not None:
         expires = moment(options.expires_at, "options.expires_at", now)
-    return (due if due is not None and due > now else None), expires
+    return due, expires
 
 
 def _limits(body: JobBody, options: OptionsBody) -> tuple[Limit, ...]:
@@ -130,8 +130,10 @@ def _limits(body: JobBody, options: OptionsBody) -> tuple[Limit, ...]:
     return limits_of(named, options.queue)
 
 
-def _kept(plain: dict[str, Any], options: OptionsBody, meta: dict[str, Any]) -> dict[str, Any]:
-    """Return what is to come back as it was sent."""
+def _kept(
+    plain: dict[str, Any], options: OptionsBody, meta: dict[str, Any], due: int | None
+) -> dict[str, Any]:
+    """Return what is to come back whenever the job is shown."""
     kept: dict[str, Any] = {}
     extra = {name: value for name, value in plain.items() if name not in _KNOWN and name not in _SYSTEM}
     if extra:
@@ -142,9 +144,10 @@ def _kept(plain: dict[str, Any], options: OptionsBody, meta: dict[str, Any]) -> 
         kept["tags"] = options.tags
     if options.priority:
         kept["priority"] = options.priority
-    given = options.delay_until or options.scheduled_at
-    moments = {"scheduled_at": given, "expires_at": options.expires_at}
-    kept |= {name: text for name, text in moments.items() if text is not None and not text.startswith("+")}
+    if due is not None:
+        kept["scheduled_at"] = written(due)
+    if options.expires_at is not None and not options.expires_at.startswith("+"):
+        kept["expires_at"] = options.expires_at
     if options.retry is not None:
         kept["attempts"] = options.retry.max_attempts
         if options.retry.non_retryable_errors:

@@ -13,6 +13,8 @@ from penstock.dialects.ojs.retry import DEFAULT_ATTEMPTS
 from penstock.dialects.ojs.tenant_limits import own_limits
 from penstock.job import Claimed, Enqueued, Failure, JobView, NewJob
 from penstock.lifecycle.states import State
+from penstock.limits.rules import Limit
+from penstock.limits.spec import limits_from_json
 
 _decode: Final = msgspec.json.Decoder().decode
 STATES: Final = {
@@ -54,14 +56,9 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     state = state_of(view)
     shown = _base(view.id, view.task, view.queue, view.args, view.meta, state, view.enqueued)
     shown |= {"priority": view.priority, "attempt": view.used, "max_attempts": view.max_attempts}
-    if own := own_limits(view.limits):
-        shown["rate_limit"] = policy(own)
+    _bound(shown, view.limits, view.expires, view.timeout)
     if view.due is not None and state in ("scheduled", "retryable"):
         shown["next_attempt_at" if state == "retryable" else "scheduled_at"] = written(view.due)
-    if view.timeout is not None:
-        shown["timeout_ms"] = view.timeout // MILLISECOND
-    if view.expires is not None and "expires_at" not in shown:
-        shown["expires_at"] = written(view.expires)
     _ended(shown, view, state)
     if view.progress is not None:
         shown["progress"] = _decode(view.progress)
@@ -113,32 +110,36 @@ def of_claimed(job: Claimed) -> dict[str, Any]:
     """Return the envelope of a job that is being handed out for the first time."""
     shown = _base(job.id, job.task, job.queue, job.args, job.meta, "active", job.enqueued)
     shown |= {"attempt": job.attempt, "started_at": written(job.started)}
-    if job.timeout is not None:
-        shown["timeout_ms"] = job.timeout // MILLISECOND
+    _bound(shown, limits_from_json(job.limits) if job.limits else (), job.expires, job.timeout)
     return shown
 
 
-def of_done(job: Claimed, result: str, now: int) -> dict[str, Any]:
-    """Return the envelope of a job that was done at its first attempt."""
-    shown = _base(job.id, job.task, job.queue, job.args, job.meta, "completed", job.enqueued)
-    shown |= {"attempt": job.attempt, "completed_at": written(now), "result": _decode(result)}
-    return shown
+def of_done(job: Claimed, result: str, at: int) -> dict[str, Any]:
+    """Return the envelope of a job that was done *at* this moment, at its first attempt."""
+    ended = {"state": "completed", "completed_at": written(at), "result": _decode(result)}
+    return of_claimed(job) | ended
 
 
-def of_new(job: NewJob, added: Enqueued, now: int) -> dict[str, Any]:
+def of_new(job: NewJob, added: Enqueued) -> dict[str, Any]:
     """Return the envelope of a job that was just enqueued."""
-    state = "available" if job.due is None else "scheduled"
-    shown = _base(added.id, job.task, job.queue, job.args, job.meta, state, now)
+    later = job.due is not None and job.due > added.at
+    state = "scheduled" if later else "available"
+    shown = _base(added.id, job.task, job.queue, job.args, job.meta, state, added.at)
     shown["attempt"] = 0
-    if job.due is not None:
+    if job.due is not None and later:
         shown["scheduled_at"] = written(job.due)
-    if job.expires is not None and "expires_at" not in shown:
-        shown["expires_at"] = written(job.expires)
-    if job.timeout is not None:
-        shown["timeout_ms"] = job.timeout // MILLISECOND
-    if own := own_limits(job.limits):
-        shown["rate_limit"] = policy(own)
+    _bound(shown, job.limits, job.expires, job.timeout)
     return shown
+
+
+def _bound(shown: dict[str, Any], limits: Sequence[Limit], expires: int | None, timeout: int | None) -> None:
+    """Add what bounds a job: its limits, the time until which it may start, and how long it may take."""
+    if own := own_limits(limits):
+        shown["rate_limit"] = policy(own)
+    if expires is not None and "expires_at" not in shown:
+        shown["expires_at"] = written(expires)
+    if timeout is not None:
+        shown["timeout_ms"] = timeout // MILLISECOND
 
 
 def _base(id_: str, task: str, queue: str, args: str, meta: str, state: str, enqueued: int) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from penstock.edge.access import JOBS, PRODUCERS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
-from penstock.job import JobView, NewJob
+from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.tracing import PARENT, carried
 
@@ -21,17 +21,14 @@ MOST_AT_ONCE = 1_000
 
 async def enqueue(request: Request) -> Reply:
     """Add a job."""
-    now = request.service.engine.clock.now()
+    now = request.service.engine.clock.now()  # for spans; when it came is for the engine to say
     job = new_job(_traced(request, request.json()), request.tenant, now)
     async with admitted(request, [job]):
         (added,), headers = await add(request, [job])
     headers["Location"] = f"/ojs/v1/jobs/{added.id}"
     if own_limits(job.limits):
         headers |= await request.service.run(lambda engine: _limit_headers(engine, job))
-    if added.reused:
-        shown = await request.service.run(lambda engine: show(engine, added.id))
-        return Reply({"job": shown}, 200, headers)
-    return Reply({"job": envelope.of_new(job, added, now)}, 201, headers)
+    return Reply({"job": await _added(request, job, added)}, 200 if added.reused else 201, headers)
 
 
 async def enqueue_batch(request: Request) -> Reply:
@@ -47,8 +44,15 @@ async def enqueue_batch(request: Request) -> Reply:
     ]
     async with admitted(request, jobs):
         added, headers = await add(request, jobs)
-    shown = [envelope.of_new(job, one, now) for job, one in zip(jobs, added, strict=True)]
+    shown = [await _added(request, job, one) for job, one in zip(jobs, added, strict=True)]
     return Reply({"jobs": shown, "count": len(shown)}, 201, headers)
+
+
+async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:
+    """Return the envelope of the job that stands for one that was sent."""
+    if added.reused:
+        return await request.service.run(lambda engine: show(engine, added.id))
+    return envelope.of_new(job, added)
 
 
 def _traced(request: Request, plain: object) -> object:

@@ -140,13 +140,13 @@ def _failed(error: ErrorBody, patterns: list[str], until: int | None, keys: list
 async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[str, Any]:
     """Settle an attempt and return its job; a conflict if it was lost or cancelled meanwhile."""
     service = request.service
-    accepted = await service.settle(Settlement(attempt.seq, attempt.fence, outcome, heed_cancel=True))
+    ended = await service.settle(Settlement(attempt.seq, attempt.fence, outcome, heed_cancel=True))
     claimed = service.forget(attempt.id)
-    if not accepted:
+    if ended is None:
         view = await service.run(lambda engine: engine.job(attempt.id))
         raise WrongStateError(attempt.id, envelope.state_of(view), "an active job held by this worker")
     if claimed is not None and isinstance(outcome, Done) and claimed.attempt == 1:
-        return envelope.of_done(claimed, outcome.result, service.engine.clock.now())
+        return envelope.of_done(claimed, outcome.result, ended)
     return await service.run(lambda engine: show(engine, attempt.id))
 
 

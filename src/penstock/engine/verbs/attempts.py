@@ -56,9 +56,13 @@ class AttemptVerbs(Transactions):
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
+        return [at is not None for at in self.settled_at(settlements)]
+
+    def settled_at(self, settlements: Sequence[Settlement]) -> list[int | None]:
+        """Record how attempts ended; return when each did, None for one whose lease was lost."""
         if not settlements:
             return []
-        return self._write_freely(lambda board: Settling(board).settle(settlements), Hold.NOTHING)
+        return self._write_freely(lambda board: _settled_at(board, settlements), Hold.NOTHING)
 
     def exchange(
         self,
@@ -82,19 +86,19 @@ class AttemptVerbs(Transactions):
 
     def turn(
         self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
-    ) -> tuple[list[Enqueued], list[bool], list[Claim]]:
-        """Enqueue, settle and claim for many at once: one transaction, all of it or nothing."""
+    ) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+        """Enqueue, settle (see `settled_at`) and claim for many at once: one transaction, all of it or nothing."""
         for job in jobs:
             check(job)
         for request in requests:
             check_claim(request)
 
-        def work(board: Board) -> tuple[list[Enqueued], list[bool], list[Claim]]:
+        def work(board: Board) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
             added = enqueue(board, jobs) if jobs else []
             settle_down(board)
-            accepted = Settling(board).settle(settlements) if settlements else []
+            settled = _settled_at(board, settlements) if settlements else []
             settle_down(board)
-            return added, accepted, claim_all(board, requests)
+            return added, settled, claim_all(board, requests)
 
         return self._write_freely(work, Hold.STARTS, keep=self.far or bool(jobs or settlements))
 
@@ -127,3 +131,7 @@ class AttemptVerbs(Transactions):
             return {}
         rows = self.store.read(lambda db: lease_rows.running(db, ids))
         return {row[0]: Running(*row) for row in rows}
+
+
+def _settled_at(board: Board, settlements: Sequence[Settlement]) -> list[int | None]:
+    return [board.now if accepted else None for accepted in Settling(board).settle(settlements)]

@@ -59,7 +59,7 @@ class JobVerbs(Transactions):
             self._add_and_tell(plain, rows, now)
         else:
             plain.add(rows)
-        return [Enqueued(row[1]) for row in rows]
+        return [Enqueued(row[1], at=now) for row in rows]
 
     def _add_and_tell(self, plain: Gathering, rows: list[Row], now: int) -> None:
         number, told = self._telling.number(), []
