@@ -51,10 +51,10 @@ bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs
 soak: $(READY) ## storms for minutes, wounded engines, half a million jobs (about 12 minutes)
 	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
 
-simulate: $(READY) ## play a hundred thousand random histories and stop at the first that fails (SIM_ARGS=...)
+simulate: $(READY) ## play a hundred thousand new random histories and stop at the first that fails (SIM_ARGS=...)
 	$(BIN)/python -m tests.simulation $(SIM_ARGS)
 
-mutants: $(READY) ## wound the engine in thirty ways and see that the simulation notices each (2 minutes)
+mutants: $(READY) ## wound the engine in forty ways and see that the simulation notices each (2 minutes)
 	$(BIN)/python -m tests.simulation --mutants
 
 conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside the project (6 minutes)

@@ -153,7 +153,9 @@ class Bound(Struct, frozen=True):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """How one attempt ended.  *began* is when its handler began, if known.
+    """How one attempt ended.  *began_after* is how long after the claim its handler began, if known.
+
+    A span, not a date: the clock may be set between the claim and the report.
 
     With *heed_cancel* an attempt whose cancelling was asked for ends as cancelled, and this counts for nothing.
     """
@@ -161,7 +163,7 @@ class Settlement(Struct, frozen=True, gc=False):
     seq: int
     fence: int
     outcome: Outcome
-    began: int | None = None
+    began_after: int | None = None
     heed_cancel: bool = False
 
 

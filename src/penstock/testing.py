@@ -219,7 +219,9 @@ class _Bench:
         else:
             perform(attempt, Alarm((), _LEASE, lambda _: None))
         settled = attempt.settlement()
-        self._engine.settle([structs.replace(settled, began=now if job.begin_by else None)])
+        self._engine.settle(
+            [structs.replace(settled, began_after=now - job.started if job.begin_by else None)]
+        )
 
     def _all_queues(self) -> list[str]:
         # A job can be sent to a queue that no task names.

@@ -432,6 +432,35 @@ class TestI5BoundedOvertaking:
         desk.wait(SECOND)
         assert desk.claim(queues=["fast"]) == f"fast{n}"
 
+    def test_a_turn_ends_when_the_type_of_its_holder_is_paused(self, desk: Desk) -> None:
+        desk.enqueue("fast0", slots("X", 1), queue="fast")
+        desk.claim(queues=["fast"])
+        desk.enqueue("slow", slots("X", 1), queue="slow", task="slow")
+        for n in range(1, 9):
+            desk.enqueue(f"fast{n}", slots("X", 1), queue="fast")
+            desk.settle(f"fast{n - 1}")
+            if desk.claim(queues=["fast"]) == "":
+                break
+            desk.claim(queues=["slow"])
+
+        desk.engine.configure("type", "slow", Numbers(slots=0))
+
+        assert desk.claim(queues=["fast"]) == f"fast{n}"
+
+    def test_a_heavy_job_whose_type_was_paused_is_given_no_turn(self, desk: Desk) -> None:
+        started: dict[str, list[int]] = {"X": [], "Y": []}
+        for key in started:
+            desk.enqueue(" ".join(f"{key}{n}" for n in range(40)), rate(key, 5), queue=key)
+            desk.claim(1, queues=[key])
+        desk.enqueue("heavy", rate("X", 5), cost=5, queue="heavy", task="big")
+        desk.engine.configure("type", "big", Numbers(slots=0))
+        for step in range(60):
+            desk.wait(100 * MILLISECOND)
+            for key in started:
+                started[key] += [step] * len(desk.claim(queues=[key]).split())
+
+        assert started["X"] == started["Y"]
+
 
 class TestI6NothingLost:
     def test_what_was_enqueued_is_there_after_a_restart(
@@ -567,6 +596,15 @@ class TestI8Explainable:
         earliest = [desk.engine.why(name).earliest for name in ("b", "c", "d")]
 
         assert earliest == [last + SECOND // 2 * n for n in (1, 2, 3)]
+
+    def test_a_job_behind_a_rate_and_a_throttle_of_one_key_knows_its_earliest_start(self, desk: Desk) -> None:
+        both = Limit("X", Numbers(rate=Window(2, SECOND), throttle=Window(4, SECOND)))
+        desk.enqueue("a b c d e", both)
+
+        earliest = [desk.engine.why(name).earliest for name in "abcde"]
+
+        quarters = [0, 1, 4, 5, 8]
+        assert earliest == [desk.clock.now() + SECOND // 4 * n for n in quarters]
 
     def test_a_paused_queue_is_a_reason_too(self, desk: Desk) -> None:
         desk.enqueue("a")

@@ -12,7 +12,7 @@ from penstock.engine import Engine
 from penstock.engine.board import Board
 from penstock.engine.events import Events
 from penstock.engine.firing import LATER, fire
-from penstock.engine.placing import set_apart
+from penstock.engine.placing import MOVES
 from penstock.engine.upkeep import BATCH
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import Bound, JobView, NewJob, Schedule
@@ -319,7 +319,7 @@ class TestOnce:
 
         def work(db) -> list[str]:
             now = desk.clock.now()
-            assert fire(Board(db, now, Events(now, wanted=False), set_apart=set_apart), BATCH) == 1
+            assert fire(Board(db, now, Events(now, wanted=False), moves=MOVES), BATCH) == 1
             return [job.id for job in rival.claim(["q"], 5, worker="rival").jobs]
 
         assert desk.engine.store.write(work, hold=Hold.STARTS) == ["free"]

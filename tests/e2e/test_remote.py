@@ -368,7 +368,7 @@ def test_every_look_at_a_server_is_the_same_as_at_its_database(server, remote, t
     (again,) = remote.enqueue([NewJob("b", unique=Unique("u"))])
     claim = remote.claim(["default"], 5, worker="w")
     attempt = (claim.jobs[0].seq, claim.jobs[0].fence)
-    remote.begun([(*attempt, remote.clock.now())])
+    remote.begun([(*attempt, remote.clock.now() - claim.jobs[0].started)])
     assert remote.progress(*attempt, "3")
     assert [True] == [beat.alive for beat in remote.heartbeat([attempt])]
     remote.override("k", Numbers(slots=2), until=remote.clock.now() + 60 * SECOND)

@@ -14,7 +14,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seed", type=int, help="play this one only, and shrink it if it fails")
     parser.add_argument("--trace", action="store_true", help="with --seed: print all that happens")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--first", type=int, help="the first seed; a new range each time unless told")
     parser.add_argument("--count", type=int, default=100_000, help="how many seeds")
     parser.add_argument("--steps", type=int, default=STEPS, help="operations in each history")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -23,15 +23,20 @@ def main() -> int:
     if options.mutants:
         return _find_wounds(options.processes, options.steps)
     if options.seed is None:
-        return _play_all(
-            range(options.first, options.first + options.count), options.steps, options.processes
-        )
+        first = fresh_range(time.time_ns()) if options.first is None else options.first
+        return _play_all(range(first, first + options.count), options.steps, options.processes)
     if options.trace:
         print(trace(options.seed, options.steps))
     return _tell(play(options.seed, options.steps))
 
 
+def fresh_range(now: int) -> int:
+    """Return a first seed that no run before *now*, in nanoseconds, has reached: seeds pass more slowly than time."""
+    return now // 1_000_000
+
+
 def _play_all(seeds: range, steps: int, processes: int) -> int:
+    print(f"playing seeds {seeds.start} to {seeds.stop - 1}", file=sys.stderr, flush=True)
     begun, shown, operations = time.monotonic(), 0.0, 0
     for number, result in enumerate(play_all(seeds, steps, processes), 1):
         if isinstance(result, Failure):

@@ -131,7 +131,7 @@ class Actor:
                 outcome = ("handed back", began is not None)
             elif outcome[0] == "limited":
                 outcome = ("limited", self._engine.clock.now() + min(outcome[1], LONGEST), outcome[2])
-            told = began + self._offset if tell and began is not None else None
+            told = began + self._offset - job.started if tell and began is not None else None
             settlements.append(Settlement(job.seq, job.fence, outcome_of(*outcome), told))
             outcomes.append(outcome[0])
         asked = since_boot()
@@ -143,7 +143,7 @@ class Actor:
     def _begun(self, _: str) -> None:
         begins = self.log.begins
         reports = [
-            (j.seq, j.fence, begins[j.id, j.fence] + self._offset)
+            (j.seq, j.fence, begins[j.id, j.fence] + self._offset - j.started)
             for j in self._hands
             if (j.id, j.fence) in begins
         ]

@@ -419,7 +419,7 @@ class Model:
                 self._finish(job, CANCELLED if job.cancel else FAILED)
             else:
                 job.state = WAITING
-        for job in sorted(lost, key=lambda job: job.rank):
+        for job in sorted((job for job in lost if job.state == WAITING), key=lambda job: job.rank):
             self._judge_first(job.kind)
         due = [job for job in self.live.values() if job.state == SCHEDULED and job.due <= self.now]
         for job in sorted(due, key=lambda job: (job.due, job.number)):

@@ -60,7 +60,10 @@ class Hand:
     attempt: Attempt
     worker: str
     begins: int | None
-    offset: int
+
+    def after(self, began: int | None) -> int | None:
+        """Return how long after its claim the handler began."""
+        return None if began is None else began - self.attempt.claimed
 
 
 class World:
@@ -245,7 +248,7 @@ class World:
         )
         begins = None if lag is None or self._silent else true + lag
         self._let_go(job.name)
-        self.hands[job.name] = Hand(claimed, attempt, worker, begins, self.offset)
+        self.hands[job.name] = Hand(claimed, attempt, worker, begins)
         if self._silent:
             self._let_go(job.name)  # its worker died before it heard of it
 
@@ -258,18 +261,18 @@ class World:
         ]
         hands = {name: self.hands[name] for name, *_ in told}
         settlements = [
-            Settlement(hands[name].claimed.seq, hands[name].claimed.fence, outcome_of(*outcome), began)
+            Settlement(
+                hands[name].claimed.seq,
+                hands[name].claimed.fence,
+                outcome_of(*outcome),
+                hands[name].after(began),
+            )
             for name, outcome, began in told
         ]
         accepted = self._ask(lambda engine: engine.settle(settlements))
         expected = self.model.settle(
             [
-                (
-                    name,
-                    hands[name].claimed.fence,
-                    outcome,
-                    began if hands[name].offset == self.offset else None,
-                )
+                (name, hands[name].claimed.fence, outcome, None if began is None else began + self.offset)
                 for name, outcome, began in told
             ]
         )
@@ -293,7 +296,7 @@ class World:
         if outcome[0] == "limited":
             outcome = ("limited", self.now + outcome[1], outcome[2])
         began = hand.attempt.began
-        return outcome, began + hand.offset if tell and began is not None else None
+        return outcome, began if tell else None
 
     def _is_too_late(self, hand: Hand) -> bool:
         """Tell whether a handler may not begin any more, less what a worker keeps in reserve."""
@@ -315,10 +318,9 @@ class World:
         hand = self.hands.get(name)
         if hand is None or hand.attempt.began is None:
             return
-        at = hand.attempt.began + hand.offset
-        self._ask(lambda engine: engine.begun([(hand.claimed.seq, hand.claimed.fence, at)]))
-        if hand.offset == self.offset:
-            self.model.begun(name, hand.claimed.fence, at)
+        after = hand.after(hand.attempt.began)
+        self._ask(lambda engine: engine.begun([(hand.claimed.seq, hand.claimed.fence, after)]))
+        self.model.begun(name, hand.claimed.fence, hand.attempt.began + self.offset)
         self._changes += 1
 
     def _beat(self, name: str, lease: int = LEASE) -> None:

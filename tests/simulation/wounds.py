@@ -119,6 +119,38 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "store.anchor:move",
         ("[at + by for at in starts.times]", "[at for at in starts.times]"),
     ),
+    "begins that do not move with the clock": (
+        "store.anchor:move",
+        ("started = started + ?", "started = started + 0 * ?"),
+    ),
+    "a turn for a job whose type is limited since it came": (
+        "engine.turns:Turns._give",
+        ("if type_gate is not None and", "if False and"),
+    ),
+    "a turn that outlives the pause of its holder's type": (
+        "engine.rules:configure",
+        ("board.turns.end_of_type(name, gate)", "pass"),
+    ),
+    "an end that drops the next of its lane": (
+        "engine.settle:Settling._end",
+        (
+            "now, reason = self.board.now, storable(reason)",
+            (
+                "now, reason = self.board.now, storable(reason)\n"
+                "    from penstock.engine import placing\n"
+                "    rows = self.board.db.all(\"SELECT * FROM lane WHERE gates LIKE '%drop%'\")\n"
+                "    for lane in self.board.adopt(rows):\n"
+                "        placing.place(self.board, lane, placing.Budget(9))"
+            ),
+        ),
+    ),
+    "a prediction that adds rate and throttle": (
+        "engine.look:_start_behind",
+        (
+            "return max([at, *openings[:1]])",
+            "return max([at, *openings[:1]]) + (ahead * throttle.gap if rate and throttle else 0)",
+        ),
+    ),
     "a replaced job that stays": (
         "engine.enqueue:_earlier",
         ('remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")', "pass"),

@@ -59,13 +59,23 @@ class Desk:
         """Settle the latest attempt of each."""
         attempts = [self.attempts[name] for name in names.split()]
         return self.engine.settle(
-            [Settlement(attempt.seq, attempt.fence, outcome or Done(), began) for attempt in attempts]
+            [
+                Settlement(
+                    attempt.seq,
+                    attempt.fence,
+                    outcome or Done(),
+                    None if began is None else began - attempt.started,
+                )
+                for attempt in attempts
+            ]
         )
 
     def begun(self, names: str) -> None:
         """Report that the handlers of these begin now."""
         attempts = [self.attempts[name] for name in names.split()]
-        self.engine.begun([(attempt.seq, attempt.fence, self.clock.now()) for attempt in attempts])
+        self.engine.begun(
+            [(attempt.seq, attempt.fence, self.clock.now() - attempt.started) for attempt in attempts]
+        )
 
     def wait(self, span: int) -> None:
         """Let time pass."""

@@ -110,7 +110,7 @@ class Referee:
     def _begun(self, name: str, lag: int) -> None:
         if (claimed := self._attempts.get(name)) is not None:
             at = self._moment(name, lag)
-            self.engine.begun([(claimed.seq, claimed.fence, at)])
+            self.engine.begun([(claimed.seq, claimed.fence, at - claimed.started)])
             self.model.begun(name, claimed.fence, at)
 
     def _beat(self, name: str, lease: int = LEASE) -> None:
@@ -275,7 +275,8 @@ class Referee:
             if (claimed := self._attempts.pop(name, None)) is not None:
                 ended = self._outcome(*outcome)
                 began = None if lag is None else self._moment(name, lag)
-                settlements.append(Settlement(claimed.seq, claimed.fence, ended, began))
+                after = None if began is None else began - claimed.started
+                settlements.append(Settlement(claimed.seq, claimed.fence, ended, after))
                 wanted.append((name, claimed.fence, ended, began))
                 self._lost[name] = claimed
         return settlements, wanted

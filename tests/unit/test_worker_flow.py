@@ -200,7 +200,7 @@ def test_a_handler_that_can_begin_in_time_tells_when_it_did(engine):
         release.set()
         engine.ended(job)
 
-    assert engine.settlements[job].began == engine.began[job]
+    assert engine.settlements[job].began_after == engine.began[job]
 
 
 def test_a_handler_that_ends_at_once_tells_with_its_outcome_when_it_began(engine):
@@ -209,8 +209,8 @@ def test_a_handler_that_ends_at_once_tells_with_its_outcome_when_it_began(engine
     work(engine, quick)
 
     gated, free = (engine.settlements[job] for job in jobs)
-    assert before <= gated.began <= engine.clock.now()
-    assert free.began is None
+    assert before <= gated.began_after <= engine.clock.now()
+    assert free.began_after is None
 
 
 @pytest.mark.parametrize("kind", [quick, plain])
@@ -219,7 +219,7 @@ def test_a_handler_that_would_begin_too_late_is_handed_back_unbegun(engine, kind
     work(engine, kind)
 
     assert engine.outcomes[job] == HandedBack(begun=False)
-    assert engine.settlements[job].began is None
+    assert engine.settlements[job].began_after is None
 
 
 def test_a_batch_whose_first_handler_blocks_the_loop_hands_the_others_back(engine):

@@ -114,7 +114,7 @@ class RemoteEngine:
         return answer.accepted, answer.claim
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
-        """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
+        """Tell how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
         if reports:
             self._tell("begun", wire.Begun(list(reports)), type(None))
 

@@ -26,6 +26,7 @@ DAY: Final = 86_400_000_000
 LONGEST_WAIT: Final = 30.0
 
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 # Not every database can store the character NUL.
 Name = Annotated[str, Meta(max_length=512, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
@@ -57,7 +58,7 @@ class Report(Struct):
     fence: Number
     how: str
     outcome: Raw
-    began: Number | None = None
+    began_after: Whole | None = None
 
 
 class Settle(Struct):
@@ -83,7 +84,7 @@ class Exchanged(Struct):
 
 
 class Begun(Struct):
-    reports: Annotated[list[tuple[Number, Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
+    reports: Annotated[list[tuple[Number, Number, Whole]], Meta(max_length=MOST_ATTEMPTS)]
 
 
 class Heartbeat(Struct):
@@ -223,7 +224,8 @@ _DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
 def reports_of(settlements: Sequence[Settlement]) -> list[Report]:
     """Return settlements as they are sent."""
     return [
-        Report(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began) for s in settlements
+        Report(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
+        for s in settlements
     ]
 
 
@@ -232,7 +234,7 @@ def settlements_of(reports: Sequence[Report]) -> list[Settlement]:
 
     Raises `msgspec.ValidationError` for an outcome that is none.
     """
-    return [Settlement(r.seq, r.fence, _outcome(r), r.began) for r in reports]
+    return [Settlement(r.seq, r.fence, _outcome(r), r.began_after) for r in reports]
 
 
 def _outcome(report: Report) -> Outcome:

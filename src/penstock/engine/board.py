@@ -30,17 +30,19 @@ class Shut(NamedTuple):
     at: int
 
 
-SetApart = Callable[["Board", Lane], None]
+class Moves(NamedTuple):
+    """How a lane's first job is moved to a lane of other gates, and its lane given the next job."""
+
+    set_apart: "Callable[[Board, Lane], None]"  # it became too heavy
+    with_type: "Callable[[Board, Lane, int], None]"  # its type was limited since it came: by this gate
 
 
 class Board:
     """What one transaction has loaded and changed."""
 
-    def __init__(
-        self, db: Session, now: int, events: Events, *, set_apart: "SetApart", turns: bool = True
-    ) -> None:
+    def __init__(self, db: Session, now: int, events: Events, *, moves: Moves, turns: bool = True) -> None:
         self.db = db
-        self._set_apart = set_apart
+        self._moves = moves
         self.now = now
         self.events = events
         self.posts: dict[int, Post] = {}
@@ -166,10 +168,14 @@ class Board:
         self.asking.serve(gate for gate in wanted if self.posts[gate].asking)
 
     def ring_pending(self) -> None:
-        """Ring the gates of turns that ended, until no turn ends any more."""
-        while self.turns.ended_at:
-            gates, self.turns.ended_at = self.turns.ended_at, set()
+        """Ring the gates of turns that ended, until no turn ends any more; let jobs pass the gates of their types."""
+        turns = self.turns
+        while turns.ended_at or turns.without_type:
+            gates, turns.ended_at = turns.ended_at, set()
             self.ring(gates)
+            lanes, turns.without_type = turns.without_type, {}
+            for lane, type_gate in lanes.items():
+                self._moves.with_type(self, self.lane(lane), type_gate)
 
     # What else happens to lanes.
 
@@ -324,7 +330,7 @@ class Board:
             self.lower_wake(gate, at)
         for lane in heavy:
             # It would block its line for ever.
-            self._set_apart(self, lane)
+            self._moves.set_apart(self, lane)
 
     def _held_until(self, stand: Stand, lane: Lane) -> int:
         """Return when a heavier job ahead in the same line will have gathered its budget; ALWAYS if none waits."""
@@ -340,7 +346,7 @@ class Board:
             if at <= self.now:
                 return ALWAYS
             if self._too_heavy(stand, first):
-                self._set_apart(self, first)
+                self._moves.set_apart(self, first)
                 continue
             elsewhere = [
                 Shut(s, opening)

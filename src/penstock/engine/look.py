@@ -183,33 +183,34 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
 def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
     """Return the earliest start behind *ahead* others as far as the clock alone decides it."""
     at = max(now, gate_.rules.shut_until if gate_.rules else now)
+    rate, throttle = numbers.rate, numbers.throttle
     if numbers.slots is not None and gate_.running + ahead >= numbers.slots:
         return None
-    if numbers.rate is not None:
-        if numbers.rate.limit < cost:
-            return None
-        at = max(at, _rate_start(gate_, numbers.rate, ahead, now))
-    if numbers.throttle is not None:
-        if not numbers.throttle.limit:
-            return None
-        first = max(at, gate_.throttle_opens_at(numbers.throttle))
-        at = max(at, first + ahead * numbers.throttle.gap)
-    return at
+    if (rate is not None and rate.limit < cost) or (throttle is not None and not throttle.limit):
+        return None
+    if throttle is not None:
+        at = max(at, gate_.throttle_opens_at(throttle))
+    openings = [] if rate is None else _openings(gate_, rate, ahead + 1, now)
+    for _ in range(ahead):
+        # Each of those ahead starts as soon as rate and throttle both let it, and counts for the next.
+        if rate is not None:
+            at = max(at, openings[0])
+            heapq.heapreplace(openings, at + rate.period)
+        if throttle is not None:
+            at += throttle.gap
+    return max([at, *openings[:1]])
 
 
-def _rate_start(gate_: Gate, rate: Window, ahead: int, now: int) -> int:
-    """Return when a rate lets through one with *ahead* others before it: windows turn over one after another."""
+def _openings(gate_: Gate, rate: Window, most: int, now: int) -> list[int]:
+    """Return, earliest first, when a rate lets the next *most* starts through, as far as it knows of them now."""
     starts = gate_.starts.since_pairs(now - rate.period) if gate_.starts else []
     used = sum(weight for _, weight in starts)
-    # One opening for each start that a window may hold; whoever starts there opens it anew a period later.
-    openings = [now] * min(max(rate.limit - used, 0), ahead + 1)
+    openings = [now] * min(max(rate.limit - used, 0), most)
     beyond = max(used - rate.limit, 0)
     for at, weight in starts:
-        openings += [at + rate.period] * min(max(weight - beyond, 0), ahead + 1 - len(openings))
+        openings += [at + rate.period] * min(max(weight - beyond, 0), most - len(openings))
         beyond = max(beyond - weight, 0)
-    for _ in range(ahead):
-        heapq.heapreplace(openings, openings[0] + rate.period)
-    return openings[0]
+    return openings
 
 
 def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:

@@ -1,9 +1,12 @@
 """Where a lane belongs now: among the ready, behind a shut gate, or nowhere because its job is dropped."""
 
-from penstock.engine.board import Board, Shut
+from typing import Final
+
+from penstock.engine.board import Board, Moves, Shut
 from penstock.engine.lane import Lane, Stand, stands_to_text
 from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 
@@ -101,6 +104,16 @@ def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
     _move_head(board, lane, stands_to_text(stands), f"@{gate}", budget)
 
 
+def with_type_now(board: Board, lane: Lane, gate: int) -> None:
+    """Do the same for a lane that no claim considers: it gets its next job at once."""
+    if lane.unread:
+        board.flush_lanes()
+    if lane.head is None or gate_rows.type_of(board.db, lane.head) != gate:
+        return  # the job left its lane meanwhile
+    with_type(board, lane, gate, Budget(2))
+    _go_on(board, lane)
+
+
 def with_queue(board: Board, lane: Lane, gate: int) -> None:
     """Move a lane's first job, too heavy for its queue's own rate, to a lane behind the queue's gate."""
     stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
@@ -119,11 +132,8 @@ def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int
 
 def set_apart(board: Board, lane: Lane) -> None:
     """Give a job that became too heavy a lane and a line of its own, and its lane the next job."""
-    budget = Budget(1_000)
     _move_apart(board, lane)
-    board.next_head(lane)
-    lane.ready = 0
-    place(board, lane, budget)
+    _go_on(board, lane)
 
 
 def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
@@ -189,8 +199,18 @@ def _move_head(board: Board, lane: Lane, gates: str, suffix: str, budget: Budget
         board.call([left])
 
 
+def _go_on(board: Board, lane: Lane) -> None:
+    """Give a lane whose first job was moved its next one, and a place."""
+    board.next_head(lane)
+    lane.ready = 0
+    place(board, lane, Budget(1_000))
+
+
 def _mark_heavy(board: Board, lane: Lane) -> None:
     for stand in lane.stands:
         post = board.posts[stand.gate]
         if post.gate.starts is not None and not post.heavy:
             post.heavy = post.memory_changed = True
+
+
+MOVES: Final = Moves(set_apart, with_type_now)

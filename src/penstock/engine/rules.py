@@ -27,6 +27,8 @@ def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers
     gate = find_or_add(board, scope, name, tenant)
     if scope != "key" and board.posts[gate].gate.rules is None and numbers is not None:
         count_running(board, scope, name, gate)
+        if scope == "type":
+            board.turns.end_of_type(name, gate)
     change(board, gate, lambda rules: replace(rules, configured=numbers))
 
 

@@ -97,7 +97,7 @@ class Settling:
             del running[s.seq]
             if s.heed_cancel and attempt.cancel:
                 accepted.append(False)
-                self._stop(attempt, s.began)
+                self._stop(attempt, s.began_after)
                 self._end(attempt, State.CANCELLED, "cancelled while it ran")
                 continue
             accepted.append(True)
@@ -145,13 +145,13 @@ class Settling:
     def _one(self, attempt: Attempt, s: Settlement) -> None:
         outcome = s.outcome
         if isinstance(outcome, Done):
-            self._stop(attempt, s.began)
+            self._stop(attempt, s.began_after)
             self._end(attempt, State.DONE, "", result=outcome.result)
             return
         if isinstance(outcome, HandedBack):
-            self._hand_back(attempt, outcome, s.began)
+            self._hand_back(attempt, outcome, s.began_after)
             return
-        self._stop(attempt, s.began)
+        self._stop(attempt, s.began_after)
         match outcome:
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
@@ -174,8 +174,8 @@ class Settling:
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
         self._stand_again(attempt, until, rate_limited(reason))
 
-    def _hand_back(self, attempt: Attempt, outcome: HandedBack, began: int | None) -> None:
-        self._stop(attempt, began if outcome.begun else None)
+    def _hand_back(self, attempt: Attempt, outcome: HandedBack, began_after: int | None) -> None:
+        self._stop(attempt, began_after if outcome.begun else None)
         if not outcome.begun:
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
@@ -240,19 +240,20 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _stop(self, attempt: Attempt, began: int | None = None) -> None:
+    def _stop(self, attempt: Attempt, began_after: int | None = None) -> None:
         """Give back the attempt's slots, and remember when it really began."""
         if not attempt.gates:
             return
         gates = attempt.gate_ids
+        began = _began(attempt, began_after, self.board.now)
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
             if post.gate.rules is not None and not post.lanes:
                 # A queue, a type or a pool may wait for it, in which nobody stands behind the gate.
                 self.board.db.tell(Topic.WORK)
-            if began is not None and _credible(attempt, began, self.board.now):
-                correct(post, attempt.begin_by, attempt.cost, min(began, self.board.now))
+            if began is not None:
+                correct(post, attempt.begin_by, attempt.cost, began)
         self._rung.update(gates)
 
     def _remembering(self, attempt: Attempt) -> list[Post]:
@@ -297,15 +298,14 @@ class Settling:
 
 
 def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
-    """Correct the gates' memory to when handlers really began, given (seq, fence, moment)."""
-    moments = {(seq, fence): at for seq, fence, at in reports}
+    """Correct the gates' memory to when handlers really began, given (seq, fence, how long after the claim)."""
+    spans = {(seq, fence): after for seq, fence, after in reports}
     changed: set[int] = set()
     for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
         attempt = Attempt(*row)
-        at = moments.get((attempt.seq, attempt.fence))
-        if at is None or not attempt.begin_by or not _credible(attempt, at, board.now):
+        at = _began(attempt, spans.get((attempt.seq, attempt.fence)), board.now)
+        if at is None or not attempt.begin_by:
             continue
-        at = min(at, board.now)
         board.load_gates(attempt.gate_ids)
         corrected = [
             g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
@@ -329,6 +329,11 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     return True
 
 
-def _credible(attempt: Attempt, began: int, now: int) -> bool:
-    """Tell whether a handler can have begun then; not if the clock was set since it was told the time."""
-    return attempt.started <= began <= now + LOOSE
+def _began(attempt: Attempt, after: int | None, now: int) -> int | None:
+    """Return when a handler began that began so long *after* its claim; None if that is unknown or cannot be.
+
+    `started` moves with the clock when that is set, so the answer is by the clock as it is now.
+    """
+    if after is None or after < 0 or attempt.started + after > now + LOOSE:
+        return None
+    return min(attempt.started + after, now)

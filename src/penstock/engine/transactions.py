@@ -8,7 +8,7 @@ from penstock.engine.board import Board
 from penstock.engine.events import Events, named
 from penstock.engine.following import follow
 from penstock.engine.gathering import Gathering
-from penstock.engine.placing import set_apart
+from penstock.engine.placing import MOVES
 from penstock.engine.telling import Telling
 from penstock.engine.time import Time
 from penstock.job import Event
@@ -82,7 +82,7 @@ class Transactions:
 
     def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
         events = Events(self._time.now(db), wanted=bool(self._telling.listeners))
-        board = Board(db, events.now, events, set_apart=set_apart, turns=self._turns)
+        board = Board(db, events.now, events, moves=MOVES, turns=self._turns)
         answer = work(board)
         board.flush()
         while board.ended:
@@ -93,5 +93,5 @@ class Transactions:
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()
         return self.store.read(
-            lambda db: work(Board(db, now, Events(now, wanted=False), set_apart=set_apart, turns=self._turns))
+            lambda db: work(Board(db, now, Events(now, wanted=False), moves=MOVES, turns=self._turns))
         )

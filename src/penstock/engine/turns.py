@@ -5,6 +5,9 @@ it stands, others of the same or lower priority are tested as if the holder had 
 exactly its slot and its cost are kept.  It stands only while waiting makes sense: each of the
 holder's gates is open, or busy with running attempts, or gathering budget.  Among overlapping
 waiters only the eldest keeps anything, so turns cannot wait for each other.
+
+Invariant: the holder's lane passes the gate of the holder's type, if that type is limited.  A turn that
+did not know of that gate would keep slots for a job whose type is shut.
 """
 
 from collections.abc import Iterable
@@ -32,6 +35,7 @@ class Turns:
         self._changed: set[int] = set()
         self.present = False  # whether a gate on the board has a turn: seldom, so nothing is asked before
         self.ended_at: set[int] = set()  # gates to ring: somebody may have waited for a turn that is over
+        self.without_type: dict[int, int] = {}  # lane and gate of those to move before they may have the turn
 
     def kept(self, post: Post, lane: Lane) -> int:
         """Return the cost of the start that is kept at a gate against this lane's first job."""
@@ -68,6 +72,13 @@ class Turns:
             if turn is not None and turn.seq == leaving:
                 self._end(turn)
                 return
+
+    def end_of_type(self, task: str, gate: int) -> None:
+        """End the turns of jobs of a type that is limited from now on, if their lanes do not pass its *gate*."""
+        for seq, lane_id in gate_rows.turns_of_type(self._board.db, task):
+            lane = self._board.lane(lane_id)
+            if all(stand.gate != gate for stand in lane.stands):
+                self.gone(lane, seq)
 
     def started_at(self, lane: Lane) -> None:
         """Have the gates of turns looked at again where a lane's job started: the turn may stand no longer."""
@@ -126,9 +137,13 @@ class Turns:
         others = {t for post in posts if (t := post.turn) is not None and t.seq != lane.head}
         if any(turn.rank < lane.rank for turn in others):
             return
+        assert lane.head is not None  # noqa: S101 - only a waiting job is refused
+        type_gate = gate_rows.type_of(self._board.db, lane.head)
+        if type_gate is not None and all(stand.gate != type_gate for stand in lane.stands):
+            self.without_type[lane.id] = type_gate
+            return
         for turn in others:
             self._end(turn)
-        assert lane.head is not None  # noqa: S101 - only a waiting job is refused
         self.present = True
         given = Turn(lane.head, lane.id, lane.priority, lane.ord, lane.cost, None)
         for post in posts:

@@ -105,6 +105,25 @@ def save_turns(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
+def turns_of_type(db: Session, task: str) -> list[Row]:
+    """Return (seq, lane) of the jobs of this type that have the turn somewhere."""
+    return db.all(
+        "SELECT DISTINCT t.seq, t.lane FROM turn t JOIN job j ON j.seq = t.seq WHERE j.task = ?", task
+    )
+
+
+def type_of(db: Session, seq: int) -> int | None:
+    """Return the gate of a job's type, if something was decided about that."""
+    row = db.one(
+        """
+        SELECT g.id FROM job j JOIN gate g ON g.kind = 'type' AND g.tenant = '' AND g.name = j.task
+        WHERE j.seq = ? AND g.rules IS NOT NULL
+        """,
+        seq,
+    )
+    return None if row is None else row[0]
+
+
 def forget_turns(db: Session, gates: Iterable[int]) -> None:
     """End the turns at these gates."""
     db.many("DELETE FROM turn WHERE gate = ?", [(gate,) for gate in gates])

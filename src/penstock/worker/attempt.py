@@ -16,7 +16,7 @@ from penstock.lifecycle.outcomes import Cancelled, HandedBack, Outcome
 from penstock.worker.handler import Handler
 
 # How long a handler may take from its worker's look at the clock to its first line: it must have begun by what
-# the gate remembers, which is `begin_by` at first and later what `begun_by` reports.
+# the gate remembers, which is `begin_by` at first and later what `began_after` reports.
 BEGIN_MARGIN: Final = 5 * MILLISECOND
 
 
@@ -113,11 +113,11 @@ class Attempt:
         self.began = now
         return True
 
-    def begun_by(self) -> int:
-        """Return the moment by which the handler had begun for certain, in the engine's time; the same ever after."""
+    def began_after(self) -> int:
+        """Return how long after its claim the handler had begun for certain; the same ever after."""
         if not self._begun_by:
             self._begun_by = min(since_boot(), self.began + BEGIN_MARGIN)
-        return self._begun_by - self.offset
+        return self._begun_by - self.offset - self.claimed.started
 
     def refusal(self) -> Outcome:
         """Return how an attempt ends that was not allowed to begin."""
@@ -130,10 +130,10 @@ class Attempt:
         self.task = None
 
     def settlement(self, outcome: Outcome | None = None) -> Settlement:
-        """Return how this attempt ended (or *outcome* instead), in the engine's time."""
-        began = self.begun_by() if self.begin_by and self.began else None
+        """Return how this attempt ended (or *outcome* instead)."""
+        began_after = self.began_after() if self.begin_by and self.began else None
         return Settlement(
-            self.claimed.seq, self.claimed.fence, outcome or self.outcome or self.refusal(), began
+            self.claimed.seq, self.claimed.fence, outcome or self.outcome or self.refusal(), began_after
         )
 
     @property

@@ -179,7 +179,7 @@ class Pump:
             if attempt.ended:
                 continue  # its settlement says when it began
             if attempt.began:
-                begun.append((attempt.claimed.seq, attempt.claimed.fence, attempt.begun_by()))
+                begun.append((attempt.claimed.seq, attempt.claimed.fence, attempt.began_after()))
             elif now < attempt.begin_by:
                 self._beginning.append(attempt)
         if begun:

@@ -103,7 +103,7 @@ class AttemptVerbs(Transactions):
         return self._write_freely(work, Hold.STARTS, keep=self.far or bool(jobs or settlements))
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
-        """Tell when handlers began, as (seq, fence, moment), so that windows open at the right time."""
+        """Tell how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
         if reports:
             self._write(lambda board: begun(board, reports), keep=False)
 
