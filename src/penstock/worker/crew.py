@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
@@ -69,16 +70,26 @@ class Crew:
         return min(self._free_tasks, self._free_threads)
 
     def begin(self, attempts: Sequence[Attempt]) -> None:
-        """Send *attempts* to their handlers."""
+        """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
         self.running.update(attempts)
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
-        if tasks and self.loop:
-            self._free_tasks -= len(tasks)
-            self.loop.begin(tasks)
-        if calls and self._threads:
-            self._free_threads -= len(calls)
-            self._threads.begin(calls)
+        self._free_tasks -= len(tasks)
+        self._free_threads -= len(calls)
+        left = deque([*tasks, *calls])
+        try:
+            if tasks and self.loop:
+                self.loop.begin(tasks)
+                left = deque(calls)
+            if self._threads:
+                while left:
+                    self._threads.begin(left[0])
+                    left.popleft()
+        except BaseException:
+            for attempt in left:
+                attempt.end(HandedBack())
+            self._ended.extend(left)
+            raise
 
     def ended(self) -> list[Attempt]:
         """Return the attempts that have ended since the last call; their hands are free again."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Final
 
 from penstock.clock import SECOND, since_boot
+from penstock.errors import StoreError
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.routine import Routine
@@ -49,8 +50,17 @@ class Leases:
     def write_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* now, if there is any to write."""
         self._moved.pop(attempt, None)
-        text, attempt.progress = attempt.progress, None
-        if text is not None and not self._engine.progress(attempt.claimed.seq, attempt.claimed.fence, text):
+        text = attempt.progress
+        if text is None:
+            return
+        try:
+            alive = self._engine.progress(attempt.claimed.seq, attempt.claimed.fence, text)
+        except StoreError:
+            self._moved[attempt] = None
+            raise
+        if attempt.progress is text:  # else the handler is further already
+            attempt.progress = None
+        if not alive:
             self.lose(attempt)
 
     def lose(self, attempt: Attempt) -> None:
@@ -58,8 +68,8 @@ class Leases:
         if attempt.lost or attempt.ended:
             return
         attempt.lost = True
-        log.warning("lost the lease of job %s (%s)", attempt.claimed.id, attempt.claimed.task)
         self._interrupt(attempt)
+        log.warning("lost the lease of job %s (%s)", attempt.claimed.id, attempt.claimed.task)
 
     def _turn(self) -> float:
         now = since_boot()

@@ -46,13 +46,16 @@ class Loop:
         self._ready.wait()
 
     def begin(self, attempts: Sequence[Attempt]) -> None:
-        """Begin *attempts*; any thread may call this."""
+        """Begin *attempts*, or none of them if this raises; any thread may call this."""
         self._present.update(attempts)
         try:
             self._loop.call_soon_threadsafe(self._begin, attempts)
         except RuntimeError:
             # The loop has just ended; whoever mends it may have seen these or not.
             self._give_back(attempts)
+        except BaseException:
+            self._present.difference_update(attempts)
+            raise
 
     def interrupt(self, attempt: Attempt) -> None:
         """Cancel the task of *attempt*; any thread may call this."""
@@ -100,8 +103,12 @@ class Loop:
 
     def _begin(self, attempts: Sequence[Attempt]) -> None:
         create = self._loop.create_task
-        for attempt in attempts:
-            attempt.task = create(self._attend(attempt))
+        try:
+            for attempt in attempts:
+                attempt.task = create(self._attend(attempt))
+        except BaseException:
+            self._give_back([attempt for attempt in attempts if attempt.task is None])
+            raise
 
     async def _attend(self, attempt: Attempt) -> None:
         await perform_async(attempt)

@@ -14,7 +14,7 @@ from typing import Final, TypedDict, TypeVar
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
 from penstock.errors import StoreError
 from penstock.job import Claim, Claimed, Settlement
-from penstock.lifecycle.outcomes import HandedBack
+from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.states import State
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
@@ -92,9 +92,7 @@ class Pump:
         self.routine.wake()
 
     def _turn(self) -> float:
-        ended = self._ended()
-        self._grace.learn(ended)
-        self._unsettled += ended
+        self._take_ended()
         if self._unsettled:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
@@ -109,9 +107,11 @@ class Pump:
             self._drained()
         return (min(rest, BEGINNING) if self._beginning else rest) / SECOND
 
-    def _ended(self) -> list[Attempt]:
-        """Return the attempts that have ended; others may have a moment to end too, and share the transaction."""
+    def _take_ended(self) -> None:
+        """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
+        # Into the list at once: what the crew has given up is settled, whatever raises from here on.
         ended = self._crew.ended()
+        self._unsettled += ended
         moment = min(self._lasted // 4, LONGEST_MOMENT)
         if (
             ended
@@ -120,8 +120,10 @@ class Pump:
             and not self._shift.stopping
         ):
             pause(moment / SECOND)
-            ended += self._crew.ended()
-        return ended
+            late = self._crew.ended()
+            self._unsettled += late
+            ended += late
+        self._grace.learn(ended)
 
     def _settle(self) -> None:
         self._settle_together(lambda reports: (self._engine.settle(reports), None))
@@ -136,9 +138,8 @@ class Pump:
             log.exception("could not settle %d attempts together", len(self._unsettled))
             self._settle_each()
             return None
-        for attempt, accepted in zip(self._unsettled, answers, strict=True):
-            self._settled(attempt, accepted=accepted)
-        self._unsettled = []
+        settled, self._unsettled = self._unsettled, []
+        self._settled(settled, answers)
         return rest
 
     def _settlements(self) -> list[Settlement]:
@@ -156,20 +157,38 @@ class Pump:
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001
-                (accepted,) = self._engine.settle([attempt.settlement(failure(error))])
+                accepted = self._settle_failed(attempt, failure(error))
             # Only now: an outcome that the store could not take is offered again.
             self._unsettled.pop()
-            self._settled(attempt, accepted=accepted)
+            self._settled([attempt], [accepted])
 
-    def _settled(self, attempt: Attempt, *, accepted: bool) -> None:
-        self._crew.running.discard(attempt)
-        if not accepted and not attempt.lost:
-            attempt.lost = True
-            log.warning(
-                "job %s (%s): the lease was lost, its outcome counts for nothing",
-                attempt.claimed.id,
-                attempt.claimed.task,
-            )
+    def _settle_failed(self, attempt: Attempt, outcome: Failed) -> bool:
+        """Settle *attempt* as failed; if the engine chokes on that too its lease runs out, and is not renewed."""
+        try:
+            return self._engine.settle([attempt.settlement(outcome)])[0]
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("could not settle job %s at all", attempt.claimed.id)
+            return False
+
+    def _settled(self, attempts: Sequence[Attempt], answers: Sequence[bool]) -> None:
+        self._crew.running.difference_update(attempts)
+        try:
+            self._tell(attempts, answers)
+        except Exception:
+            # A filter of the user's, say; it must not take along what was claimed in the same transaction.
+            log.exception("could not tell how %d attempts ended", len(attempts))
+
+    def _tell(self, attempts: Sequence[Attempt], answers: Sequence[bool]) -> None:
+        for attempt, accepted in zip(attempts, answers, strict=True):
+            if not accepted and not attempt.lost:
+                attempt.lost = True
+                log.warning(
+                    "job %s (%s): the lease was lost, its outcome counts for nothing",
+                    attempt.claimed.id,
+                    attempt.claimed.task,
+                )
 
     def _tell_begun(self) -> None:
         now = since_boot()
@@ -182,8 +201,12 @@ class Pump:
                 begun.append((attempt.claimed.seq, attempt.claimed.fence, attempt.began_after()))
             elif now < attempt.begin_by:
                 self._beginning.append(attempt)
-        if begun:
-            self._engine.begun(begun)
+        try:
+            if begun:
+                self._engine.begun(begun)
+        except StoreError:
+            self._beginning = beginning
+            raise
 
     def _claim(self) -> int:
         """Claim while there is something to begin; return how long to pause then."""
@@ -223,9 +246,13 @@ class Pump:
         claim = self._exchange(queues, count)
         self._lasted = since_boot() - before
         if claim.jobs:
-            # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-            offset = min(offset, since_boot() - self._engine.clock.now())
-            self._begin(claim.jobs, offset, before)
+            try:
+                # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
+                offset = min(offset, since_boot() - self._engine.clock.now())
+                self._begin(claim.jobs, offset, before)
+            except BaseException:
+                self._hand_back(claim.jobs)
+                raise
         return claim
 
     def _exchange(self, queues: Sequence[str], count: int) -> Claim:
@@ -251,6 +278,16 @@ class Pump:
         if len(attempts) < len(jobs):
             self._unsettled += [self._unknown(job) for job in jobs if job.task not in handlers]
 
+    def _hand_back(self, jobs: Sequence[Claimed]) -> None:
+        """Let others have those of *jobs* that were claimed and then got lost on their way to a handler."""
+        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._unsettled)}
+        self._unsettled += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
+
+    def _left(self, job: Claimed, outcome: HandedBack) -> Attempt:
+        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
+        attempt.end(outcome)
+        return attempt
+
     def _unknown(self, job: Claimed) -> Attempt:
         """Return an attempt that is left to another worker, because this one has no handler for it."""
         known = ", ".join(sorted(self._crew.handlers)) or "none"
@@ -261,11 +298,9 @@ class Pump:
             UNKNOWN_PAUSE // SECOND,
             known,
         )
-        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
-        reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
-        attempt.end(HandedBack(after=UNKNOWN_PAUSE, reason=reason))
         self._aside[job.seq] = since_boot() + UNKNOWN_PAUSE
-        return attempt
+        reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
+        return self._left(job, HandedBack(after=UNKNOWN_PAUSE, reason=reason))
 
     def _rest(self, claim: Claim, token: int) -> None:
         if self._crew.capacity > 0:

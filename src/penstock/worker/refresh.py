@@ -49,19 +49,23 @@ class Refreshes:
         if not self._refreshers:
             return None
         places = sum(self._free.acquire(blocking=False) for _ in range(AT_ONCE))
-        due: list[Refresh] = []
         try:
-            if places:
-                due = self._engine.refreshes(
-                    list(self._refreshers), places, worker=self._worker, lease=self._lease
+            for refresh in self._due(places):
+                # A thread each: they are rare, and one that hangs must not hold up the others.
+                thread = threading.Thread(
+                    target=self._run, args=(refresh,), name="penstock-refresh", daemon=True
                 )
+                thread.start()
+                places -= 1
         finally:
-            if places > len(due):
-                self._free.release(places - len(due))
-        for refresh in due:
-            # A thread each: they are rare, and one that hangs must not hold up the others.
-            threading.Thread(target=self._run, args=(refresh,), name="penstock-refresh", daemon=True).start()
+            if places:
+                self._free.release(places)
         return EVERY
+
+    def _due(self, places: int) -> list[Refresh]:
+        if not places:
+            return []
+        return self._engine.refreshes(list(self._refreshers), places, worker=self._worker, lease=self._lease)
 
     def _run(self, refresh: Refresh) -> None:
         try:

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import SimpleQueue
 
 from penstock.worker.alarm import Alarm
@@ -31,10 +31,9 @@ class Threads:
         for thread in self._threads:
             thread.start()
 
-    def begin(self, attempts: Sequence[Attempt]) -> None:
-        """Begin *attempts*, for which there must be free threads."""
-        for attempt in attempts:
-            self._waiting.put(attempt)
+    def begin(self, attempt: Attempt) -> None:
+        """Begin *attempt*, for which there must be a free thread."""
+        self._waiting.put(attempt)
 
     def stop(self, timeout: float) -> None:
         """End the threads, waiting no longer than *timeout* seconds for those whose handler still runs."""

@@ -1,0 +1,191 @@
+"""Whatever a worker has taken out of a list is settled, begun or put back, whatever raises in between."""
+
+import threading
+
+import pytest
+
+from penstock import App, Rate
+from penstock.errors import StoreBusyError
+from penstock.job import Refresh
+from penstock.lifecycle.states import State
+from penstock.worker import attempt, crew, current_job, grace, leases, loop, pump, refresh, threads, watcher
+from penstock.worker.refresh import AT_ONCE
+from tests.support.stub_engine import StubEngine
+from tests.support.working import working
+
+JOBS = 40
+
+
+class Fault:
+    """Raises *error* at the call of a step that comes after *calls* others, once; then the step is as it was."""
+
+    def __init__(self, monkeypatch, owner, name, error=RuntimeError, calls=0):
+        self.met = threading.Event()
+        self._error = error
+        self._left = calls
+        step = getattr(owner, name)
+
+        def faulty(*args, **kwargs):
+            if not self.met.is_set() and self._due():
+                self.met.set()
+                raise error("a fault")
+            return step(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, faulty)
+
+    def _due(self):
+        self._left -= 1
+        return self._left < 0
+
+
+STEPS = {
+    "the pause in which others may end": (pump, "pause"),
+    "learning how late handlers begin": (grace.Grace, "learn"),
+    "making reports of outcomes": (attempt.Attempt, "settlement"),
+    "writing progress": (leases.Leases, "write_progress"),
+    "telling how attempts ended": (pump.Pump, "_tell"),
+    "telling when handlers began": (pump.Pump, "_tell_begun"),
+    "looking whether there is more to do": (pump.Pump, "_rest"),
+    "watching the store": (watcher.Watcher, "watch"),
+    "making an attempt of a claimed job": (pump, "Attempt"),
+    "beginning a batch": (pump.Pump, "_begin"),
+    "giving a batch to the crew": (crew.Crew, "begin"),
+    "giving a batch to the loop": (loop.Loop, "begin"),
+    "waking the loop": (loop.asyncio.AbstractEventLoop, "call_soon_threadsafe"),
+    "making a task": (loop.Loop, "_attend"),
+    "giving a call to a thread": (threads.Threads, "begin"),
+}
+
+
+@pytest.mark.parametrize("calls", [0, 2])
+@pytest.mark.parametrize("step", STEPS)
+def test_all_jobs_end_and_all_hands_are_free_though_a_step_raises_once(step, calls, monkeypatch, tmp_path):
+    """B13."""
+    monkeypatch.setattr(pump, "LEAST_MOMENT", 0)
+    monkeypatch.setattr(loop, "new_event_loop", loop.asyncio.new_event_loop)
+    owner, name = STEPS[step]
+    if step == "waking the loop":
+        owner = loop.asyncio.SelectorEventLoop
+    fault = Fault(monkeypatch, owner, name, calls=calls)
+    limits = [Rate(1_000, per="1s", key="all")]
+    with App(tmp_path / "jobs.db") as app:
+
+        @app.task(limits=limits)
+        def plain() -> None:
+            current_job().progress(1)
+
+        @app.task(limits=limits)
+        async def waits() -> None:
+            current_job().progress(1)
+
+        for _ in range(JOBS // 2):
+            plain.enqueue()
+            waits.enqueue()
+        worker = app.worker(threads=4, concurrency=4, lease="2s")
+        thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
+        thread.start()
+        thread.join(20)
+        worker.stop_now()
+        thread.join()
+
+        assert fault.met.is_set() or calls
+        assert {State.DONE: JOBS} == app.engine.count()
+        assert {1} == {job.attempt for job in app.engine.jobs(limit=JOBS)}  # none was left to its lease
+        assert [] == app.engine.doctor()
+
+
+@pytest.fixture
+def engine():
+    return StubEngine()
+
+
+def fails_once(engine, verb, error):
+    """Have the engine raise *error* the first time it is asked for *verb*; return what tells that it did."""
+    met = threading.Event()
+
+    def hook(name):
+        if name == verb and not met.is_set():
+            met.set()
+            raise error
+
+    engine.hook = hook
+    return met
+
+
+def test_the_start_of_a_handler_is_told_again_if_the_store_could_not_take_it(engine):
+    """B13."""
+    met = fails_once(engine, "begun", StoreBusyError("busy"))
+    go_on = threading.Event()
+
+    def waits():
+        go_on.wait(10)
+
+    job = engine.enqueue("waits", begin_in=10_000_000)
+    with working(engine, waits):
+        try:
+            engine.until(lambda: job in engine.began)
+        finally:
+            go_on.set()
+
+    assert met.is_set()
+
+
+def test_progress_is_written_again_if_the_store_could_not_take_it(engine):
+    """B13."""
+    met = fails_once(engine, "progress", StoreBusyError("busy"))
+    go_on = threading.Event()
+
+    def moves():
+        current_job().progress("half")
+        go_on.wait(10)
+
+    job = engine.enqueue("moves")
+    with working(engine, moves):
+        try:
+            engine.until(lambda: job in engine.shown)
+        finally:
+            go_on.set()
+
+    assert met.is_set()
+    assert ['"half"'] == engine.shown[job]
+
+
+def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engine):
+    """B13."""
+    poison = engine.enqueue("quick")
+    others = [engine.enqueue("quick") for _ in range(9)]
+    settle = engine.settle
+
+    def choking(settlements):
+        if any(f"job-{each.seq}" == poison for each in settlements):
+            raise ValueError("cannot be settled")
+        return settle(settlements)
+
+    async def quick():
+        pass
+
+    engine.settle = choking
+    with working(engine, quick, concurrency=4):
+        engine.ended(*others)
+
+    assert poison not in engine.outcomes
+
+
+def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch):
+    """B13."""
+    due = [Refresh(n, f"key-{n}", "", "count", 1, "{}", 1, None) for n in range(2 * AT_ONCE)]
+    engine.due = list(due)
+    monkeypatch.setattr(refresh, "EVERY", 0.01)
+    start = threading.Thread.start
+    faults = iter(range(1))
+
+    def starts(thread):
+        if thread.name == "penstock-refresh" and next(faults, None) is not None:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    with working(engine, refreshers={"count": lambda _: 3}):
+        engine.until(lambda: engine.values)
+
+    assert {3} == {value for _, value, _ in engine.values}
