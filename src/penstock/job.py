@@ -79,6 +79,7 @@ class Claimed(Struct, frozen=True, gc=False):
     started: int = 0
     limits: str = ""  # as JSON text
     expires: int | None = None
+    workflow: str | None = None  # the id of the one it belongs to
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,7 @@ class JobView:
     own_lease: int | None = None
     fence: int | None = None  # of the attempt that runs
     lost: int = 0  # of its attempts, with their workers
+    workflow: str | None = None  # the id of the one it belongs to
 
     @property
     def used(self) -> int:
@@ -373,6 +375,8 @@ class WorkflowView(Struct, frozen=True):
     steps_total: int
     steps_completed: int
     steps: tuple[StepView, ...] = ()
+    started: int | None = None  # when the first of its jobs began
+    steps_failed: int = 0  # of those counted; those cancelled are not among them
 
     @property
     def jobs_total(self) -> int:

@@ -372,8 +372,10 @@ CREATE TABLE workflow_job (
     seq bigint NOT NULL,
     workflow bigint NOT NULL,
     step bigint NOT NULL,
+    started bigint,
     CONSTRAINT workflow_job_pkey PRIMARY KEY (seq)
 );
+CREATE INDEX workflow_job_started ON workflow_job USING btree (workflow, started) WHERE started IS NOT NULL;
 
 CREATE TABLE workflow_plan (
     step bigint NOT NULL,
@@ -400,4 +402,5 @@ CREATE TABLE workflow_step (
     result text COLLATE "C",
     CONSTRAINT workflow_step_pkey PRIMARY KEY (number)
 );
+CREATE INDEX workflow_step_failed ON workflow_step USING btree (workflow) WHERE state = 'failed'::text;
 CREATE INDEX workflow_step_of ON workflow_step USING btree (workflow, number);

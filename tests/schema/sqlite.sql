@@ -359,7 +359,9 @@ CREATE TABLE workflow_job (
     seq INTEGER PRIMARY KEY,
     workflow BIGINT NOT NULL,
     step BIGINT NOT NULL
-);
+, started BIGINT);
+
+CREATE INDEX workflow_job_started ON workflow_job (workflow, started) WHERE started IS NOT NULL;
 
 CREATE TABLE workflow_plan (
     step INTEGER PRIMARY KEY,
@@ -384,6 +386,8 @@ CREATE TABLE workflow_step (
     children TEXT NOT NULL,
     result TEXT
 );
+
+CREATE INDEX workflow_step_failed ON workflow_step (workflow) WHERE state = 'failed';
 
 CREATE INDEX workflow_step_of ON workflow_step (workflow, number);
 

@@ -28,6 +28,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import leases as lease_rows
 from penstock.store import terms as term_rows
+from penstock.store import workflows as workflow_rows
 from penstock.store.outlook import Outlook
 from penstock.store.session import Row, Topic
 
@@ -107,14 +108,14 @@ def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Cl
     usual, first = terms.now + terms.lease, terms.workers[0]
     rows = job_rows.start_first(board.db, queue, count, fence, first, usual, board.now)
     jobs, ends = [], []
-    for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, attempt, lost in rows:
+    for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, workflow, attempt, lost in rows:
         lease, deadline = usual, None
         if own is not None or (terms.timed and timeout is not None):
             lease, deadline = terms.until(own, timeout)
         jobs.append(
             Claimed(
                 seq, id_, task, args, queue, attempt + 1, fence, lease, 0, timeout, meta, tenant, enqueued, lost,
-                board.now, "", expires,
+                board.now, "", expires, workflow,
             )
         )  # fmt: skip
         if deadline is not None:
@@ -124,6 +125,7 @@ def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Cl
     term_rows.set_deadlines(board.db, ends)
     others = [(worker, job.seq) for n, job in enumerate(jobs) if (worker := terms.worker(n)) != first]
     lease_rows.assign(board.db, others)
+    workflow_rows.began(board.db, [job.seq for job in jobs if job.workflow is not None], board.now)
     return jobs
 
 
@@ -189,7 +191,9 @@ class Claiming:
         attempts = self.board.left | self._free_attempts
         rows, free, claimed, ends = [], [], [], []
         for n, t in enumerate(self.taken):
-            id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own = self._payloads[t.seq]
+            id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = self._payloads[
+                t.seq
+            ]
             attempt, lost = attempts[t.seq]
             lease, deadline = usual, None
             if own is not None or (terms.timed and timeout is not None):
@@ -208,7 +212,7 @@ class Claiming:
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued, lost, now, limits, expires,
+                    enqueued, lost, now, limits, expires, workflow,
                 )
             )  # fmt: skip
             events.started(claimed[-1], worker)
@@ -221,6 +225,7 @@ class Claiming:
             job_rows.start(db, rows)
         if ends:
             term_rows.set_deadlines(db, ends)
+        workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
         if any(t.begin_by for t in self.taken):
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()

@@ -58,7 +58,7 @@ def job_view(row: Row) -> JobView:
     (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
      state, finished, d_started, d_attempt, result, error, reason, progress, timeout,
-     fence, own_lease, put_off, lost) = row  # fmt: skip
+     fence, own_lease, put_off, lost, workflow) = row  # fmt: skip
     if state is None:
         state = (
             State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
@@ -72,7 +72,7 @@ def job_view(row: Row) -> JobView:
         started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
         error=json.loads(error) if error else None, reason=reason or put_off or "", progress=progress,
         cancel_asked=bool(cancel), expires=expires, cancel_at=cancel or None, timeout=timeout,
-        retry=policy, own_lease=own_lease, fence=fence, lost=lost,
+        retry=policy, own_lease=own_lease, fence=fence, lost=lost, workflow=workflow,
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, polic
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
 from penstock.store import terms as term_rows
+from penstock.store import workflows as workflow_rows
 from penstock.store.session import Row, Topic
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
@@ -177,6 +178,8 @@ class Settling:
     def _hand_back(self, attempt: Attempt, outcome: HandedBack, began_after: int | None) -> None:
         self._stop(attempt, began_after if outcome.begun else None)
         if not outcome.begun:
+            if attempt.workflow is not None and attempt.attempt == 1:
+                workflow_rows.not_begun(self.board.db, attempt.seq)
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True

@@ -25,10 +25,11 @@ def page(
 
 
 def _workflow(row: Row, steps: tuple[StepView, ...] = ()) -> WorkflowView:
-    _, id_, tenant, kind, name, meta, created, finished, state, total, _, completed, _ = row
+    _, id_, tenant, kind, name, meta, created, finished, state, total, _, completed, _, started, failed = row
     return WorkflowView(
-        id_, tenant, kind, name, meta, WorkflowState(state), created, finished, total, completed, steps
-    )
+        id_, tenant, kind, name, meta, WorkflowState(state), created, finished, total, completed, steps,
+        started, failed,
+    )  # fmt: skip
 
 
 def _steps(found: list[Row]) -> tuple[StepView, ...]:

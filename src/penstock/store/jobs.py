@@ -15,6 +15,13 @@ _OWN_LEASE = """
 """
 
 
+# The same with workflows.
+_WORKFLOW = """
+    CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
+        THEN (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq) END
+"""
+
+
 def add(db: Session, rows: Iterable[Row]) -> None:
     """Add what was asked for, in the order of JOB_COLUMNS."""
     db.many(f"INSERT INTO job ({JOB_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -48,10 +55,11 @@ def arriving(db: Session, seqs: list[int]) -> list[Row]:
 
 
 def payloads(db: Session, seqs: list[int]) -> list[Row]:
-    """Return (seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, own lease)."""
+    """Return (seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, own lease, workflow)."""
     return db.all(
         f"""
-        SELECT seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, {_OWN_LEASE}
+        SELECT seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, {_OWN_LEASE},
+            {_WORKFLOW}
         FROM job j WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
@@ -207,7 +215,8 @@ def start_first(
 ) -> list[Row]:
     """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
 
-    Return (seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, attempt, lost), the best first.
+    Return (seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, workflow, attempt, lost),
+    the best first.
     """
     rows = db.all(
         f"""
@@ -216,14 +225,16 @@ def start_first(
                 SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
             RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
-            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires, {_OWN_LEASE} AS own
+            SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires, {_OWN_LEASE} AS own,
+                {_WORKFLOW} AS workflow
             FROM taken t JOIN job j ON j.seq = t.seq
         ), begun AS (
             INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
                 priority, ord, attempt, lost, cancel)
             SELECT seq, ?, queue, task, ?, ?, ?, 0, '', cost, priority, ord, attempt + 1, lost, 0 FROM known
         )
-        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, expires, own, attempt, lost
+        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, expires, own, workflow,
+            attempt, lost
         FROM known
         """,
         queue,

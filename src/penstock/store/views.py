@@ -11,7 +11,8 @@ JOB = """
            d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value, j.timeout,
            r.fence, (SELECT ol.lease FROM own_lease ol WHERE ol.seq = j.seq), s.reason,
            coalesce(s.lost, w.lost, o.lost, l.lost, r.lost,
-               (SELECT count(*) FROM failure f WHERE f.seq = d.seq AND f.error LIKE '{"kind": "LeaseLost"%'))
+               (SELECT count(*) FROM failure f WHERE f.seq = d.seq AND f.error LIKE '{"kind": "LeaseLost"%')),
+           (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq)
     FROM job j
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN line l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq

@@ -8,6 +8,11 @@ from penstock.store.session import Row, Session
 WORKFLOW_COLUMNS: Final = """
     number, id, tenant, kind, name, meta, created, finished, state, total, unfinished, completed, failed
 """
+_SHOWN: Final = f"""
+    {WORKFLOW_COLUMNS},
+    (SELECT min(j.started) FROM workflow_job j WHERE j.workflow = workflow.number AND j.started IS NOT NULL),
+    (SELECT count(*) FROM workflow_step s WHERE s.workflow = workflow.number AND s.state = 'failed' AND s.callback = 0)
+"""
 STEP_COLUMNS: Final = "number, workflow, state, runs, callback, seq, waiting, failed, skipped, children"
 
 
@@ -95,6 +100,21 @@ def begin(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
+def began(db: Session, seqs: list[int], now: int) -> None:
+    """Remember when jobs of workflows began first."""
+    if seqs:
+        db.run(
+            "UPDATE workflow_job SET started = ? WHERE seq IN (SELECT value FROM each(?)) AND started IS NULL",
+            now,
+            seqs,
+        )
+
+
+def not_begun(db: Session, seq: int) -> None:
+    """Forget that the first attempt at a job of a workflow began."""
+    db.run("UPDATE workflow_job SET started = NULL WHERE seq = ?", seq)
+
+
 def plans(db: Session, numbers: list[int]) -> list[Row]:
     """Return (step, job, parents) of steps that are set free."""
     return db.all(
@@ -115,15 +135,15 @@ def results(db: Session, numbers: list[int]) -> dict[int, str | None]:
 
 
 def find(db: Session, id_: str) -> Row | None:
-    """Return one workflow, in the order of WORKFLOW_COLUMNS."""
-    return db.one(f"SELECT {WORKFLOW_COLUMNS} FROM workflow WHERE id = ?", id_)
+    """Return one workflow, in the order of WORKFLOW_COLUMNS; then when it began and how many of its steps failed."""
+    return db.one(f"SELECT {_SHOWN} FROM workflow WHERE id = ?", id_)
 
 
 def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[Row]:
-    """Return workflows, newest first, in the order of WORKFLOW_COLUMNS."""
+    """Return workflows as `find` does, newest first."""
     which, values = _chosen(tenant, state)
     return db.all(
-        f"SELECT {WORKFLOW_COLUMNS} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?",
+        f"SELECT {_SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?",
         *values,
         most,
         offset,

@@ -46,6 +46,7 @@ _SYSTEM: Final = frozenset(
         "progress",
         "timeout_ms",
         "next_attempt_at",
+        "workflow_id",
     ]
 )
 _encode: Final = msgspec.json.Encoder().encode

@@ -57,6 +57,8 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     shown = _base(view.id, view.task, view.queue, view.args, view.meta, state, view.enqueued)
     shown |= {"priority": view.priority, "attempt": view.used, "max_attempts": view.max_attempts}
     _bound(shown, view.limits, view.expires, view.timeout)
+    if view.workflow is not None:
+        shown["workflow_id"] = view.workflow
     if view.due is not None and state in ("scheduled", "retryable"):
         shown["next_attempt_at" if state == "retryable" else "scheduled_at"] = written(view.due)
     _ended(shown, view, state)
@@ -111,6 +113,8 @@ def of_claimed(job: Claimed) -> dict[str, Any]:
     shown = _base(job.id, job.task, job.queue, job.args, job.meta, "active", job.enqueued)
     shown |= {"attempt": job.attempt, "started_at": written(job.started)}
     _bound(shown, limits_from_json(job.limits) if job.limits else (), job.expires, job.timeout)
+    if job.workflow is not None:
+        shown["workflow_id"] = job.workflow
     return shown
 
 

@@ -13,7 +13,7 @@ from penstock.edge.access import JOBS, PRODUCERS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.errors import NotFoundError
 from penstock.job import NewWorkflow, StepView, WorkflowView
-from penstock.workflows import StepState
+from penstock.workflows import StepState, WorkflowState
 
 PER_PAGE: Final = 50
 _STEPS: Final = {
@@ -35,6 +35,18 @@ class StepShape(Struct):
     depends_on: list[str]
 
 
+class MetadataShape(Struct, omit_defaults=True):
+    """What the server says of a workflow: times, and how many of its jobs ended how."""
+
+    created_at: str
+    job_count: int
+    completed_count: int
+    failed_count: int
+    started_at: str | None = None
+    completed_at: str | None = None
+    cancelled_at: str | None = None
+
+
 class WorkflowShape(Struct):
     id: str
     type: str
@@ -45,6 +57,7 @@ class WorkflowShape(Struct):
     jobs_total: int
     jobs_completed: int
     created_at: str
+    metadata: MetadataShape
 
 
 class WorkflowAnswer(WorkflowShape):
@@ -113,6 +126,7 @@ def shown(view: WorkflowView) -> dict[str, Any]:
         "jobs_total": view.jobs_total,
         "jobs_completed": view.jobs_completed,
         "created_at": written(view.created),
+        "metadata": _metadata(view),
     }
     if view.steps:
         workflow["steps"] = [_step(step) for step in view.steps]
@@ -124,6 +138,19 @@ def shown(view: WorkflowView) -> dict[str, Any]:
     if view.tenant:
         workflow["tenant_id"] = view.tenant
     return workflow
+
+
+def _metadata(view: WorkflowView) -> MetadataShape:
+    ended = None if view.finished is None else written(view.finished)
+    return MetadataShape(
+        written(view.created),
+        view.jobs_total,
+        view.jobs_completed,
+        view.steps_failed,
+        None if view.started is None else written(view.started),
+        ended,
+        ended if view.state is WorkflowState.CANCELLED else None,
+    )
 
 
 def _step(step: StepView) -> dict[str, Any]:
