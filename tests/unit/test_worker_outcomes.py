@@ -164,6 +164,38 @@ def test_a_handler_may_end_on_purpose(engine, manner, end, outcome):
     assert ends_of(engine, handle) == [outcome, outcome]
 
 
+@pytest.mark.parametrize(
+    ("header", "until"),
+    [
+        ("20", BEGINNING + 20_000_000),
+        (" 0 ", BEGINNING),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777_000_000),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777_000_000),
+        ("Sun Nov  6 08:49:37 1994", 784_111_777_000_000),
+        ("Sat, 07 Nov 2093 08:49:37 GMT", 3_908_422_177_000_000),
+        (None, BEGINNING + 60_000_000),
+        ("", BEGINNING + 60_000_000),
+    ],
+)
+def test_rate_limited_takes_what_a_retry_after_header_says(engine, header, until):
+    """B5: `RateLimited("20")` failed the job."""
+
+    def handle():
+        raise RateLimited(header, reason="429")
+
+    assert ends_of(engine, handle) == 2 * [Limited(until, None, "429")]
+
+
+@pytest.mark.parametrize("header", ["soon", "Sun, 31 Feb 2026 00:00:00 GMT", "-1", "120, 120", 5_000 * "9"])
+def test_a_retry_after_that_nobody_can_read_is_a_failure_that_names_it(engine, header):
+    def handle():
+        raise RateLimited(header)
+
+    for outcome in ends_of(engine, handle):
+        assert (outcome.kind, outcome.message[:8]) == ("InvalidError", "until: '")
+        assert "RateLimited(header)" in outcome.traceback
+
+
 def test_a_moment_needs_a_time_zone():
     with pytest.raises(InvalidError, match="time zone"):
         RateLimited(datetime(2026, 3, 1, 12, 0))

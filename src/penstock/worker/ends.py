@@ -3,14 +3,17 @@
 Each may be returned or raised: `return Retry(after="10s")`, `raise Cancel("no longer wanted")`.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
 
 from penstock.clock import Clock
 from penstock.errors import InvalidError
 from penstock.lifecycle.outcomes import Again, Cancelled, Limited, Outcome
 from penstock.limits.durations import Duration, parse_duration
 
-_MICROSECOND = timedelta(microseconds=1)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_UNTOLD: Final = 60  # seconds to wait where the called system named no time
 
 
 class End(Exception):  # noqa: N818
@@ -39,15 +42,19 @@ class Retry(End):
 class RateLimited(End):
     """The called system said "too many": shut the gate for everyone *until* then and wait in line again.
 
-    *until* is a duration from now or a moment (a datetime with a time zone); *key* names one of the
+    *until* is a duration from now, a moment (a datetime with a time zone), or what a Retry-After header says:
+    seconds as digits, or a date.  None, as where there is no such header, is a minute.  *key* names one of the
     job's gates (None: all of them).  Uses up no attempt.
     """
 
-    def __init__(self, until: Duration | datetime, key: str | None = None, reason: str = "") -> None:
+    def __init__(
+        self, until: Duration | datetime | None = None, key: str | None = None, reason: str = ""
+    ) -> None:
         super().__init__(reason)
         self.key = key
-        self.moment = _moment(until) if isinstance(until, datetime) else None
-        self.span = 0 if isinstance(until, datetime) else parse_duration(until, "until", zero=True)
+        when = _read(until)
+        self.moment = _moment(when) if isinstance(when, datetime) else None
+        self.span = 0 if isinstance(when, datetime) else parse_duration(when, "until", zero=True)
 
     def outcome(self, clock: Clock) -> Outcome:
         until = clock.now() + self.span if self.moment is None else self.moment
@@ -59,6 +66,34 @@ class Cancel(End):
 
     def outcome(self, clock: Clock) -> Outcome:  # noqa: ARG002
         return Cancelled(self.reason)
+
+
+def _read(until: Duration | datetime | None) -> Duration | datetime:
+    """Return *until*, or what it means as the text of a Retry-After header."""
+    text = until.strip() if isinstance(until, str) else None
+    if until is None or text == "":
+        return _UNTOLD
+    if text is None:
+        return until
+    if text.isdigit():
+        return f"{text}s"
+    try:
+        # Of the three forms that HTTP allows one names no time zone; all mean UTC.
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return _duration(text)
+    return date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+
+
+def _duration(text: str) -> Duration:
+    try:
+        parse_duration(text, "until", zero=True)
+    except InvalidError:
+        problem = (
+            f"{text!r} is neither a duration, as in 20 or '1m30s', nor what a Retry-After header may say"
+        )
+        raise InvalidError("until", problem) from None
+    return text
 
 
 def _moment(until: datetime) -> int:
