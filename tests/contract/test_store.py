@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine import open_engine
-from penstock.errors import SchemaError, StoreDownError, StoreError
+from penstock.errors import InvalidError, SchemaError, StoreDownError, StoreError
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.store import migrations
@@ -308,10 +308,10 @@ class TestFiles:
 
     @pytest.mark.parametrize("url", ["mysql://here/jobs", "redis://here"])
     def test_a_store_of_another_kind_is_refused(self, url: str) -> None:
-        with pytest.raises(StoreDownError) as caught:
+        with pytest.raises(InvalidError) as caught:
             open_engine(url)
 
-        _one_sentence(caught.value, url.partition(":")[0])
+        _one_sentence(caught.value, url.partition(":")[0], "http://")
 
     def test_a_url_and_a_path_name_the_same_file(self, path: Path) -> None:
         with closing(open_engine(f"sqlite:///{path}")) as engine:

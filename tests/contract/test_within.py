@@ -1,5 +1,6 @@
 """Enqueue in the caller's own transaction: the job exists if and only if that commits."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -138,6 +139,19 @@ def test_a_connection_to_something_else_is_refused(engine: Engine) -> None:
         engine.enqueue([NewJob("task")], connection=object())
     with closing(sqlite3.connect(":memory:")) as other, pytest.raises(InvalidError, match="connection"):
         engine.enqueue([NewJob("task")], connection=other)
+
+
+def test_an_async_connection_is_refused_for_what_it_is(engine: Engine, store: str, url: str) -> None:
+    """B6: "must be a connection of psycopg", said of one."""
+    if store == "sqlite":
+        pytest.skip("sqlite3 has none")
+
+    async def enqueue() -> None:
+        async with await psycopg.AsyncConnection.connect(split_schema(url)[0]) as connection:
+            engine.enqueue([NewJob("task")], connection=connection)
+
+    with pytest.raises(InvalidError, match=r"^connection: .* is an async connection.*psycopg\.Connection$"):
+        asyncio.run(enqueue())
 
 
 def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> None:

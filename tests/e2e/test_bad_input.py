@@ -294,6 +294,16 @@ def test_the_year_9999_is_as_good_as_any(server):
     server.post("/ojs/v1/admin/reset")
 
 
+def test_the_hint_of_a_404_fits_what_is_missing(server):
+    """B14: the root was answered with a hint about jobs that ended."""
+    nowhere, job = server.get("/"), server.get("/ojs/v1/jobs/019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+
+    refused(nowhere, 404, "not_found")
+    assert nowhere["error"]["hint"] == "Check the path, the id or the name; /docs lists the paths."
+    refused(job, 404, "not_found")
+    assert "forgotten" in job["error"]["hint"]
+
+
 def raw(server):
     """Open a connection of our own."""
     return socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=10)

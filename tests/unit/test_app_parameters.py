@@ -161,3 +161,16 @@ def test_a_result_comes_back_as_its_annotated_type():
     text = '{"id":"00000000-0000-0000-0000-000000000001","lines":[]}'
 
     assert Order(UUID(int=1), []) == Parameters(typed, "tasks.typed").decode_result(text)
+
+
+def test_a_pydantic_model_is_answered_with_what_to_pass():
+    """B7: no hint."""
+
+    class Order:
+        def model_dump(self): ...
+
+    def ship(order):
+        pass
+
+    with pytest.raises(InvalidJobError, match=r"^order: .*; pass order\.model_dump\(mode='json'\)$"):
+        Parameters(ship, "ship").encode((Order(),), {})

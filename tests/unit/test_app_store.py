@@ -1,10 +1,11 @@
 import os
 import sqlite3
+import sys
 from contextlib import closing
 
 import pytest
 
-from penstock import App, SchemaError, State, StoreDownError, StoreError
+from penstock import App, InvalidError, SchemaError, State, StoreDownError, StoreError
 from penstock.testing import engine_in_memory
 
 
@@ -50,8 +51,26 @@ def test_the_url_can_come_from_the_environment(tmp_path, monkeypatch):
 def test_an_app_without_a_store_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("PENSTOCK_URL", raising=False)
 
-    with pytest.raises(StoreDownError, match=r"App\('jobs.db'\), or set PENSTOCK_URL"):
+    # B14: nothing is down.
+    with pytest.raises(
+        InvalidError, match=r"^url: no store was named: write App\('jobs.db'\), or set PENSTOCK_URL"
+    ):
         App().task(noop).enqueue()
+
+
+def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
+    """B14: `StoreDownError`, though nothing is down."""
+    monkeypatch.setitem(sys.modules, "penstock.store.postgres", None)
+
+    with pytest.raises(
+        InvalidError, match=r"^url: PostgreSQL needs psycopg: pip install 'penstock\[postgres\]'"
+    ):
+        App("postgresql://127.0.0.1/jobs").task(noop).enqueue()
+
+
+def test_a_scheme_that_is_unknown_is_answered_with_all_that_are():
+    with pytest.raises(InvalidError, match=r"^url: redis:// is not .*postgresql://.* or a server's http://"):
+        App("redis://127.0.0.1").task(noop).enqueue()
 
 
 def test_a_missing_folder_is_one_clear_sentence(tmp_path):

@@ -5,6 +5,7 @@ import pytest
 
 from penstock import App, Concurrency, InvalidLimitError
 from penstock.clock import SECOND
+from penstock.job import NewJob
 from penstock.testing import app_for_tests, run_until_idle
 
 
@@ -100,3 +101,20 @@ def test_two_computations_of_one_name_are_an_error():
 
     with pytest.raises(InvalidLimitError, match="two called"):
         app.floating("capacity")(lambda key, current, metadata: 1)
+
+
+@pytest.mark.parametrize(
+    "args", ['{"args":["a"]}', '{"args":[1,2]}', "nonsense"], ids=["wrong type", "too many", "no JSON"]
+)
+def test_arguments_that_do_not_fit_fail_without_a_traceback_of_ours(live, args):
+    """B14: the traceback was filled with penstock's own frames."""
+
+    @live.task(name="one", retry=1)
+    def one(x: int) -> None: ...
+
+    (job,) = live.engine.enqueue([NewJob("one", args)])
+    live.work(until_idle=True)
+
+    error = live.engine.job(job.id).error
+    assert error["message"] in error["traceback"]
+    assert 1 == len(error["traceback"].splitlines())

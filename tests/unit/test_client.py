@@ -273,7 +273,7 @@ def test_what_was_enqueued_before_is_not_enqueued_again():
 
 def test_a_client_without_a_url_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("PENSTOCK_URL", raising=False)
-    with pytest.raises(StoreDownError, match="PENSTOCK_URL"):
+    with pytest.raises(InvalidError, match="PENSTOCK_URL"):
         Client().job("x")
 
 

@@ -32,23 +32,28 @@ def test_no_specs_make_no_limits():
     assert () == resolve((), ACME)
 
 
-def test_a_callable_key_gets_what_the_task_gets():
-    specs = [Concurrency(1, key=lambda account_id, *, op: f"{op}:{account_id}")]
+def test_a_callable_key_is_fitted_to_the_task():
+    def fit(function):
+        return lambda arguments: function(**arguments)
 
-    (limit,) = resolve(specs, ACME, ("acme",), {"op": "fetch"})
+    specs = [Concurrency(1, key=lambda account_id, op: f"{op}:{account_id}"), Rate(1, per="1m", key="{op}")]
 
-    assert "fetch:acme" == limit.key
+    limits = resolve(check_specs(specs, NAMES, fit), ACME)
+
+    assert ["fetch", "fetch:acme"] == [limit.key for limit in limits]
 
 
-def test_a_callable_key_may_need_no_named_arguments():
-    (limit,) = resolve([Concurrency(1, key=str)], {}, ("acme",))
+def test_a_callable_key_that_does_not_fit_is_refused_with_its_limit():
+    def fit(function):
+        raise TypeError("it names 'z'")
 
-    assert "acme" == limit.key
+    with pytest.raises(InvalidLimitError, match=r"^key: of Concurrency\(.*slots=1\): it names 'z'"):
+        check_specs([Concurrency(1, key=lambda z: z)], NAMES, fit)
 
 
 def test_what_a_callable_key_raises_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
-        resolve([Concurrency(1, key=lambda: str(1 / 0))], {})
+        resolve([Concurrency(1, key=lambda _: str(1 / 0))], {})
 
 
 @pytest.mark.parametrize("prepare", [check_specs, lambda specs, _: specs])
@@ -105,13 +110,13 @@ def test_limits_on_one_key_must_agree_on_what_to_do():
 
 
 def test_one_callable_on_two_specs_is_one_key():
-    def key(account_id, op):
-        return account_id
+    def key(arguments):
+        return arguments["account_id"]
 
     specs = check_specs([Concurrency(1, key=key), Rate(5, per="1m", key=key)], NAMES)
 
     assert 1 == len(specs)
-    assert (Limit("acme", Numbers(1, Window(5, MINUTE))),) == resolve(specs, ACME, ("acme", "fetch"))
+    assert (Limit("acme", Numbers(1, Window(5, MINUTE))),) == resolve(specs, ACME)
 
 
 def test_an_unknown_argument_is_found_before_any_job_exists():
@@ -119,6 +124,15 @@ def test_an_unknown_argument_is_found_before_any_job_exists():
         InvalidLimitError, match=r"unknown argument 'acount_id'; the arguments are: account_id, op"
     ):
         check_specs([Concurrency(1, key="account:{acount_id}")], NAMES)
+
+
+def test_one_limit_needs_no_list():
+    """B14: `limits=Concurrency(...)` was "not iterable"."""
+    (spec,) = check_specs(Concurrency(1, key="k"), NAMES)
+
+    assert spec == Concurrency(1, key="k")
+    with pytest.raises(InvalidLimitError, match=r"limits: 5 must be a list of Concurrency, Rate or Throttle"):
+        check_specs(5, NAMES)
 
 
 def test_what_is_not_a_spec_is_refused():
@@ -175,7 +189,7 @@ def test_an_empty_key_is_refused():
 @pytest.mark.parametrize("value", [None, 5, ""])
 def test_a_callable_key_must_return_text(value):
     with pytest.raises(InvalidLimitError, match=r"gave a key that cannot be used"):
-        resolve([Concurrency(1, key=lambda: value)], {})
+        resolve([Concurrency(1, key=lambda _: value)], {})
 
 
 @pytest.mark.parametrize("on_limit", ["dorp", "", None, 1])

@@ -8,7 +8,7 @@ from penstock.client import RemoteEngine
 from penstock.client.address import is_server
 from penstock.engine import LEASE, START_GRACE, open_engine
 from penstock.engine.telling import Listener
-from penstock.errors import StoreDownError
+from penstock.errors import InvalidError
 from penstock.job import Claim, Enqueued, Failure, FloatingView, GateView, JobView, NewJob, Why
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
@@ -107,5 +107,5 @@ def named_url(example: str) -> str:
     """Return what PENSTOCK_URL names; if that is nothing, raise an error that shows an *example*."""
     url = os.environ.get(URL)
     if not url:
-        raise StoreDownError(f"no store was named: write {example}, or set {URL}")
+        raise InvalidError("url", f"no store was named: write {example}, or set {URL}")
     return url

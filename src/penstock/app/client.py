@@ -1,7 +1,8 @@
 """Enqueue jobs without an app: for scripts that know a task by its name only."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, Unpack
 
@@ -102,5 +103,19 @@ class Client:
             text = encode({"args": args, "kwargs": kwargs})
         except UNWRITABLE as error:
             raise InvalidJobError("args", f"cannot be written as JSON: {error}") from error
-        chosen = change(Options(), options, task, kwargs.keys())
-        return new_job(task, chosen, text, kwargs, args, kwargs, now)
+        return new_job(task, change(Options(), options, task, _Given(args, kwargs)), text, kwargs, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a task takes of which no more is known than the *args* and *kwargs* of one call."""
+
+    args: tuple[object, ...]
+    kwargs: Mapping[str, object]
+
+    @property
+    def names(self) -> Collection[str]:
+        return self.kwargs.keys()
+
+    def fitted(self, function: Callable[..., Any]) -> Callable[[Mapping[str, object]], Any]:
+        return lambda arguments: function(*self.args, **arguments)

@@ -13,8 +13,6 @@ def new_job(
     options: Options,
     text: str,
     arguments: Mapping[str, object],
-    args: tuple[object, ...],
-    kwargs: Mapping[str, object],
     now: int,
 ) -> NewJob:
     """Return the job of a call of *task* at *now*: *text* is the call as JSON, *arguments* are its values by name."""
@@ -25,8 +23,8 @@ def new_job(
         options.tenant,
         options.id,
         options.priority,
-        resolve(options.limits, arguments, args, kwargs) if options.limits else (),
-        options.cost if isinstance(options.cost, int) else options.cost(*args, **kwargs),
+        resolve(options.limits, arguments) if options.limits else (),
+        options.cost if isinstance(options.cost, int) else options.cost(arguments),
         None if options.due is None else options.due.at(now),
         None if options.expires is None else options.expires.at(now),
         options.timeout,

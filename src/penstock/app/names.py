@@ -11,10 +11,10 @@ def task_name(function: Callable[..., object]) -> str:
     """Return "module.function", the same whether its module is imported or run."""
     if not callable(function):
         raise TypeError(f"{function!r} is not a function; options are named, as in @app.task(name='sync')")
-    name = getattr(function, "__qualname__", None)
-    if name is None:
-        raise InvalidJobError("name", f"{function!r} has no name of its own; give it one")
-    module = function.__module__
+    name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
+    if name is None or module is None:
+        problem = "has no name of its own, or no module; give it one: app.task(function, name='sync')"
+        raise InvalidJobError("name", f"{function!r} {problem}")
     return f"{_main() if module == '__main__' else module}.{name}"
 
 

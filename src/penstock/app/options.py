@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Protocol, TypedDict
 
 from penstock.app.codec import UNWRITABLE, encode
 from penstock.app.sameness import Sameness, UniqueOption, read_unique
@@ -30,7 +30,7 @@ class TaskOptions(TypedDict, total=False):
     queue: str
     tenant: str
     priority: int
-    limits: Sequence[Spec]
+    limits: Spec | Sequence[Spec]
     cost: int | Callable[..., int]
     delay: Duration | None
     expires: Duration | datetime | None
@@ -71,7 +71,7 @@ class Options:
     tenant: str = ""
     priority: int = 0
     limits: tuple[Spec, ...] = ()
-    cost: int | Callable[..., int] = 1
+    cost: int | Callable[[Mapping[str, object]], int] = 1
     due: When | None = None
     expires: When | None = None
     timeout: int | None = None
@@ -82,8 +82,21 @@ class Options:
     connection: object = None
 
 
-def change(options: Options, given: Mapping[str, Any], task: str, names: Collection[str]) -> Options:
-    """Return *options* changed by what is *given* for *task*, whose parameters are *names*.
+class Taken(Protocol):
+    """What a task takes: the *names* of its arguments, and how a function for a key or a cost gets them."""
+
+    @property
+    def names(self) -> Collection[str]: ...
+
+    def fitted(self, function: Callable[..., Any]) -> Callable[[Mapping[str, object]], Any]:
+        """Return *function* so that it takes a call's arguments as a mapping.
+
+        Raises `TypeError` if it cannot take them.
+        """
+
+
+def change(options: Options, given: Mapping[str, Any], task: str, taken: Taken) -> Options:
+    """Return *options* changed by what is *given* for *task*, whose parameters are those *taken*.
 
     Raises `InvalidJobError` or `InvalidLimitError` for what can be seen to be wrong before any job exists.
     """
@@ -93,9 +106,11 @@ def change(options: Options, given: Mapping[str, Any], task: str, names: Collect
     for name, value in given.items():
         match name:
             case "limits":
-                changes[name] = check_specs(value, names)
+                changes[name] = check_specs(value, taken.names, taken.fitted)
+            case "cost":
+                changes[name] = _cost(value, taken)
             case "unique":
-                changes[name] = read_unique(value, task, names)
+                changes[name] = read_unique(value, task, taken.names)
             case "delay" | "due":
                 changes["due"] = changes.get("due") if value is None else _when(name, value)
             case "connection":
@@ -119,10 +134,14 @@ def _kept(check: Callable[[object], None]) -> Callable[[str, Any], object]:
     return read
 
 
-def _cost(_name: str, value: int | Callable[..., int]) -> int | Callable[..., int]:
+def _cost(value: int | Callable[..., int], taken: Taken) -> int | Callable[[Mapping[str, object]], int]:
     if not callable(value):
         check_cost(value)
-    return value
+        return value
+    try:
+        return taken.fitted(value)
+    except TypeError as error:
+        raise InvalidJobError("cost", str(error)) from None
 
 
 def _text(name: str, value: object) -> str:
@@ -169,7 +188,6 @@ _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "queue": _kept(check_queue),
     "tenant": _text,
     "priority": _kept(check_priority),
-    "cost": _cost,
     "expires": _when,
     "timeout": _span,
     "retry": _retry,

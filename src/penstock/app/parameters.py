@@ -4,8 +4,16 @@ A call travels as JSON text of `{"args": [...], "kwargs": {...}}`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from inspect import Parameter, signature
+from inspect import (
+    Parameter,
+    Signature,
+    isasyncgenfunction,
+    iscoroutinefunction,
+    isgeneratorfunction,
+    signature,
+)
 from itertools import chain, repeat
 from types import SimpleNamespace
 from typing import Any, Final, get_type_hints
@@ -26,17 +34,33 @@ class _Call(msgspec.Struct):
 _CALLS: Final = msgspec.json.Decoder(_Call)
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A *function* for a key or a cost, called with the values of a call as *spread* turns them into its arguments."""
+
+    function: Callable[..., Any]
+    spread: Callable[[Mapping[str, object]], tuple[Sequence[Any], Mapping[str, Any]]]
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+    def __call__(self, arguments: Mapping[str, object]) -> Any:
+        args, kwargs = self.spread(arguments)
+        return self.function(*args, **kwargs)
+
+
 class Parameters:
     """The parameters of *function*, known to users as *task*."""
 
     def __init__(self, function: Callable[..., object], task: str) -> None:
         self._function = function
         self._task = task
-        self._signature = signature(function)
+        self._signature = _signature(function)
         parameters = self._signature.parameters.values()
         self._simple = all(each.kind in _SIMPLE for each in parameters)
         self._positional = [each.name for each in parameters if each.kind < Parameter.VAR_POSITIONAL]
         self._more_positional = _name_of(parameters, Parameter.VAR_POSITIONAL)
+        self._named_only = [each.name for each in parameters if each.kind is Parameter.KEYWORD_ONLY]
         self._more_named = _name_of(parameters, Parameter.VAR_KEYWORD)
         self._defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
         self.names = frozenset(self._signature.parameters)
@@ -53,6 +77,47 @@ class Parameters:
                 if len(bound) == len(self.names):
                     return bound
         return self._bind_slowly(args, kwargs)
+
+    def fitted(self, function: Callable[..., Any]) -> "Fitted":
+        """Return *function* so that it takes the values of a call as `bind` returns them, defaults included.
+
+        It gets those it names, if it names nothing else, or all of them as the task itself does.  Raises `TypeError`
+        if it cannot be called with either.
+        """
+        if iscoroutinefunction(function):
+            raise TypeError(f"{function!r} must be a plain function, not an async one")
+        try:
+            wanted = signature(function)
+        except (TypeError, ValueError):
+            # Some of those written in C do not tell what they take.
+            return Fitted(function, self._spread)
+        named = [each.name for each in wanted.parameters.values() if each.kind in _SIMPLE]
+        others = {each.kind for each in wanted.parameters.values()}.difference(_SIMPLE)
+        if self._simple and self.names.issuperset(named) and others <= {Parameter.VAR_KEYWORD}:
+            names = self.names if others else named
+            return Fitted(function, lambda arguments: ((), {name: arguments[name] for name in names}))
+        self._check_call(function, wanted)
+        return Fitted(function, self._spread)
+
+    def _check_call(self, function: Callable[..., Any], wanted: Signature) -> None:
+        several = {self._more_positional: ((),), self._more_named: {"other": ()}}
+        args, kwargs = self._spread({name: several.get(name) for name in self.names})
+        try:
+            wanted.bind(*args, **kwargs)
+        except TypeError as error:
+            unknown = [repr(name) for name in wanted.parameters if name not in self.names]
+            problem = f"it names {', '.join(unknown)}" if unknown else str(error)
+            takes = ", ".join(self._signature.parameters) or "none"
+            raise TypeError(
+                f"{function!r} does not take the arguments of {self._task}, which are: {takes}; {problem}"
+            ) from None
+
+    def _spread(self, arguments: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return the values of a call as the task itself gets them."""
+        args = [arguments[name] for name in self._positional]
+        args += arguments[self._more_positional] if self._more_positional else ()
+        kwargs = {name: arguments[name] for name in self._named_only}
+        return args, kwargs | (arguments[self._more_named] if self._more_named else {})
 
     def encode(self, args: Sequence[object], kwargs: Mapping[str, object]) -> str:
         """Return the call as JSON text."""
@@ -88,7 +153,8 @@ class Parameters:
         try:
             encode(value)
         except UNWRITABLE as error:
-            problem = f"this argument of {self._task} cannot be written as JSON: {error}"
+            hint = f"; pass {name}.model_dump(mode='json')" if hasattr(value, "model_dump") else ""
+            problem = f"this argument of {self._task} cannot be written as JSON: {error}{hint}"
             raise InvalidJobError(name, problem) from error
 
     def _named(self, name: str) -> str:
@@ -102,12 +168,24 @@ class Parameters:
         try:
             return convert(value, kind)
         except msgspec.ValidationError as error:
-            raise InvalidJobError(name, f"not as {self._task} is annotated: {error}") from error
+            raise InvalidJobError(name, f"not as {self._task} is annotated: {error}") from None
 
     # Late, because an annotation may name what its module defines further down.
     @cached_property
     def _types(self) -> dict[str, Any]:
         return {name: kind for name, kind in _annotations(self._function).items() if convertible(kind)}
+
+
+def _signature(function: Callable[..., object]) -> Signature:
+    """Return what *function* takes, or raise `InvalidJobError` if it can be no task."""
+    if isgeneratorfunction(function) or isasyncgenfunction(function):
+        problem = f"{function!r} is a generator, whose values no job could return; return a list"
+        raise InvalidJobError("function", problem)
+    try:
+        return signature(function)
+    except (TypeError, ValueError):
+        problem = f"what {function!r} takes cannot be read; wrap it in a function of your own"
+        raise InvalidJobError("function", problem) from None
 
 
 def _name_of(parameters: Iterable[Parameter], kind: object) -> str:

@@ -46,7 +46,7 @@ class Task(Generic[P, R, T]):
         self.name = name
         self.parameters = Parameters(function, name)
         self._connection = connection
-        self._options = change(Options(), given, name, self.parameters.names)
+        self._options = change(Options(), given, name, self.parameters)
 
     @property
     def queue(self) -> str:
@@ -89,7 +89,7 @@ class Task(Generic[P, R, T]):
     def with_options(self, **options: Unpack[JobOptions]) -> Self:
         """Return this task with other options, for some of its jobs."""
         changed = copy(self)
-        changed._options = change(self._options, options, self.name, self.parameters.names)  # noqa: SLF001 - its own
+        changed._options = change(self._options, options, self.name, self.parameters)  # noqa: SLF001 - its own
         return changed
 
     def handler(self) -> Handler:
@@ -106,7 +106,7 @@ class Task(Generic[P, R, T]):
         """Return the job that a call at *now* comes to."""
         arguments = self.parameters.bind(args, kwargs)
         text = self.parameters.encode(args, kwargs)
-        return new_job(self.name, self._options, text, arguments, args, kwargs, now)
+        return new_job(self.name, self._options, text, arguments, now)
 
     def _as_call(self, given: object) -> Call[T]:
         match given:

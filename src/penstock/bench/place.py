@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from penstock.bench.floor import floor_rate
-from penstock.errors import InvalidError, StoreDownError
+from penstock.errors import InvalidError
 
 
 class Place(Protocol):
@@ -85,7 +85,6 @@ def place_for(store: str, folder: Path) -> Place:
     try:
         from penstock.bench.schemas import Schemas  # noqa: PLC0415 - not everybody has psycopg
     except ImportError as error:
-        raise StoreDownError(
-            f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
-        ) from error
+        problem = f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
+        raise InvalidError("store", problem) from error
     return Schemas(store)

@@ -3,7 +3,7 @@
 from penstock.clock import Clock
 from penstock.engine.engine import Engine
 from penstock.engine.settle import GUARD
-from penstock.errors import StoreDownError
+from penstock.errors import InvalidError
 from penstock.job import LEASE, START_GRACE
 from penstock.store.session import Store
 from penstock.store.sqlite import SqliteStore
@@ -26,13 +26,13 @@ def _open_store(url: str, *, migrate: bool) -> Store:
         try:
             from penstock.store.postgres import PostgresStore, address  # noqa: PLC0415 - not everybody has it
         except ImportError as error:
-            raise StoreDownError(
-                f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
-            ) from error
+            problem = f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
+            raise InvalidError("url", problem) from error
         return PostgresStore(address(url), migrate=migrate)
     if scheme in {"http", "https"}:
-        raise StoreDownError(f"{scheme}:// is a server and no database; an App or a Client can use it")
-    raise StoreDownError(
-        f"{scheme}:// is not a store this version knows; "
-        "use a path, sqlite:///path, :memory: or postgresql://host/database"
+        raise InvalidError("url", f"{scheme}:// is a server and no database; an App or a Client can use it")
+    raise InvalidError(
+        "url",
+        f"{scheme}:// is not a store this version knows; use a path, sqlite:///path, :memory:, "
+        "postgresql://host/database or a server's http://host:8080",
     )

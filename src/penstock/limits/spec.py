@@ -4,6 +4,7 @@ Pure.  `resolve` runs for every job, so what can be checked or read once is done
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -18,6 +19,7 @@ from penstock.limits.rules import Floating, Limit, Numbers, OnLimit, Window, che
 from penstock.limits.template import check_template, parse_template
 
 Key = str | Callable[..., str]
+Fit = Callable[[Callable[..., str]], Callable[..., str]]
 OnLimitName = OnLimit | Literal["wait", "reschedule", "drop"]
 
 _by_key: Final = attrgetter("key")
@@ -31,7 +33,8 @@ _decode: Final = msgspec.json.Decoder().decode
 class Spec:
     """What all specs share: *key* names the gate, *on_limit* says what to do when it is shut.
 
-    *key* is a format string over the task's arguments, or a callable that takes the same arguments as the task.
+    *key* is a format string over the task's arguments, or a callable that takes the same arguments as the task;
+    once a spec is fitted to a task, one that takes them as a mapping.
     """
 
     key: Key
@@ -119,32 +122,31 @@ class _Joined(Spec):
         self._complete(limit.numbers, limit.floating)
 
 
-def check_specs(specs: Iterable[Spec], parameter_names: Collection[str]) -> tuple[Spec, ...]:
-    """Return *specs* as `resolve` likes them best, or raise for what can be seen before any job exists."""
+def check_specs(
+    specs: Spec | Iterable[Spec], parameter_names: Collection[str], fit: Fit | None = None
+) -> tuple[Spec, ...]:
+    """Return *specs* as `resolve` likes them best, or raise for what can be seen before any job exists.
+
+    *fit* makes of a callable key one that takes the task's arguments as a mapping, or raises `TypeError`.
+    """
     found: dict[Key, Spec] = {}
-    for spec in specs:
+    if not isinstance(specs, Spec | Iterable):
+        raise InvalidLimitError("limits", f"{specs!r} must be a list of Concurrency, Rate or Throttle")
+    for spec in [specs] if isinstance(specs, Spec) else specs:
         if not isinstance(spec, Spec):
             raise InvalidLimitError("limits", f"{spec!r} must be a Concurrency, a Rate or a Throttle")
         if isinstance(spec.key, str):
             check_template(spec.key, parameter_names)
         earlier = found.get(spec.key)
         found[spec.key] = spec if earlier is None else _join(earlier, spec)
-    return tuple(found.values())
+    return tuple(found.values()) if fit is None else tuple(_fitted(spec, fit) for spec in found.values())
 
 
-def resolve(
-    specs: Sequence[Spec],
-    arguments: Mapping[str, object],
-    call_args: Sequence[Any] = (),
-    call_kwargs: Mapping[str, Any] | None = None,
-) -> tuple[Limit, ...]:
-    """Return the limits that *specs* come to for one call, one per key, in the order of their keys.
-
-    Templates are filled in from *arguments*; callables are called with *call_args* and *call_kwargs*.
-    """
+def resolve(specs: Sequence[Spec], arguments: Mapping[str, object]) -> tuple[Limit, ...]:
+    """Return the limits that *specs* come to for one call, one per key, in the order of their keys."""
     found: dict[str, Limit] = {}
     for spec in specs:
-        limit = spec.constant or _limit(spec, arguments, call_args, call_kwargs or {})
+        limit = spec.constant or _limit(spec, arguments)
         key = limit.key
         found[key] = _combine(found[key], limit, repr(key)) if key in found else limit
     if len(found) == 1:
@@ -169,15 +171,20 @@ def limits_from_json(text: str) -> tuple[Limit, ...]:
     return tuple(_from_plain(*row) for row in _decode(text))
 
 
-def _limit(
-    spec: Spec, arguments: Mapping[str, object], call_args: Sequence[Any], call_kwargs: Mapping[str, Any]
-) -> Limit:
+def _fitted(spec: Spec, fit: Fit) -> Spec:
+    if isinstance(spec.key, str):
+        return spec
+    fitted = copy(spec)
+    try:
+        _put(fitted, "key", fit(spec.key))
+    except TypeError as error:
+        raise InvalidLimitError("key", f"of {spec}: {error}") from None
+    return fitted
+
+
+def _limit(spec: Spec, arguments: Mapping[str, object]) -> Limit:
     source = spec.key
-    key = (
-        parse_template(source).fill(arguments)
-        if isinstance(source, str)
-        else source(*call_args, **call_kwargs)
-    )
+    key = parse_template(source).fill(arguments) if isinstance(source, str) else source(arguments)
     try:
         return Limit(key, spec.numbers, spec.action, spec.refresh)
     except InvalidLimitError as error:

@@ -1,6 +1,7 @@
 """How an error is told to people who were not there."""
 
 import traceback
+from os import sep
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -9,7 +10,9 @@ from penstock.lifecycle.outcomes import Failed
 
 MAX_MESSAGE: Final = 2_000
 MAX_TRACEBACK: Final = 16_000
-_HERE: Final = str(Path(__file__).parent)
+_HERE: Final = Path(__file__).parent
+# What calls handlers, and what converts their arguments first.
+_OURS: Final = (f"{_HERE}{sep}", f"{_HERE.parent / 'app'}{sep}")
 
 
 def failure(error: BaseException) -> Failed:
@@ -51,8 +54,8 @@ def _traceback(error: BaseException) -> str:
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
-    """Return *trace* from the first frame that is not the worker's own."""
-    while trace and trace.tb_next and trace.tb_frame.f_code.co_filename.startswith(_HERE):
+    """Return *trace* from the first frame that is not the worker's own; None if there is no other."""
+    while trace and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next
     return trace
 

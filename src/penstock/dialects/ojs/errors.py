@@ -21,7 +21,7 @@ _HINTS: Final = {
     "invalid_payload": "Send a JSON object with Content-Type application/openjobspec+json.",
     "invalid_request": "Correct the field that is named in details.field and send the request again.",
     "validation_error": "Correct the field that is named in details.field and send the request again.",
-    "not_found": "Check the id or the name; jobs that ended are forgotten after a while.",
+    "not_found": "Check the path, the id or the name; /docs lists the paths.",
     "duplicate": "A job like this exists; details.existing_job_id names it.",
     "conflict": "Look at the job's state; what was asked for is not possible in it.",
     "QUEUE_FULL": "Send the job again after the time that Retry-After says.",
@@ -44,6 +44,7 @@ def envelope(
     details: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
     kind: str | None = None,
+    hint: str = "",
 ) -> Reply:
     """Return an error the way the spec writes it."""
     error: dict[str, Any] = {
@@ -51,7 +52,7 @@ def envelope(
         "type": kind or code,
         "message": message,
         "retryable": status >= 500 or status == 429,  # noqa: PLR2004 - the server's own, or too much just now
-        "hint": _HINTS.get(code, "See the documentation."),
+        "hint": hint or _HINTS.get(code, "See the documentation."),
         "docs_url": f"{_DOCS}{code.lower()}",
         "request_id": request_id,
     }
@@ -73,8 +74,9 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
             return envelope(
                 400, "invalid_request", text, request_id, {"field": field}, kind="validation_error"
             )
-        case NotFoundError():
-            return envelope(404, "not_found", text, request_id)
+        case NotFoundError(kind=kind):
+            hint = "Check the id; jobs that ended are forgotten after a while." if kind == "job" else ""
+            return envelope(404, "not_found", text, request_id, hint=hint)
         case DuplicateJobError(existing=existing):
             return envelope(409, "duplicate", text, request_id, {"existing_job_id": existing})
         case QueueFullError(queue=queue, depth=depth, bound=bound):

@@ -88,9 +88,10 @@ class PostgresStore:
         """Run *work* in the transaction of a *connection* of the caller's own, which may yet be rolled back."""
         self._check_open()
         if not isinstance(connection, psycopg.Connection):
-            raise InvalidError(
-                "connection", f"{connection!r} must be a connection of psycopg to {self.address.shown}"
-            )
+            problem = f"must be a connection of psycopg to {self.address.shown}"
+            if isinstance(connection, psycopg.AsyncConnection):
+                problem = "is an async connection, which cannot be used here; hand over a psycopg.Connection"
+            raise InvalidError("connection", f"{connection!r} {problem}")
         session = PostgresSession(connection)
         try:
             # Begins a transaction, unless theirs is to be committed after every statement.
