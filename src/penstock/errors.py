@@ -22,9 +22,13 @@ PenstockError
     ├── StoreBusyError        locked for too long
     ├── StoreDownError        cannot open or reach it
     ├── AccessError           the server does not let us in, or not do this
-    └── SchemaError           made by another version of penstock
+    ├── SchemaError           made by another version of penstock
+    └── StoreBrokenError      trying again does not help: stop, and put the file right
+        ├── StoreReplacedError    it was removed or replaced while it was open    .file
+        └── StoreDamagedError     it cannot be read as it was written             .found
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -210,3 +214,36 @@ class SchemaError(StoreError):
     """The database was made by another version of penstock."""
 
     code = "schema"
+
+
+class StoreBrokenError(StoreError):
+    """The database is not what it was: all work on it must stop until its file was put right."""
+
+    code = "store_broken"
+
+
+class StoreReplacedError(StoreBrokenError):
+    """A file of the database was removed or replaced while it was open."""
+
+    code = "store_replaced"
+
+    def __init__(self, file: str, happened: str) -> None:
+        super().__init__(
+            f"{file} was {happened} while it was in use, and what is written to it now would be lost; "
+            "stop every process that uses it, put the right file back, then start them again"
+        )
+        self.file = file
+
+
+class StoreDamagedError(StoreBrokenError):
+    """The database cannot be read as it was written."""
+
+    code = "store_damaged"
+
+    def __init__(self, store: str, found: Sequence[str]) -> None:
+        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+        super().__init__(
+            f"{store} is damaged ({found[0]}{more}); stop every process that uses it, then put a copy back, "
+            f"or rescue what can be read with `sqlite3 {store} .recover`"
+        )
+        self.found = tuple(found)

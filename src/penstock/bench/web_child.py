@@ -59,7 +59,7 @@ FLOOR = (
 def main(store: str) -> None:
     """Serve until standard input closes or a signal comes."""
     with closing(open_engine(store)) as engine:
-        upkeep = Upkeep(engine, None)
+        upkeep = Upkeep(engine, None, lambda _: None)
         site = site_for(engine, more=FLOOR)
         config = uvicorn.Config(
             site, log_config=None, access_log=False, server_header=False, date_header=False

@@ -2,7 +2,7 @@
 
 Answers go to standard output, complaints to standard error; `--json` gives one JSON document.
 Exit status: 0 well; 1 the thing asked about is not well; 2 wrong usage; 3 no such thing;
-4 the store cannot be used; 70 a fault in penstock itself; 130 interrupted.
+4 the store cannot be used; 5 its file was removed, replaced or damaged; 70 a fault in penstock itself; 130 interrupted.
 """
 
 import io
@@ -10,9 +10,9 @@ import os
 import sys
 from typing import NoReturn
 
-from penstock.errors import InvalidError, NotFoundError, PenstockError, StoreError
+from penstock.errors import InvalidError, NotFoundError, PenstockError, StoreBrokenError, StoreError
 
-NOT_WELL, USAGE, NOT_FOUND, STORE, FAULT, INTERRUPTED = 1, 2, 3, 4, 70, 130
+NOT_WELL, USAGE, NOT_FOUND, STORE, BROKEN, FAULT, INTERRUPTED = 1, 2, 3, 4, 5, 70, 130
 
 
 def main() -> NoReturn:
@@ -57,6 +57,8 @@ def exit_status(error: PenstockError) -> int:
             return USAGE
         case NotFoundError():
             return NOT_FOUND
+        case StoreBrokenError():
+            return BROKEN
         case StoreError():
             return STORE
         case _:

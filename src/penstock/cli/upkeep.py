@@ -8,7 +8,7 @@ import typer
 from penstock.cli import NOT_WELL
 from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time, shown
 from penstock.cli.output import print_json
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, StoreDamagedError
 
 
 def migrate(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
@@ -49,11 +49,18 @@ def prune(
 def doctor(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Check that the database is sound.
 
-    Compares what is counted with what is there; exits with 1 if they differ.  On PostgreSQL it also says
-    what slows the server down: dead rows, transactions left open, missing indexes, unsafe settings.
+    A file is read from end to end by SQLite's own check; exits with 5 if it is damaged.  Then compares what is
+    counted with what is there; exits with 1 if they differ.  On PostgreSQL it also says what slows the server
+    down: dead rows, transactions left open, missing indexes, unsafe settings.
     """
-    with opened(store) as engine:
-        differences, advice = engine.doctor(), engine.advice()
+    damage: StoreDamagedError | None = None
+    differences: list[str] = []
+    advice: list[str] = []
+    try:
+        with opened(store) as engine:
+            differences, advice = engine.doctor(), engine.advice()
+    except StoreDamagedError as error:
+        damage, differences = error, list(error.found)
     if as_json:
         print_json(
             {"store": shown(store), "healthy": not differences, "differences": differences, "advice": advice}
@@ -61,5 +68,8 @@ def doctor(*, store: StoreOption = "", as_json: JsonOption = False) -> None:
     else:
         for sentence in [*differences, *(f"advice: {each}" for each in advice)]:
             print(sentence)
-        print(f"{shown(store)}: {f'{len(differences)} differences' if differences else 'healthy'}")
+        verdict = "damaged" if damage else f"{len(differences)} differences" if differences else "healthy"
+        print(f"{shown(store)}: {verdict}")
+    if damage:
+        raise damage
     raise typer.Exit(NOT_WELL if differences else 0)

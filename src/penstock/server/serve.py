@@ -13,13 +13,15 @@ from typing import Final
 import uvicorn
 
 from penstock.engine import Engine
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, StoreBrokenError
 from penstock.server.assembly import site_for
 from penstock.server.keys import Keyring
 from penstock.server.upkeep import Upkeep
 
 GOODBYE: Final = 0.1  # seconds for those who listen to hear that it ends
 GRACE: Final = 10  # seconds for requests that are under way when the server is asked to stop
+
+log = logging.getLogger("penstock.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,11 @@ class Settings:
 
 
 def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serve until a signal comes; *ready* is told the address once it answers."""
+    """Serve until a signal comes; *ready* is told the address once it answers.
+
+    Raises `StoreBrokenError` when the store's file was removed, replaced or damaged.
+    """
     check_open(settings, keyring)
-    upkeep = Upkeep(engine, settings.keep)
     site = site_for(
         engine,
         keyring=keyring,
@@ -59,11 +63,15 @@ def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[
         lifespan="on",
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    server = _Server(config, ready, site.service.drain)
+    upkeep = Upkeep(engine, settings.keep, server.give_up)
     upkeep.start()
     try:
-        _Server(config, ready, site.service.drain).run(sockets=[listening(settings)])
+        server.run(sockets=[listening(settings)])
     finally:
         upkeep.stop()
+    if server.trouble is not None:
+        raise server.trouble
 
 
 class _Server(uvicorn.Server):
@@ -73,12 +81,19 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
         self._drain = drain
+        self.trouble: StoreBrokenError | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+
+    def give_up(self, error: StoreBrokenError) -> None:
+        """Stop, in any thread: the store is of no use any more."""
+        log.error("the server stops: %s", error)
+        self.trouble = error
+        self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         # uvicorn raises what it caught again once it has stopped. After an orderly stop the status is to be 0;

@@ -2,11 +2,12 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.engine import Engine
-from penstock.errors import PenstockError
+from penstock.errors import PenstockError, StoreBrokenError
 
 EVERY: Final = 0.4  # seconds: a lease that ran out or a moment that came shows this soon
 PRUNE_EVERY: Final = 5 * SECOND
@@ -16,11 +17,15 @@ log = logging.getLogger("penstock.server")
 
 
 class Upkeep:
-    """A thread that rescues, expires, fires and prunes; jobs that ended *keep* microseconds ago are forgotten."""
+    """A thread that rescues, expires, fires and prunes; jobs that ended *keep* microseconds ago are forgotten.
 
-    def __init__(self, engine: Engine, keep: int | None) -> None:
+    If the store is broken it ends, and *broken* is told.
+    """
+
+    def __init__(self, engine: Engine, keep: int | None, broken: Callable[[StoreBrokenError], None]) -> None:
         self._engine = engine
         self._keep = keep
+        self._broken = broken
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._work, name="penstock-upkeep", daemon=True)
         self._well = True
@@ -45,6 +50,9 @@ class Upkeep:
                 if not self._well:
                     log.warning("the store can be reached again")
                 self._well = True
+            except StoreBrokenError as error:
+                self._broken(error)
+                return
             except PenstockError as error:
                 if self._well:
                     log.warning("the store cannot be kept up to date, trying again: %s", error)

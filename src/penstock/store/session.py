@@ -165,6 +165,10 @@ class Store(Protocol):
         """The names of the steps that opening took to bring the schema up to date."""
         ...
 
+    def examine(self) -> None:
+        """Raise `StoreDamagedError` if the database finds by its own check that it is damaged."""
+        ...
+
     def advice(self) -> list[str]:
         """Return what somebody should look after, though nothing is wrong with the jobs."""
         ...

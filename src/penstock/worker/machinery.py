@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 
+from penstock.errors import StoreBrokenError
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
@@ -34,6 +35,7 @@ class Machinery:
         keep: int | None,
         idle: Callable[[], None] | None,
         drained: Callable[[], None],
+        broken: Callable[[StoreBrokenError], None],
     ) -> None:
         self._shift = Shift(engine.clock)
         self._crew = Crew(
@@ -67,6 +69,8 @@ class Machinery:
             self._refreshes.routine,
             self._pump.routine,
         ]
+        for routine in self._routines:
+            routine.broken = broken
 
     @property
     def running(self) -> int:

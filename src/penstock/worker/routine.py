@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from penstock.errors import StoreError
+from penstock.errors import StoreBrokenError, StoreError
 
 LEAST_PAUSE: Final = 0.1
 MOST_PAUSE: Final = 5.0
@@ -16,11 +16,13 @@ log = logging.getLogger("penstock.worker")
 class Routine:
     """Calls *work*, which answers how many seconds to wait before the next call (None: until woken).
 
-    An error is logged and *work* is called again after a pause, which grows while errors go on.
+    An error is logged and *work* is called again after a pause, which grows while errors go on.  If the store
+    is broken no further call would help: it is the last, and `broken` is told.
     """
 
     def __init__(self, name: str, work: Callable[[], float | None]) -> None:
         self.name = name
+        self.broken: Callable[[StoreBrokenError], None] = lambda _: None
         self._work = work
         self._bell = threading.Event()
         self._stopped = threading.Event()
@@ -52,6 +54,9 @@ class Routine:
             self._bell.clear()
             try:
                 wait = self._work()
+            except StoreBrokenError as error:
+                self.broken(error)
+                return
             except BaseException as error:  # noqa: BLE001 - a thread that ended would take the worker along
                 self._report(error)
                 # Deaf to the bell, so that a failing store is left in peace.

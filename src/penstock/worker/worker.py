@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
+from penstock.errors import StoreBrokenError
 from penstock.limits.durations import Duration, parse_duration
 from penstock.worker.backend import Backend
 from penstock.worker.handler import Handler
@@ -36,6 +37,7 @@ class _Order(Enum):
     STOP = auto()
     NOW = auto()
     DRAINED = auto()
+    BROKEN = auto()
 
 
 class Worker:
@@ -76,9 +78,13 @@ class Worker:
         )
         self._keep = None if keep is None else parse_duration(keep, "keep")
         self._orders: SimpleQueue[_Order] = SimpleQueue()
+        self._trouble: StoreBrokenError
 
     def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
         """Work until told to stop, or *until_idle*: nothing runs and nothing will by itself.
+
+        Raises `StoreBrokenError` when the store's file was removed, replaced or damaged: what runs then is
+        ended, since nothing can be recorded of it.
 
         With *signals*, in the main thread, the first SIGINT or SIGTERM is a `stop` and the second a `stop_now`.
         """
@@ -94,6 +100,7 @@ class Worker:
             keep=self._keep,
             idle=self.stop if until_idle else None,
             drained=lambda: self._orders.put(_Order.DRAINED),
+            broken=self._give_up,
         )
         log.info("worker %s begins, with %d tasks", self.name, len(self._handlers))
         with self._trapped(signals=signals):
@@ -120,19 +127,26 @@ class Worker:
         """
         self._orders.put(_Order.NOW)
 
+    def _give_up(self, error: StoreBrokenError) -> None:
+        self._trouble = error
+        self._orders.put(_Order.BROKEN)
+
     def _conduct(self, machinery: Machinery) -> None:
-        order = self._await({_Order.STOP, _Order.NOW}, None)
+        order = self._await({_Order.STOP, _Order.NOW, _Order.BROKEN}, None)
         if order is _Order.STOP:
             if machinery.running:
                 log.info("stopping: %d jobs are left to finish", machinery.running)
             machinery.drain()
-            order = self._await({_Order.DRAINED, _Order.NOW}, self._drain_timeout)
+            order = self._await({_Order.DRAINED, _Order.NOW, _Order.BROKEN}, self._drain_timeout)
+        if order is _Order.BROKEN:
+            log.error("worker %s gives up: %s", self.name, self._trouble)
+            raise self._trouble
         if order is not _Order.DRAINED:
             self._end(machinery)
 
     def _end(self, machinery: Machinery) -> None:
         machinery.interrupt()
-        if self._await({_Order.DRAINED}, GRACE) is None:
+        if self._await({_Order.DRAINED}, GRACE) is None and machinery.running:
             log.warning("%d jobs would not end; their leases will run out", machinery.running)
 
     def _await(self, wanted: set[_Order], patience: int | None) -> _Order | None:

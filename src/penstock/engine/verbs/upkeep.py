@@ -35,7 +35,11 @@ class UpkeepVerbs(Transactions):
         self._gated = self._swept = 0
 
     def doctor(self) -> list[str]:
-        """Recompute every counter; return what is not as it should be."""
+        """Recompute every counter; return what is not as it should be.
+
+        Raises `StoreDamagedError` if the database itself is damaged: what is counted in it then says nothing.
+        """
+        self.store.examine()
         return self._read(doctor.examine)
 
     def advice(self) -> list[str]:

@@ -175,6 +175,9 @@ class PostgresStore:
         except psycopg.Error as error:
             raise translated(error, self.address.shown) from error
 
+    def examine(self) -> None:
+        """Do nothing: the server looks after its own files."""
+
     def advice(self) -> list[str]:
         """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
         return self.read(health.advice)

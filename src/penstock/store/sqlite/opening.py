@@ -5,30 +5,31 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import StoreDownError
-from penstock.store.sqlite.trouble import patiently, translated
+from penstock.store.sqlite.files import Files
+from penstock.store.sqlite.trouble import is_damage, patiently
 
 MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
 LEAST_VERSION: Final = (3, 35, 0)
+_MARKED: Final = slice(68, 72)  # where the mark stands in a file
+_OURS: Final = b"CREATE TABLE gate_memory"  # what one whose first page is lost still has
+_BEGINNING: Final = 1024 * 1024
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """Return a connection to the database at *path*, ready for use."""
+def connect(files: Files) -> sqlite3.Connection:
+    """Return a connection to the database in *files*, ready for use."""
     if sqlite3.sqlite_version_info < LEAST_VERSION:
         raise StoreDownError(f"SQLite {sqlite3.sqlite_version} is too old; penstock needs 3.35 or later")
-    folder, name = Path(path).parent, Path(path).name
-    if path != ":memory:" and not folder.is_dir():
-        raise StoreDownError(f"the folder {folder} of the database {name} does not exist; create it first")
     connection = None
     try:
         connection = sqlite3.connect(
-            path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
+            files.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
         )
-        _set_up(connection, path)
+        _set_up(connection, files.path)
     except BaseException as error:
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.Error):
-            raise translated(error, path) from error
+            raise files.told(error) from error
         raise
     return connection
 
@@ -42,7 +43,23 @@ def _set_up(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _refuse_strangers(connection: sqlite3.Connection, path: str) -> None:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (mark,) = connection.execute("PRAGMA application_id").fetchone()
-    if tables and mark != MARK:
+    try:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if mark == MARK:
+            return
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        if not is_damage(error) or _was_ours(path):
+            raise
+        raise StoreDownError(
+            f"{path} is not a penstock database ({error}); name another file, or put a copy back if it was one"
+        ) from error
+    if tables:
         raise StoreDownError(f"{path} is a database of something else; name another file")
+
+
+def _was_ours(path: str) -> bool:
+    # Lets go of the locks that this process may have on it: SQLite cannot read it any more.
+    with Path(path).open("rb") as file:
+        beginning = file.read(_BEGINNING)
+    return beginning[_MARKED] == MARK.to_bytes(4, "big") or _OURS in beginning

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -12,9 +13,9 @@ from penstock.clock import SECOND, monotonic
 from penstock.errors import InvalidError, StoreDownError
 from penstock.store import migrations
 from penstock.store.session import Hold, Session, Topic
+from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.opening import MARK, connect
 from penstock.store.sqlite.session import SqliteSession
-from penstock.store.sqlite.trouble import translated
 from penstock.store.sqlite.words import KIND
 from penstock.store.sqlite.writer import Writer
 
@@ -43,14 +44,16 @@ class SqliteStore:
         self._process = os.getpid()
         self._closed = False
         self._memory = path == ":memory:"
-        self.connection = connect(path)
-        self._writer = Writer(self.connection, path, self._committed)
+        self._files = Files(path)
+        self.connection = connect(self._files)
+        self._writer = Writer(self.connection, self._files, self._committed)
         try:
             self._prepare(migrate=migrate)
+            self._files.remember(self.connection)
+            self._reader = self.connection if self._memory else connect(self._files)
         except BaseException:
             self.connection.close()
             raise
-        self._reader = self.connection if self._memory else connect(path)
         if self._memory:
             self._read_lock = self._writer.lock
         else:
@@ -89,7 +92,8 @@ class SqliteStore:
                 raise
             connection.execute("RELEASE penstock")
         except sqlite3.Error as error:
-            raise translated(error, self.path) from error
+            raise self._files.told(error) from error
+        self._files.check()
         return answer
 
     def read(self, work: Callable[[Session], T]) -> T:
@@ -99,20 +103,24 @@ class SqliteStore:
             try:
                 self._reader.execute("BEGIN")
                 try:
-                    return work(SqliteSession(self._reader))
+                    answer = work(SqliteSession(self._reader))
                 finally:
                     self._reader.execute("ROLLBACK")
             except sqlite3.Error as error:
-                raise translated(error, self.path) from error
+                raise self._files.told(error) from error
+        self._files.glance()
+        return answer
 
     def token(self, topic: Topic = Topic.WORK) -> int:  # noqa: ARG002 - a commit does not say what it is about
         """Return a number that changes whenever any process commits."""
         self._check_open()
         with self._read_lock:
             try:
-                return int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
+                seen = int(self._reader.execute("PRAGMA data_version").fetchone()[0]) + self._commits
             except sqlite3.Error as error:
-                raise translated(error, self.path) from error
+                raise self._files.told(error) from error
+        self._files.glance()
+        return seen
 
     def wait(self, topic: Topic, token: int, timeout: float) -> int:
         """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token.
@@ -152,11 +160,27 @@ class SqliteStore:
         self._check_open()
         return []
 
+    def examine(self) -> None:
+        """Let SQLite read the whole file and compare its indexes; raise `StoreDamagedError` if it finds damage."""
+        self._check_open()
+        if self._memory:
+            return
+        # On a connection of its own: it takes long, and no other caller has to wait for it.
+        with closing(connect(self._files)) as connection:
+            try:
+                found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check")]
+            except sqlite3.Error as error:
+                raise self._files.told(error) from error
+        if found != ["ok"]:
+            raise self._files.damaged(found)
+
     def _check_open(self) -> None:
         if self._closed:
             raise StoreDownError(f"{self.path} was closed")
         if os.getpid() != self._process:
             raise StoreDownError(f"{self.path} was opened before a fork; open it anew in the child")
+        if self._files.broken is not None:
+            self._files.check()
 
     def _prepare(self, *, migrate: bool) -> None:
         state = self.write(lambda db: migrations.pending(db, KIND))

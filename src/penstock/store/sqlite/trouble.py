@@ -9,6 +9,13 @@ from penstock.errors import StoreBusyError, StoreDownError, StoreError
 
 BUSY_TRIES: Final = 20_000
 BUSY_PAUSE: Final = 0.001
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Tell whether *error* is about what the file holds."""
+    # An error of Python's own has no code; the lowest byte of a code says what kind it is.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 def translated(error: sqlite3.Error, path: str) -> StoreError:
@@ -16,8 +23,6 @@ def translated(error: sqlite3.Error, path: str) -> StoreError:
     text = str(error)
     if "closed database" in text:
         return StoreDownError(f"{path} was closed")
-    if "not a database" in text or "malformed" in text:
-        return StoreDownError(f"{path} is not a penstock database ({text}); name another file")
     if "locked" in text or "busy" in text:
         return StoreBusyError(f"{path} is locked by another process")
     if "unable to open" in text or "readonly" in text:

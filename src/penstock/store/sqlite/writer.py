@@ -4,18 +4,22 @@ The caller that holds the lock runs everything that waits for it in one transact
 Each piece of work is behind a savepoint of its own, so one that fails takes no other with it.  There is no
 writer thread: an idle caller goes straight through.
 
-Invariant: `write` returns only after its work is committed, and on disk where it is to be kept.
+Invariant: `write` returns only after its work is committed to files that others can open, and on disk where
+it is to be kept.
 """
 
 import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
+from penstock.errors import StoreBrokenError
 from penstock.store.session import Session
+from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.session import SqliteSession
-from penstock.store.sqlite.trouble import patiently, translated
+from penstock.store.sqlite.trouble import patiently
 
 T = TypeVar("T")
 
@@ -39,10 +43,10 @@ class Piece(Generic[T]):
 class Writer:
     """Runs the transactions of one process on its *connection*; calls *changed* after each that changed something."""
 
-    def __init__(self, connection: sqlite3.Connection, path: str, changed: Callable[[], None]) -> None:
+    def __init__(self, connection: sqlite3.Connection, files: Files, changed: Callable[[], None]) -> None:
         self.lock = threading.Lock()
         self._connection = connection
-        self._path = path
+        self._files = files
         self._changed = changed
         self._waiting: deque[Piece[object]] = deque()
         self._flushing = True
@@ -72,6 +76,7 @@ class Writer:
             self._connection.execute("COMMIT")
             if any(piece.keep for piece in pieces) and not self._flushing:
                 self._flush()
+            self._files.check()
         except Exception as error:  # noqa: BLE001 - told to every caller
             self._undo(pieces, error)
         except BaseException:
@@ -88,7 +93,10 @@ class Writer:
         first = next((piece.error for piece in pieces if piece.error is not None), None)
         told = first if first is not None and "savepoint" in str(error) else self._told(error)
         if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+            with suppress(
+                sqlite3.Error
+            ):  # a damaged file may not even allow that, and every caller must hear
+                self._connection.execute("ROLLBACK")
         for piece in pieces:
             piece.error = piece.error or told
             piece.finished = True
@@ -112,8 +120,10 @@ class Writer:
             piece.answer = piece.work(session)
             piece.answered = True
             piece.keep = piece.keep or session.kept
-        except Exception as error:  # noqa: BLE001 - handed to the caller that brought the work
+        except Exception as error:  # handed to the caller that brought the work
             piece.error = self._told(error)
+            if isinstance(piece.error, StoreBrokenError):
+                raise piece.error from error  # nothing more is written to a damaged file
             # If a full disk has rolled everything back already, this fails and everybody hears of it.
             self._connection.execute("ROLLBACK TO piece")
         self._connection.execute("RELEASE piece")
@@ -131,8 +141,8 @@ class Writer:
         self._connection.execute("COMMIT")
 
     def _begin(self) -> None:
-        patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._path)
+        patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._files.path)
 
     def _told(self, error: Exception) -> Exception:
         """Return what a caller hears of *error*."""
-        return translated(error, self._path) if isinstance(error, sqlite3.Error) else error
+        return self._files.told(error) if isinstance(error, sqlite3.Error) else error
