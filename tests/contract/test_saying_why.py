@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from penstock.cli.root import app as command
 from penstock.clock import SECOND
 from penstock.dialects.ojs.envelope import of_view
 from penstock.engine import Engine, open_engine
+from penstock.errors import InvalidError, NotFoundError
 from penstock.job import JobFilter, NewJob
 from penstock.lifecycle.outcomes import Again, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import RetryPolicy
@@ -236,6 +238,47 @@ class TestRules:
         (reason,) = desk.engine.why("d").reasons
         assert reason.rule == "3 running, and only 1 may at once; opens when 3 have ended"
         assert "3/1" not in told("gates", "list")
+
+
+class TestIds:
+    """The beginning of an id was "no job", and a narrow terminal showed neither reason nor attempts."""
+
+    ONE, TWO, THREE = (
+        f"01a1e3ec-7740-7a06-b7fa-{end}" for end in ("a36ab6d38a27", "a47ab6d38a27", "b36ab6d38a27")
+    )
+
+    @pytest.fixture(autouse=True)
+    def jobs(self, desk: Desk) -> None:
+        desk.enqueue(f"{self.ONE} {self.TWO} {self.THREE}", retry=LATER)
+
+    def test_its_beginning_names_a_job(self, desk: Desk, told: Told) -> None:
+        assert self.THREE in told("jobs", "show", self.THREE[:25])
+        assert self.THREE in told("why", self.THREE[:25])
+        assert f"{self.THREE} is cancelled" in told("jobs", "cancel", self.THREE[:25])
+        assert f"{self.THREE} is waiting" in told("jobs", "retry", self.THREE[:25])
+        assert self.ONE in told("jobs", "show", self.ONE)
+
+    def test_a_beginning_of_several_names_them(self, url: str, told: Told) -> None:
+        with pytest.raises(InvalidError, match=rf"several ids, as {self.TWO}, {self.ONE}; write more of it"):
+            told("jobs", "show", self.ONE[:25])
+        for text in ("02", "01a", "01a1e3ec_"):
+            with pytest.raises(NotFoundError):
+                told("jobs", "show", text)
+
+    def test_eighty_columns_have_room_for_attempts_and_reason(
+        self, desk: Desk, told: Told, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        desk.claim(1)
+        desk.settle(self.ONE, Failed("ValueError", "boom " + 80 * "x"))
+        monkeypatch.setattr("penstock.cli.output.make_console", lambda: Console(highlight=False, width=80))
+
+        lines = told("jobs", "list").splitlines()
+
+        assert all(len(line) <= 80 for line in lines)
+        (line,) = [line for line in lines if "scheduled" in line]
+        assert line.startswith(f"{self.ONE[:26]} ")
+        assert "1/3" in line
+        assert "attempt 1 of 3 failed: V" in line
 
 
 def test_jobs_that_were_between_attempts_before_reasons_were_kept_still_say_so(

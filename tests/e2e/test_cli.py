@@ -112,8 +112,9 @@ def test_every_command_has_help_with_an_example(command):
         assert "Example: penstock" in ran.stdout
 
 
-def test_the_version_is_told():
-    ran = penstock("--version")
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_told(option):
+    ran = penstock(option)
 
     assert 0 == ran.returncode
     assert ran.stdout.startswith("penstock 0.")
@@ -409,12 +410,14 @@ def test_a_worker_runs_what_there_is_and_stops_when_idle(folder):
         ("shop.py:app", "shop:app"),
         ("shap:app", "'shap'"),
         ("shop:ap", "'app'"),
-        ("shop:number", "int"),
-        ("broken:app", "line 1"),
+        ("shop:number", "is of type int"),
+        ("broken:app", "broken.py, line 1)"),
+        ("unclosed:app", "(unclosed.py, line 1); set"),
     ],
 )
 def test_a_target_that_is_no_app_is_refused_with_a_hint(target, hint, folder):
     (folder / "broken.py").write_text("1 / 0\n")
+    (folder / "unclosed.py").write_text("print(\n")
 
     ran = penstock("worker", target, folder=folder)
 

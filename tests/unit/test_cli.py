@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from penstock.cli import exit_status
 from penstock.cli.options import file_of, read_numbers, read_time, read_window
-from penstock.cli.output import Column, fitting, iso, numbers_plain, rough, when
+from penstock.cli.output import Column, fitting, iso, numbers_plain, rough, when, widths
 from penstock.cli.worker import read_weights
 from penstock.clock import SECOND
 from penstock.errors import (
@@ -124,3 +124,12 @@ def test_the_least_important_columns_give_way_first():
         9: ["job", "task"],
         1: ["job"],
     } == shown
+
+
+def test_a_column_that_may_be_cut_is_cut_before_another_goes():
+    columns = [Column("job", least=4, cells=["x" * 10]), Column("state"), Column("reason", 1, least=6)]
+
+    shown = {width: (fitting(columns, width), widths(columns, width)) for width in (25, 20, 19, 18)}
+
+    assert {25: 3, 20: 3, 19: 3, 18: 2} == {width: len(found) for width, (found, _) in shown.items()}
+    assert {25: [10, 5, 6], 20: [5, 5, 6], 19: [4, 5, 6]} == {w: shown[w][1] for w in (25, 20, 19)}

@@ -56,6 +56,7 @@ class AnyEngine(Backend, Protocol):
         tenant: str | None = None,
         key: str | None = None,
         before: int | None = None,
+        begins: str | None = None,
         limit: int = 50,
     ) -> list[JobView]: ...
 

@@ -1,6 +1,6 @@
 """`penstock why`: why does this job wait?"""
 
-from penstock.cli.jobs import JobArgument
+from penstock.cli.jobs import JobArgument, meant
 from penstock.cli.options import JsonOption, StoreOption, opened
 from penstock.cli.output import Column, iso, print_facts, print_json, print_table, when
 
@@ -11,7 +11,7 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
     Names the gates that are shut and by which rule, its place in line and its earliest start.
     """
     with opened(store) as engine:
-        answer = engine.why(job)
+        answer = engine.why(meant(engine, job))
         now = engine.clock.now()
     # The engine counts those ahead; people count from one.
     place = None if answer.place is None else answer.place + 1

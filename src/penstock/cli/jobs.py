@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -18,7 +18,7 @@ from penstock.cli.output import (
     print_table,
     when,
 )
-from penstock.errors import PenstockError
+from penstock.errors import InvalidError, NotFoundError, PenstockError
 from penstock.lifecycle.states import State
 
 if TYPE_CHECKING:
@@ -27,8 +27,15 @@ if TYPE_CHECKING:
     from penstock.limits.rules import Limit
 
 app = typer.Typer(no_args_is_help=True)
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="The id of a job.", show_default=False)]
-JobsArgument = Annotated[list[str], typer.Argument(metavar="JOB...", help="Ids of jobs.", show_default=False)]
+JobArgument = Annotated[
+    str, typer.Argument(metavar="JOB", help="The id of a job, or its beginning.", show_default=False)
+]
+JobsArgument = Annotated[
+    list[str], typer.Argument(metavar="JOB...", help="Ids of jobs, or their beginnings.", show_default=False)
+]
+_BEGINNING: Final = 4  # characters that an id must at least begin with
+_SHORTEST: Final = 13  # characters of an id where there is little room: the moment at which it was made
+_SHOWN: Final = 4  # ids that begin alike
 
 
 @app.command("list", epilog="Example: penstock jobs list --state failed --limit 20")
@@ -64,14 +71,14 @@ def list_jobs(
         print("No jobs.")
         return
     columns = (
-        Column("job"),
+        Column("job", least=_distinct([view.id for view in found])),
         Column("state"),
         Column("task", 1),
-        Column("queue", 3),
+        Column("queue", 5),
         Column("priority", 6, right=True),
-        Column("attempt", 4, right=True),
-        Column("enqueued", 2),
-        Column("reason", 5),
+        Column("attempt", 2, right=True),
+        Column("enqueued", 4),
+        Column("reason", 3, least=24),
     )
     print_table(columns, [_row(view, now) for view in found])
     if more:
@@ -82,9 +89,9 @@ def list_jobs(
 def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
     """Show everything about one job."""
     with opened(store) as engine:
-        view = engine.job(job)
-        failures = engine.failures(job)
-        why = engine.why(job).sentence if view.state in (State.SCHEDULED, State.WAITING) else ""
+        view = engine.job(meant(engine, job))
+        failures = engine.failures(view.id)
+        why = engine.why(view.id).sentence if view.state in (State.SCHEDULED, State.WAITING) else ""
         now = engine.clock.now()
     if as_json:
         told = [
@@ -142,6 +149,20 @@ def cancel_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOpt
     _each(store, jobs, lambda engine, job: engine.cancel(job), as_json=as_json)
 
 
+def meant(engine: "AnyEngine", text: str) -> str:
+    """Return the id that *text* is, or the only one that begins with it."""
+    try:
+        return engine.job(text).id
+    except NotFoundError:
+        views = engine.jobs(begins=text, limit=_SHOWN) if len(text) >= _BEGINNING else []
+        found = [view.id for view in views if view.id.startswith(text)]
+        if not found:
+            raise
+    if len(found) > 1:
+        raise InvalidError("job", f"{text!r} begins several ids, as {', '.join(found)}; write more of it")
+    return found[0]
+
+
 def plain_job(view: "JobView") -> dict[str, object]:
     """Return a job as plain values for JSON."""
     return {
@@ -183,7 +204,8 @@ def _each(
     with opened(store) as engine:
         for job in dict.fromkeys(jobs):
             try:
-                answers.append({"id": job, "state": str(verb(engine, job))})
+                id_ = meant(engine, job)
+                answers.append({"id": id_, "state": str(verb(engine, id_))})
             except PenstockError as error:
                 complain(str(error))
                 status = exit_status(error)
@@ -208,6 +230,14 @@ def _row(view: "JobView", now: int) -> tuple[str, ...]:
         when(view.enqueued, now),
         _error_text(view).partition("\n")[0] or view.reason,
     )
+
+
+def _distinct(ids: Sequence[str]) -> int:
+    """Return how many characters tell *ids* apart."""
+    length = _SHORTEST
+    while len({id_[:length] for id_ in ids}) < len(ids):
+        length += 1
+    return length
 
 
 def _attempts(view: "JobView", of: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clock import SECOND
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod, OverflowMethod
 
     from penstock.limits.rules import Numbers
 
@@ -33,16 +33,24 @@ STATE_COLOURS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; those of the highest *rank* go first when it is too wide, rank 0 stays."""
+    """A column of a table; those of the highest *rank* go first when it is too wide, rank 0 stays.
+
+    Before that, one that has a *least* width is cut down to it.
+    """
 
     title: str
     rank: int = 0
     right: bool = False
+    least: int | None = None
     cells: list[str] = field(default_factory=list)
 
     @property
     def width(self) -> int:
         return max(map(len, [self.title, *self.cells]))
+
+    @property
+    def need(self) -> int:
+        return self.width if self.least is None else min(self.width, self.least)
 
 
 def print_json(document: object) -> None:
@@ -61,10 +69,11 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     console = make_console()
     shown = fitting([column for column in columns if any(column.cells) or not column.rank], console.width)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-    for column in shown:
-        table.add_column(
-            column.title, justify="right" if column.right else "left", no_wrap=True, overflow="ellipsis"
-        )
+    for column, room in zip(shown, widths(shown, console.width), strict=True):
+        justify: JustifyMethod = "right" if column.right else "left"
+        # A name that is cut must stay one that can be written.
+        overflow: OverflowMethod = "ellipsis" if column.rank else "crop"
+        table.add_column(column.title, justify=justify, no_wrap=True, overflow=overflow, max_width=room)
     for cells in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*(Text(cell, STATE_COLOURS.get(cell, "")) for cell in cells))
     console.print(table)
@@ -73,9 +82,20 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
 def fitting(columns: Sequence[Column], width: int) -> list[Column]:
     """Leave out the least important *columns* until the others fit into *width*."""
     shown = list(columns)
-    while sum(column.width + GAP for column in shown) - GAP > width and any(column.rank for column in shown):
+    while sum(column.need + GAP for column in shown) - GAP > width and any(column.rank for column in shown):
         shown.remove(max(shown, key=lambda column: column.rank))
     return shown
+
+
+def widths(columns: Sequence[Column], width: int) -> list[int]:
+    """Return how wide each of *columns* is shown, so that all fit into *width*; the first ones are cut first."""
+    over = sum(column.width + GAP for column in columns) - GAP - width
+    rooms = []
+    for column in columns:
+        cut = min(max(over, 0), column.width - column.need)
+        over -= cut
+        rooms.append(column.width - cut)
+    return rooms
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:

@@ -53,7 +53,9 @@ def root(
     *,
     version: Annotated[  # noqa: ARG001 - its callback has done all there is to do
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Run background jobs no faster than you allow."""

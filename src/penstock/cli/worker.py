@@ -198,7 +198,7 @@ def load(target: str) -> "App":
     for part in path.split("."):
         found = _attribute(found, part, target)
     if not isinstance(found, App):
-        raise InvalidError("app", f"{target!r} is a {type(found).__name__}, not a penstock.App")
+        raise InvalidError("app", f"{target!r} is of type {type(found).__name__}, not a penstock.App")
     return found
 
 
@@ -219,12 +219,12 @@ def _import(name: str) -> ModuleType:
 def _failed(name: str, error: Exception) -> InvalidError:
     if os.environ.get("PENSTOCK_TRACEBACK"):
         raise error
-    where = traceback.extract_tb(error.__traceback__)[-1]
     told = f"{type(error).__name__}: {error}"
     how = "set PENSTOCK_TRACEBACK=1 to see how it came there"
-    return InvalidError(
-        "app", f"cannot import {name!r}: {told} ({where.filename}, line {where.lineno}); {how}"
-    )
+    if not isinstance(error, SyntaxError):  # which says itself where it is
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        told = f"{told} ({where.filename}, line {where.lineno})"
+    return InvalidError("app", f"cannot import {name!r}: {told}; {how}")
 
 
 def _attribute(owner: object, name: str, target: str) -> object:

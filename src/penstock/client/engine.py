@@ -184,10 +184,12 @@ class RemoteEngine:
         tenant: str | None = None,
         key: str | None = None,
         before: int | None = None,
+        begins: str | None = None,
         limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first; *before* a job's number for the next page."""
-        return self._ask("jobs", wire.Jobs(state, queue, task, tenant, key, before, limit), list[JobView])
+        """Return jobs, newest first, perhaps of an id that *begins* so; *before* a job's number for the next page."""
+        wanted = wire.Jobs(state, queue, task, tenant, key, before, limit, begins)
+        return self._ask("jobs", wanted, list[JobView])
 
     def count(self, *, queue: str | None = None, task: str | None = None) -> dict[State, int]:
         """Return how many jobs are in each state."""

@@ -128,6 +128,7 @@ class Jobs(Struct):
     key: Name | None = None
     before: Number | None = None
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+    begins: Name | None = None
 
 
 class Count(Struct):

@@ -38,6 +38,7 @@ def jobs(
     tenant: str | None,
     key: str | None,
     before: int | None,
+    begins: str | None,
     most: int,
 ) -> list[Row]:
     """Return jobs, newest first."""
@@ -56,6 +57,9 @@ def jobs(
     if before is not None:
         where.append("j.seq < ?")
         values.append(before)  # type: ignore[arg-type]
+    if begins is not None:
+        where.append("j.id >= ? AND j.id < ?")
+        values += [begins, begins + "\U0010ffff"]
     return db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
 
 

@@ -47,7 +47,7 @@ async def jobs(request: Request, body: wire.Jobs) -> list[JobView]:
     def work(engine: Engine) -> list[JobView]:
         return engine.jobs(
             state=body.state, queue=queue, task=body.task, tenant=tenant, key=body.key, before=body.before,
-            limit=body.limit,
+            begins=body.begins, limit=body.limit,
         )  # fmt: skip
 
     return [_shown(request, view) for view in await request.service.run(work)]

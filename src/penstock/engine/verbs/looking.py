@@ -31,12 +31,13 @@ class LookingVerbs(Transactions):
         tenant: str | None = None,
         key: str | None = None,
         before: int | None = None,
+        begins: str | None = None,
         limit: int = 50,
     ) -> list[JobView]:
-        """Return jobs, newest first; *before* a job's number for the next page."""
+        """Return jobs, newest first, perhaps of an id that *begins* so; *before* a job's number for the next page."""
 
         def work(db: Session) -> list[JobView]:
-            rows = views.jobs(db, state, queue, task, tenant, key, before, limit)
+            rows = views.jobs(db, state, queue, task, tenant, key, before, begins, limit)
             return [look.job_view(row) for row in rows]
 
         return self.store.read(work)
