@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from peers.catalogue import PENSTOCK_ONLY, WORKLOADS, named
+from peers.catalogue import PENSTOCK_ONLY, QUICK, WORKLOADS, named
 from peers.machine import Machine
 from peers.report import Report
 from peers.results import OURS
@@ -16,7 +16,8 @@ from peers.verdicts import verdicts
 def main() -> int:
     """Measure, show and write down; return 0 whatever the figures are."""
     options, parser = _options()
-    workloads = [name.strip().upper() for name in options.workloads.split(",")]
+    usual = QUICK if options.quick else (*WORKLOADS, "W7")
+    workloads = [name.strip().upper() for name in (options.workloads or ",".join(usual)).split(",")]
     unknown = [name for name in workloads if name not in (*WORKLOADS, *PENSTOCK_ONLY)]
     if unknown:
         parser.error(f"no workload {', '.join(unknown)}")
@@ -27,7 +28,7 @@ def main() -> int:
     with Stores() as stores:
         machine = Machine(stores.folder)
         machine.look()
-        run = Run(stores, peers, workloads, ours=not options.without_ours)
+        run = Run(stores, peers, workloads, ours=not options.without_ours, quick=options.quick)
         run.all()
         machine.look()
         report = Report(run.results, verdicts(run.results, workloads), machine, stores.settings)
@@ -41,9 +42,13 @@ def main() -> int:
 
 def _options() -> tuple[argparse.Namespace, argparse.ArgumentParser]:
     parser = argparse.ArgumentParser(prog="python -m peers", description=__doc__)
-    everything = ",".join((*WORKLOADS, "W7"))
     parser.add_argument("--only", default="", help="peers by the beginning of their names, parted by commas")
-    parser.add_argument("--workloads", default=everything, help="parted by commas (default: %(default)s)")
+    parser.add_argument("--workloads", default="", help="parted by commas (default: W1 to W7)")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{', '.join(QUICK)} only, one round, beside the best peers (5 minutes)",
+    )
     parser.add_argument("--without-ours", action="store_true", help=f"leave {OURS} out")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything as JSON")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown")

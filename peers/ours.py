@@ -25,8 +25,6 @@ _NAMES: Final = {
     "worker, 1,000,000 blocked": "1,000,000 blocked",
     "worst second, 1 process": "worst second",
     "use of the limit over 10 s, 1 process": "use of the limit",
-    "enqueue's call to handler, p50": "p50",
-    "enqueue's call to handler, p99": "p99",
 }
 # Figures that count broken limits, and the measure they belong to.
 _BROKEN: Final = {"overlaps seen by handlers": "keyed", "blocked jobs that ran": "0 blocked"}

@@ -13,6 +13,7 @@ from peers.catalogue import NODE, PEERS, PYTHON
 from peers.machine import Machine
 from peers.results import OURS, Result, Results
 from peers.verdicts import Verdict
+from penstock.bench.pickup import CASES, PERCENTS
 
 TITLES: Final = {
     ("W1", "one by one"): "enqueue one by one, one caller",
@@ -26,8 +27,11 @@ TITLES: Final = {
     ("W4", "1,000,000 blocked"): "1,000 free jobs behind 1,000,000 blocked ones",
     ("W5", "worst second"): "200 starts a second allowed: most seen in any second",
     ("W5", "use of the limit"): "200 starts a second allowed: how much of it was used in 10 s",
-    ("W6", "p50"): "from enqueue to handler on an idle queue, half of the jobs",
-    ("W6", "p99"): "from enqueue to handler on an idle queue, 99 of 100 jobs",
+    **{
+        ("W6", f"p{percent}, {case.name}"): f"from enqueue to handler, p{percent} of jobs {case.name}"
+        for case in CASES
+        for percent in PERCENTS
+    },
 }
 HOW: Final = """
 - Every peer has a fresh database (huey a file, dramatiq an emptied Redis) with statistics gathered once it is filled.
@@ -40,7 +44,9 @@ HOW: Final = """
 - W3, W4: handlers count how often they ran beside another of the same key.
 - W4: from the beginning of the worker's work until 1,000 free jobs are done, behind jobs that wait for a busy key.
 - W5: starts as the handlers saw them, with 4,000 jobs waiting.
-- W6: from just before the call until the handler's first line, the caller in another process; 100 jobs, 20 ms apart.
+- W6: from just before the call until the handler's first line, the caller in another process, the workers idle.
+  Jobs come at random moments, 20 ms, 100 ms or 1 s apart on average (150, 40 and 10 of them, so p99 is nearly the
+  slowest), for one and for four worker processes.
 """
 WIDTH: Final = 140  # of a report that goes to a file
 TO_THE_RIGHT: Final = {"value", "found", f"{OURS} / it", "limits broken"}

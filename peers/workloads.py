@@ -2,17 +2,16 @@
 
 import random
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from peers.adapter import Adapter, PeerFailedError, Process, answer, await_word
 from peers.catalogue import Peer
 from peers.results import Result
 from peers.stores import Stores
-from penstock.bench.figures import percentile
+from penstock.bench.pickup import CASES, WARM_UP, Case
 from penstock.bench.rate import worst_window
 
 SINGLES: Final = 2_000
@@ -27,9 +26,6 @@ DEPTHS: Final = (0, 10_000, 100_000)
 RATE: Final = 200
 BACKLOG: Final = 4_000
 SECONDS: Final = 10
-WARM_UP: Final = 20
-PICKUPS: Final = 100
-PAUSE: Final = 0.02
 
 # Seconds that a worker may take: the slowest peers are stopped, and their rate is that of the time they had.
 ENQUEUE_BOUND: Final = 120.0
@@ -37,7 +33,7 @@ DRAIN_BOUND: Final = 20.0
 KEYED_BOUND: Final = 15.0
 BLOCKED_BOUND: Final = 30.0
 TOO_LONG: Final = 5.0  # behind ten times as many it would not end within the bound
-PICKUP_BOUND: Final = 20.0
+PICKUP_BOUND: Final = 60.0
 
 _SECOND: Final = 1_000_000_000
 
@@ -78,13 +74,14 @@ class Room(NamedTuple):
         self.ask("enqueue", jobs=jobs, callers=1, bulk=True)
         self.bench.stores.look_over(self.bench.peer.store, self.common["url"])
 
-    def work(self, bound: float, **order: Any) -> dict[str, Any]:
-        """Let one worker process do what is ordered, and return what its handlers saw."""
-        return self.ask("work", bound, **order)
+    def work(self, bound: float, kinds: list[str], until: int = 0, seconds: int = 0) -> dict[str, Any]:
+        """Let one worker process do *until* so many jobs, or for so many *seconds*; return what its handlers saw."""
+        return self.ask("work", bound, kinds=kinds, until=until, seconds=seconds)
 
-    def at_work(self, bound: float, **order: Any) -> AbstractContextManager[Process]:
-        """Let a worker run beside other orders."""
-        return self.bench.adapter.at_work(verb="work", bound=bound, **self.common, **order)
+    def at_work(self, bound: float, kinds: list[str]) -> AbstractContextManager[Process]:
+        """Let a worker run beside other orders, until it has no more input and nothing is left to do."""
+        order = {"verb": "work", "bound": bound, "kinds": kinds, "until": 0, "seconds": 0}
+        return self.bench.adapter.at_work(**order, **self.common)
 
 
 def measure(bench: Bench, workload: str) -> list[Result]:
@@ -161,7 +158,7 @@ def _blocked(bench: Bench) -> list[Result]:
 def _limited(bench: Bench) -> list[Result]:
     with bench.room("W5") as room:
         room.fill(["limited", [0] * BACKLOG])
-        sight = room.work(SECONDS + 10.0, kinds=["limited"], until=0, seconds=SECONDS + 1)
+        sight = room.work(SECONDS + 10.0, kinds=["limited"], seconds=SECONDS + 1)
     starts = sorted(at for _, at in sight["starts"])
     if not starts:
         raise PeerFailedError("no job began")
@@ -174,25 +171,23 @@ def _limited(bench: Bench) -> list[Result]:
 
 
 def _pickup(bench: Bench) -> list[Result]:
-    chance = random.Random(6)
-    pauses = [PAUSE * chance.uniform(0.5, 1.5) for _ in range(WARM_UP + PICKUPS)]
-    # The worker has a second to find out that there is nothing to do.
-    pauses[0] = 1.0
-    with (
-        bench.room("W6") as room,
-        room.at_work(PICKUP_BOUND, kinds=["stamped"], until=len(pauses)) as worker,
-    ):
-        await_word(worker)
-        before = room.ask("send", PICKUP_BOUND, pauses=pauses)["before"]
-        starts = dict(answer(worker, PICKUP_BOUND)["starts"])
-    waits = [(starts[number] - at) / 1e6 for number, at in _after_warm_up(before) if number in starts]
-    if len(waits) < PICKUPS:
-        raise PeerFailedError(f"only {len(waits)} of {PICKUPS} were picked up within {PICKUP_BOUND:.0f} s")
-    return [bench.result("W6", f"p{percent}", percentile(waits, percent), "ms") for percent in (50, 99)]
+    return [result for case in CASES for result in _picked_up(bench, case)]
 
 
-def _after_warm_up(before: Sequence[int]) -> Iterator[tuple[int, int]]:
-    return islice(enumerate(before), WARM_UP, None)
+def _picked_up(bench: Bench, case: Case) -> list[Result]:
+    with bench.room("W6") as room, ExitStack() as stack:
+        workers = [
+            stack.enter_context(room.at_work(PICKUP_BOUND, kinds=["stamped"])) for _ in range(case.workers)
+        ]
+        for worker in workers:
+            await_word(worker)
+        before = room.ask("send", PICKUP_BOUND, pauses=case.pauses())["before"]
+        sights = [answer(worker, PICKUP_BOUND) for worker in workers]
+    starts = {number: at for sight in sights for number, at in sight["starts"]}
+    waits = [(starts[number] - at) / 1e6 for number, at in enumerate(before) if number in starts][WARM_UP:]
+    if len(waits) < case.jobs:
+        raise PeerFailedError(f"only {len(waits)} of {case.jobs} were picked up within {PICKUP_BOUND:.0f} s")
+    return [bench.result("W6", name, value, "ms") for name, value in case.figures(waits).items()]
 
 
 def _rate(sight: dict[str, Any]) -> float | None:
@@ -224,5 +219,5 @@ FIRST_MEASURES: Final = {
     "W3": ("keyed", "jobs/s"),
     "W4": ("0 blocked", "s"),
     "W5": ("worst second", "starts"),
-    "W6": ("p50", "ms"),
+    "W6": (f"p50, {CASES[0].name}", "ms"),
 }

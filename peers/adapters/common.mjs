@@ -25,6 +25,7 @@ export class Witness {
   begun = 0;
   overlaps = 0;
   starts = [];
+  told = false; // that there is no more input
   #order;
   #running = new Map();
 
@@ -44,7 +45,8 @@ export class Witness {
 
   get seenEnough() {
     if (this.#order.until) return this.begun >= this.#order.until;
-    return this.first > 0 && now() - this.first > this.#order.seconds * 1e9;
+    if (this.#order.seconds) return this.first > 0 && now() - this.first > this.#order.seconds * 1e9;
+    return this.told;
   }
 
   #enter(kind, number) {
@@ -126,10 +128,11 @@ async function work(adapter, order) {
   witness.began = now();
   await adapter.work(witness);
   tell({ ready: true });
+  process.stdin.on("end", () => (witness.told = true)).resume();
   while (!witness.seenEnough && now() < deadline) await sleep(GLANCE);
   let whole = witness.seenEnough;
   // What is left is asked only now, so that asking costs the handlers nothing.
-  while (order.until && whole && (await adapter.left())) {
+  while (!order.seconds && whole && (await adapter.left())) {
     await sleep(POLL);
     whole = now() < deadline;
   }

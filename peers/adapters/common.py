@@ -33,6 +33,7 @@ class Witness:
         self.begun = 0
         self.overlaps = 0
         self.starts: list[tuple[int, int]] = []
+        self.told = False
         self._order = order
         self._running: Counter[str | int] = Counter()
         self._lock = threading.Lock()
@@ -56,10 +57,12 @@ class Witness:
             threading.Event().wait(3_600)
 
     def seen_enough(self) -> bool:
-        """Tell whether as many handlers began as were asked for, or ran as long."""
+        """Tell whether as many handlers began as were asked for, or ran as long, or there is no more input."""
         if self._order.until:
             return self.begun >= self._order.until
-        return bool(self.first) and now() - self.first > self._order.seconds * 1e9
+        if self._order.seconds:
+            return bool(self.first) and now() - self.first > self._order.seconds * 1e9
+        return self.told
 
     def _enter(self, kind: str, number: int) -> None:
         with self._lock:
@@ -146,11 +149,12 @@ async def _work(adapter: object, order: SimpleNamespace) -> dict[str, object]:
     witness.began = now()
     worker = await _done(adapter.work(witness))
     print(json.dumps({"ready": True}), flush=True)
+    threading.Thread(target=_await_end_of_input, args=(witness,), daemon=True).start()
     while not witness.seen_enough() and now() < deadline and not _failed(worker):
         await asyncio.sleep(GLANCE)
     whole = witness.seen_enough()
     # What is left is asked only now, so that asking costs the handlers nothing.
-    while order.until and whole and await _done(adapter.left()):
+    while not order.seconds and whole and await _done(adapter.left()):
         await asyncio.sleep(POLL)
         whole = now() < deadline
     return {
@@ -162,6 +166,11 @@ async def _work(adapter: object, order: SimpleNamespace) -> dict[str, object]:
         "overlaps": witness.overlaps,
         "starts": witness.starts,
     }
+
+
+def _await_end_of_input(witness: Witness) -> None:
+    sys.stdin.read()
+    witness.told = True
 
 
 def _failed(worker: object) -> bool:

@@ -1,9 +1,10 @@
-"""W6: how long from enqueue until the handler begins, in another process?"""
+"""W6: how long from enqueue until the handler begins, in another process that had nothing to do?"""
 
 import random
 import threading
 import time
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from penstock.bench.figures import Figure, at_most, percentile
 from penstock.bench.ground import Ground, job, opened
@@ -13,54 +14,77 @@ from penstock.engine import Engine
 from penstock.lifecycle.states import State
 
 WARM_UP: Final = 20
-_PAUSE: Final = 0.02
+SETTLED: Final = 1.0  # seconds in which workers find out that there is nothing to do
+PERCENTS: Final = (50, 99)
 _MILLISECOND: Final = 1_000_000
 
 
+class Case(NamedTuple):
+    """So many *jobs* at random moments, *mean* seconds apart on average, for so many idle worker processes."""
+
+    mean: float
+    workers: int
+    jobs: int
+
+    @property
+    def name(self) -> str:
+        """What figures of it are called."""
+        gap = f"{self.mean:g} s" if self.mean >= 1 else f"{self.mean * 1_000:g} ms"
+        return f"{gap} apart, {self.workers} worker{'s' if self.workers > 1 else ''}"
+
+    def pauses(self) -> list[float]:
+        """Draw the seconds before each job, those for warming up included: the same for all who are measured.
+
+        Jobs that come independently of one another come like this, some at once and some after long.
+        """
+        chance = random.Random(6)
+        few = [SETTLED, *(chance.expovariate(1 / CASES[0].mean) for _ in range(WARM_UP - 1))]
+        return few + [chance.expovariate(1 / self.mean) for _ in range(self.jobs)]
+
+    def figures(self, waits: Sequence[float]) -> dict[str, float]:
+        """Return what is said of *waits*, in milliseconds, those for warming up left out."""
+        return {f"p{percent}, {self.name}": percentile(waits, percent) for percent in PERCENTS}
+
+
+CASES: Final = tuple(
+    Case(mean, workers, jobs) for workers in (1, 4) for mean, jobs in ((0.02, 150), (0.1, 40), (1.0, 10))
+)
+
+
 def run(ground: Ground) -> list[Figure]:
-    """Enqueue here, one job every 20 ms or so; a worker elsewhere notes when it began."""
-    count = ground.size(300, 100)
-    ground.say(f"W6 {count} pickups")
+    """Enqueue here, one job now and then; workers elsewhere note when it began."""
+    return [figure for case in CASES for figure in _figures(ground, case)]
+
+
+def _figures(ground: Ground, case: Case) -> list[Figure]:
+    case = case._replace(jobs=ground.size(case.jobs, max(case.jobs // 5, 3)))
+    ground.say(f"W6 {case.jobs} pickups, {case.name}")
     url = ground.url("w6")
-    with opened(url) as engine, hired(Order(url, "stamped")) as hands:
-        _warm_up(engine)
-        before, after = _send(engine, count)
+    with opened(url) as engine, hired(Order(url, "stamped"), case.workers) as hands:
+        before = _send(engine, case.pauses())
         sync = 1_000 / syncs_per_second(ground.folder)
-        _wait_done(engine, WARM_UP + count)
-        (sight,) = dismiss(hands)
+        _wait_done(engine, len(before))
+        sights = dismiss(hands)
     ground.clear("w6")
-    begun = {number: at for number, at in sight.starts if number >= 0}
-    whole = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)]
-    wait = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(after)]
-    return _figures(whole, wait, note=f"with one fdatasync of {sync:.2f} ms")
+    begun = {number: at for sight in sights for number, at in sight.starts}
+    waits = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)][WARM_UP:]
+    note = f"with one fdatasync of {sync:.2f} ms"
+    found = [Figure("W6", name, value, "ms") for name, value in case.figures(waits).items()]
+    return [_with_target(found[0], note) if case.name == CASES[0].name else found[0], *found[1:]]
 
 
-def _figures(whole: list[float], wait: list[float], note: str) -> list[Figure]:
-    half = percentile(whole, 50)
-    return [
-        Figure("W6", "enqueue's call to handler, p50", half, "ms", at_most(half, 3, "< 3"), note),
-        Figure("W6", "enqueue's call to handler, p99", percentile(whole, 99), "ms"),
-        Figure("W6", "enqueue's return to handler, p50", percentile(wait, 50), "ms"),
-        Figure("W6", "enqueue's return to handler, p99", percentile(wait, 99), "ms"),
-    ]
+def _with_target(figure: Figure, note: str) -> Figure:
+    return Figure("W6", figure.name, figure.value, "ms", at_most(figure.value, 3, "< 3"), note)
 
 
-def _warm_up(engine: Engine) -> None:
-    engine.enqueue([job("stamped", -1)] * WARM_UP)
-    _wait_done(engine, WARM_UP)
-
-
-def _send(engine: Engine, count: int) -> tuple[list[int], list[int]]:
-    chance = random.Random(6)
+def _send(engine: Engine, pauses: Sequence[float]) -> list[int]:
     rest = threading.Event()
-    before, after = [], []
-    for number in range(count):
-        # The jitter keeps the pace from falling into step with a worker that polls.
-        rest.wait(_PAUSE * chance.uniform(0.5, 1.5))
+    before = []
+    for number, pause in enumerate(pauses):
+        rest.wait(pause)
         before.append(time.time_ns())
         engine.enqueue([job("stamped", number)])
-        after.append(time.time_ns())
-    return before, after
+    return before
 
 
 def _wait_done(engine: Engine, count: int) -> None:

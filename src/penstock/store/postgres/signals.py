@@ -3,6 +3,9 @@
 `NOTIFY` inside a transaction makes all commits of the server queue up, so one thread per process
 notifies, shortly after commits and at most every few milliseconds however many there were.  What is
 lost, as when the server is restarted, is made up for by a look now and then.
+
+Who waits is woken at once.  Only in a storm, when more arrives than PACE allows for longer than BURST lasts,
+several notifications become one wake-up.
 """
 
 import logging
@@ -22,6 +25,8 @@ from penstock.store.session import Topic
 LEAST_GAP: Final = 0.002  # seconds between two notifications
 QUIET: Final = 0.005  # after so long a notification may go along with the transaction that it tells of
 LONGEST_GAP: Final = 0.032  # in a storm
+BURST: Final = 60  # wake-ups that a listener passes on at once
+PACE: Final = 1 / 60  # seconds for each one more
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
 _SLICE: Final = 0.5
@@ -39,13 +44,15 @@ class Signals:
         self._channel = f"penstock_{schema[:40]}_{crc32(schema.encode()):08x}"
         self._self = uuid4().hex
         self._counts = dict.fromkeys(Topic, 0)
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._changed = {topic: threading.Condition(self._lock) for topic in Topic}
+        self._waiting = dict.fromkeys(Topic, 0)
+        self._paces = {topic: Pace() for topic in Topic}
         self._closed = threading.Event()
         self._notifier = _Notifier(connect, self._channel, self._self, self._closed)
         self._listener: threading.Thread | None = None
         self._listen = listen
         self._sent = 0  # when something was last to be told
-        self._lock = threading.Lock()
 
     def told(self, topics: set[Topic], *, others: bool = True) -> None:
         """Note what a transaction of this process has committed, and have the *others* hear of it."""
@@ -69,35 +76,42 @@ class Signals:
 
     def token(self, topic: Topic) -> int:
         """Return a number that changes when something happens."""
-        if self._listener is None:
-            self._start()
+        self._start()
         return self._counts[topic]
 
     def wait(self, topic: Topic, token: int, timeout: float) -> int:
         """Wait until something happens, or for *timeout* seconds."""
         end = monotonic() + int(timeout * SECOND)
-        with self._changed:
-            while (now := self.token(topic)) == token and not self._closed.is_set():
-                left = end - monotonic()
-                if left <= 0:
-                    break
-                self._changed.wait(left / SECOND)
-            return now
+        self._start()
+        with self._lock:
+            self._waiting[topic] += 1
+            try:
+                while self._counts[topic] == token and not self._closed.is_set():
+                    left = end - monotonic()
+                    if left <= 0:
+                        break
+                    self._changed[topic].wait(left / SECOND)
+            finally:
+                self._waiting[topic] -= 1
+            return self._counts[topic]
 
     def close(self) -> None:
         """End the threads."""
         self._closed.set()
         self._notifier.finish()
-        with self._changed:
-            self._changed.notify_all()
+        with self._lock:
+            for changed in self._changed.values():
+                changed.notify_all()
 
     def _count(self, topics: set[Topic]) -> None:
-        with self._changed:
+        with self._lock:
             for topic in topics:
                 self._counts[topic] += 1
-            self._changed.notify_all()
+                self._changed[topic].notify_all()
 
     def _start(self) -> None:
+        if self._listener is not None:
+            return
         with self._lock:
             if self._listener is None:
                 self._listener = threading.Thread(target=self._hear, name="penstock-listener", daemon=True)
@@ -127,24 +141,39 @@ class Signals:
         connection.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(self._channel)))
         # What happened before we listened was not heard.
         self._count(set(Topic))
-        gap = LEAST_GAP
         while not self._closed.is_set():
-            asked = monotonic()
-            heard = [notice.payload for notice in connection.notifies(timeout=_SLICE, stop_after=1)]
-            if heard:
-                self._heard(heard)
-                # Many that each tell of little are a storm together.
-                gap = LEAST_GAP if monotonic() - asked > int(gap * SECOND) else min(gap * 2, LONGEST_GAP)
-                self._closed.wait(gap)
+            heard = self._heard(connection.notifies(timeout=_SLICE, stop_after=1))
+            if pause := self._pause(heard):
+                self._closed.wait(pause / SECOND)
+                heard |= self._heard(connection.notifies(timeout=0))
+            self._count(heard)
 
-    def _heard(self, payloads: Iterable[str]) -> None:
+    def _heard(self, notices: Iterable[psycopg.Notify]) -> set[Topic]:
+        """Return what others told of; what this process told itself it knows."""
         topics = set()
-        for payload in payloads:
-            sender, _, names = payload.partition(" ")
+        for notice in notices:
+            sender, _, names = notice.payload.partition(" ")
             if sender != self._self:
                 topics |= {Topic[name] for name in names.split() if name in Topic.__members__}
-        if topics:
-            self._count(topics)
+        return topics
+
+    def _pause(self, topics: set[Topic]) -> int:
+        """Return how long those who wait for *topics* are to be left in peace."""
+        now = monotonic()
+        return max((self._paces[topic].pause(now) for topic in topics if self._waiting[topic]), default=0)
+
+
+class Pace:
+    """BURST at once after a silence, and one every PACE seconds for ever."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def pause(self, now: int) -> int:
+        """Count one more; return how long it has to wait."""
+        gap = int(PACE * SECOND)
+        self._next = max(self._next + gap, now - (BURST - 1) * gap)
+        return max(self._next - now, 0)
 
 
 def _payload(sender: str, topics: set[Topic]) -> str:
