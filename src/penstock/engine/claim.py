@@ -104,29 +104,29 @@ class _Queue:
 
 def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Claimed]:
     """Start jobs of a queue in which nobody has limits, in one step, without a look at each."""
-    fence = board.db.fence()
-    usual, first = terms.now + terms.lease, terms.workers[0]
-    rows = job_rows.start_first(board.db, queue, count, fence, first, usual, board.now)
-    jobs, ends = [], []
-    for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, workflow, attempt, lost in rows:
-        lease, deadline = usual, None
-        if own is not None or (terms.timed and timeout is not None):
-            lease, deadline = terms.until(own, timeout)
-        jobs.append(
-            Claimed(
-                seq, id_, task, args, queue, attempt + 1, fence, lease, 0, timeout, meta, tenant, enqueued, lost,
-                board.now, "", expires, workflow,
-            )
-        )  # fmt: skip
-        if deadline is not None:
-            ends.append((seq, fence, deadline))
-        board.events.started(jobs[-1], terms.worker(len(jobs) - 1))
-    term_rows.set_leases(board.db, [(job.lease, job.seq) for job in jobs if job.lease != usual])
-    term_rows.set_deadlines(board.db, ends)
+    fence, first = board.db.fence(), terms.workers[0]
+    rows = job_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
+    jobs = claimed_free(rows, queue, fence, terms)
+    for n, job in enumerate(jobs):
+        board.events.started(job, terms.worker(n))
+    if terms.timed:
+        timed = [(job, terms.now + job.timeout) for job in jobs if job.timeout is not None]
+        term_rows.set_leases(board.db, [(job.lease, job.seq) for job, end in timed if job.lease == end])
+        term_rows.set_deadlines(board.db, [(job.seq, fence, end) for job, end in timed])
     others = [(worker, job.seq) for n, job in enumerate(jobs) if (worker := terms.worker(n)) != first]
     lease_rows.assign(board.db, others)
-    workflow_rows.began(board.db, [job.seq for job in jobs if job.workflow is not None], board.now)
     return jobs
+
+
+def claimed_free(rows: Sequence[Row], queue: str, fence: int, terms: Terms) -> list[Claimed]:
+    """Return jobs without limits that were started, as `start_first` tells of them."""
+    return [
+        Claimed(
+            seq, id_, task, args, queue, attempt + 1, fence, terms.until(own, timeout)[0], 0, timeout, meta, tenant,
+            enqueued, lost, terms.now, "", expires, workflow,
+        )
+        for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, workflow, attempt, lost in rows
+    ]  # fmt: skip
 
 
 class Claiming:

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from penstock.engine.board import Board
-from penstock.engine.claim import Claiming, Terms, start_at_once
+from penstock.engine.claim import Claiming, Terms, claimed_free, start_at_once
 from penstock.engine.orders import by_load, by_weight, left_to_right
 from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
@@ -14,6 +14,7 @@ from penstock.job import Claim, Claimed, ClaimFor, Order
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import queues as queue_rows
 from penstock.store.outlook import Outlook, next_moment, outlook
+from penstock.store.session import Taken
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
 
@@ -40,6 +41,17 @@ def claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
             answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
             break
     return answers
+
+
+def claimed_at_once(request: ClaimFor, taken: Taken) -> Claim:
+    """Return the answer to one who asked for jobs of one queue, and got these in one step."""
+    now = taken.moment.now
+    terms = Terms(now, [request.worker], request.lease, timed=False)
+    jobs = claimed_free(taken.rows, request.queues[0], taken.fence, terms)
+    if len(jobs) == request.count:
+        return Claim(jobs, more=False, next_at=now)
+    moments = [job.lease for job in jobs] + ([] if taken.next_at is None else [taken.next_at])
+    return Claim(jobs, more=False, next_at=min(moments, default=None))
 
 
 def _asked(request: ClaimFor) -> tuple[object, ...]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.clock import SECOND, Clock, SteadyClock, SystemClock, boot_name, since_boot
 from penstock.store import anchor
-from penstock.store.session import Session
+from penstock.store.session import Moment, Session
 
 STEP: Final = SECOND  # a clock this far off was set; less is drift, which the machine mends by itself
 
@@ -20,12 +20,17 @@ class Time:
         self._boot = boot_name()
         self._last = 0
 
+    @property
+    def is_stores(self) -> bool:
+        """Whether the store's time is followed."""
+        return isinstance(self.clock, SteadyClock)
+
     def now(self, db: Session) -> int:
         """Return the present moment, as every process of this machine sees it."""
         if isinstance(self.clock, SteadyClock):
             moment = db.moment()
             if moment is not None:
-                self.clock.offset = moment.offset
+                self.heed(moment)
                 return moment.now
             found = anchor.read(db)
             if found is None or found[0] != self._boot:
@@ -33,6 +38,11 @@ class Time:
                 return self.now(db)
             self.clock.offset = found[1]
         return self.seen()
+
+    def heed(self, moment: Moment) -> None:
+        """Go by the store's own clock, if its time is followed at all."""
+        if isinstance(self.clock, SteadyClock):
+            self.clock.offset = moment.offset
 
     def seen(self) -> int:
         """Return the present moment as it was last agreed on: good enough to look, not to decide."""

@@ -16,6 +16,7 @@ from penstock.store.session import Hold, Session, Store
 
 T = TypeVar("T")
 
+SELDOM: Final = 8  # claims that are not tried in one step after one that could not be answered so
 LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
 
 
@@ -32,6 +33,7 @@ class Transactions:
         self._telling = Telling()
         self._swept = 0  # the gate after which the next sweep goes on
         self._before_close: list[Callable[[], None]] = []
+        self._thoughtful = 0  # so many more claims are thought to need more than one step
         self._gated = 0  # so many more transactions are thought to need the gates
         self._plain = None if store.add_free is None else Gathering(store.add_free)
         store.write(self._time.now, keep=False)

@@ -1,6 +1,7 @@
 """Statements about jobs: where each stands, and its moves from table to table."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from penstock.lifecycle.states import State
 from penstock.store.session import Row, Session, Topic
@@ -210,18 +211,22 @@ def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int,
     leave_ready(db, seqs)
 
 
-def start_first(
-    db: Session, queue: str, most: int, fence: int, worker: str, lease: int, now: int
-) -> list[Row]:
-    """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
+# What is known of a job that begins, the best first once it is sorted.
+STARTED: Final = """
+    -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, expires, own AS own_lease, workflow,
+    attempt, lost
+"""
 
-    Return (seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, workflow, attempt, lost),
-    the best first.
+
+def starting(condition: str = "true") -> str:
+    """Return the part of a statement that starts jobs at `at.now`, and has what is STARTED in `known`.
+
+    Its parameters are a queue, how many at most, their fence, their worker and for how long they are leased,
+    unless a job has a lease of its own.
     """
-    rows = db.all(
-        f"""
-        WITH taken AS (
-            DELETE FROM ready WHERE seq = ANY(ARRAY(
+    return f"""
+        taken AS (
+            DELETE FROM ready WHERE {condition} AND seq = ANY(ARRAY(
                 SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
             RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
@@ -231,20 +236,46 @@ def start_first(
         ), begun AS (
             INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
                 priority, ord, attempt, lost, cancel)
-            SELECT seq, ?, queue, task, ?, ?, ?, 0, '', cost, priority, ord, attempt + 1, lost, 0 FROM known
+            SELECT seq, ?, queue, task, ?, at.now + coalesce(own, ?), at.now, 0, '', cost, priority, ord,
+                attempt + 1, lost, 0
+            FROM known CROSS JOIN at
+        ), first_begun AS (
+            UPDATE workflow_job SET started = at.now FROM known CROSS JOIN at
+            WHERE known.workflow IS NOT NULL AND workflow_job.seq = known.seq AND workflow_job.started IS NULL
         )
-        SELECT -priority, ord, seq, id, task, args, timeout, meta, tenant, enqueued, expires, own, workflow,
-            attempt, lost
-        FROM known
-        """,
+    """
+
+
+def start_first(
+    db: Session, queue: str, most: int, fence: int, worker: str, lease: int, now: int
+) -> list[Row]:
+    """Start the first jobs of a queue that nobody else is taking, where one statement may change several tables.
+
+    Return (seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, workflow, attempt, lost),
+    the best first.
+    """
+    rows = db.all(
+        f"WITH at AS (SELECT CAST(? AS BIGINT) AS now), {starting()} SELECT {STARTED} FROM known",
+        now,
         queue,
         most,
         fence,
         worker,
         lease,
-        now,
     )
     return [row[2:] for row in sorted(rows)]
+
+
+def started(db: Session, fence: int) -> list[Row]:
+    """Return when jobs began under this *fence*, and what `start_first` tells of each."""
+    return db.all(
+        f"""
+        SELECT r.started, r.seq, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires,
+            {_OWN_LEASE}, {_WORKFLOW}, r.attempt - 1, r.lost
+        FROM running r JOIN job j ON j.seq = r.seq WHERE r.fence = ? ORDER BY r.priority DESC, r.ord
+        """,
+        fence,
+    )
 
 
 RUNNING_COLUMNS = """

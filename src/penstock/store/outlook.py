@@ -1,6 +1,6 @@
 """What a claim must know before it looks at anybody: one question to the store."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.store.session import Session
 
@@ -22,11 +22,10 @@ class Outlook(NamedTuple):
         return self.at_door or any(at <= now for at in self.moments.values())
 
 
-def outlook(db: Session, queues: list[str]) -> Outlook:
-    """Look at the clock, and at these queues."""
-    rows = db.all(
-        """
-        SELECT 'wake', '', min(at) FROM wake
+MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
+# Its parameters are the queues, as often as they are asked for.
+VIEW: Final = """
+        SELECT 'wake' AS what, '' AS name, min(at) AS number FROM wake
         UNION ALL SELECT 'due', '', min(due) FROM scheduled
         UNION ALL SELECT 'lease', '', min(lease) FROM running
         UNION ALL SELECT 'loan', '', min(lease) FROM holder
@@ -42,13 +41,17 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
         UNION ALL SELECT 'free', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
         UNION ALL SELECT 'lanes', e.value, 0 FROM each(?) e
             WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.ready = 1)
-        """,
-        queues,
-        queues,
-        queues,
-        queues,
-        queues,
-    )
+"""
+ASKED: Final = VIEW.count("?")
+# Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
+SPECIAL: Final = f"""
+    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what <> 'free' END
+"""
+
+
+def outlook(db: Session, queues: list[str]) -> Outlook:
+    """Look at the clock, and at these queues."""
+    rows = db.all(VIEW, *[queues] * ASKED)
     found = Outlook(
         {},
         at_door=False,
@@ -62,7 +65,7 @@ def outlook(db: Session, queues: list[str]) -> Outlook:
     at_door = False
     for what, name, number in rows:
         match what:
-            case "wake" | "due" | "lease" | "loan" | "expiry" | "schedule":
+            case _ if what in MOMENTS:
                 if number is not None:
                     found.moments[what] = number
             case "door":

@@ -55,6 +55,15 @@ class Moment(NamedTuple):
     offset: int
 
 
+class Taken(NamedTuple):
+    """Jobs that were started at a *moment*, as `jobs.start_first` tells of them, and when to look next."""
+
+    moment: Moment
+    fence: int
+    next_at: int | None
+    rows: list[Row]
+
+
 class Session(Protocol):
     """Runs statements inside one transaction.
 
@@ -137,6 +146,14 @@ class Store(Protocol):
         """What adds jobs without limits and without a number yet, if that is quicker than in a transaction.
 
         Raises `BoundedError` if one of their queues has a bound.
+        """
+        ...
+
+    @property
+    def take_free(self) -> Callable[[str, int, str, int], Taken | None] | None:
+        """What starts jobs of a queue, at most so many, for a worker and so long, if that is quicker than otherwise.
+
+        It does nothing and returns None if a claim has more to think of than jobs without limits.
         """
         ...
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from penstock.engine.board import Board
 from penstock.engine.claims import check as check_claim
-from penstock.engine.claims import claim_all, settle_down
+from penstock.engine.claims import claim_all, claimed_at_once, settle_down
 from penstock.engine.enqueue import check, enqueue
 from penstock.engine.settle import Settling, begun
-from penstock.engine.transactions import Transactions
+from penstock.engine.transactions import SELDOM, Transactions
 from penstock.job import (
     LEASE,
     START_GRACE,
@@ -51,8 +51,26 @@ class AttemptVerbs(Transactions):
             check_claim(request)
         if not requests:
             return []
+        if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
+            return [claim]
         # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
         return self._write_freely(lambda board: claim_all(board, requests), Hold.STARTS, keep=self.far)
+
+    def _claim_at_once(self, request: ClaimFor) -> Claim | None:
+        """Claim in one step, where the store can and there is nothing to think of but jobs without limits."""
+        take = self.store.take_free
+        alone = len(request.queues) == 1 and not request.timed
+        if take is None or not alone or self._gated or self._telling.listeners or not self._time.is_stores:
+            return None
+        if self._thoughtful:
+            self._thoughtful -= 1
+            return None
+        taken = take(request.queues[0], request.count, request.worker, request.lease)
+        if taken is None:
+            self._thoughtful = SELDOM
+            return None
+        self._time.heed(taken.moment)
+        return claimed_at_once(request, taken)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""

@@ -26,9 +26,15 @@ _STARTS: Final = 2
 _SCHEMA: Final = 3
 _NAMES: Final = "penstock:"  # goes before names to be locked, so that they meet nobody else's
 
+# Ends a transaction with an error if its number was taken.
+UNLESS_TAKEN: Final = """
+    ON CONFLICT (connection) DO UPDATE SET at = excluded.at,
+    number = CASE WHEN receipt.number < excluded.number THEN excluded.number END
+"""
+
 FENCES: Final = 100  # numbers taken at once
 _IDLE: Final = "10s"  # a transaction whose owner was stopped must not keep the gates for ever
-_NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _DEEPEST: Final = {
     # A plan is made once and kept, also when a table grows a thousandfold: it must not rest on its size.
     "plan_cache_mode": "force_generic_plan",
@@ -76,7 +82,7 @@ class Opening:
 
     def joining(self) -> str:
         """Join a transaction of somebody else, whose search path is to be given back."""
-        return f"SELECT {_NOW}, current_setting('search_path'), set_config('search_path', {self._path}, true)"
+        return f"SELECT {NOW}, current_setting('search_path'), set_config('search_path', {self._path}, true)"
 
     def migrating(self) -> str:
         """Begin a transaction that changes the schema, one at a time."""
@@ -94,7 +100,7 @@ class Opening:
         if not keep:
             settings["synchronous_commit"] = "off"
         local = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
-        steps = [f"BEGIN; SELECT {_NOW}, set_config('search_path', {self._path}, true), {local}"]
+        steps = [f"BEGIN; SELECT {NOW}, set_config('search_path', {self._path}, true), {local}"]
         # A lock is awaited in a statement of its own: what is read in the same one is older than the wait.
         if hold is Hold.STARTS:
             steps.append(f"SELECT pg_advisory_xact_lock_shared({self._number}, {_STARTS})")
@@ -107,7 +113,7 @@ class Opening:
             held = f"pg_try_advisory_xact_lock({self._number}, {_GATES})"
         elif hold in {Hold.RULES, Hold.GATES}:
             held = "true"
-        steps.append(f"SELECT {_NOW}, {held}")
+        steps.append(f"SELECT {NOW}, {held}")
         return "; ".join(steps)
 
 
@@ -121,17 +127,21 @@ class Ledger:
 
     def __init__(self) -> None:
         self.fences: deque[int] = deque()
+        self.can_take = False  # whether the statement of `taking` was prepared
         self._name = uuid4().hex
         self._number = 0
 
     def next(self, now: int) -> str:
         """Return what writes the next number down, unless somebody has taken it meanwhile."""
-        self._number += 1
+        name, number = self.number()
         return (
-            f"INSERT INTO receipt (connection, number, at) VALUES ('{self._name}', {self._number}, {now}) "
-            "ON CONFLICT (connection) DO UPDATE SET at = excluded.at, "
-            "number = CASE WHEN receipt.number < excluded.number THEN excluded.number END"
+            f"INSERT INTO receipt (connection, number, at) VALUES ('{name}', {number}, {now}) {UNLESS_TAKEN}"
         )
+
+    def number(self) -> tuple[str, int]:
+        """Return the next number, and whose it is."""
+        self._number += 1
+        return self._name, self._number
 
     def had_last(self, session: Session) -> bool:
         """Tell whether what was committed last is there; if not, it never will be.
@@ -260,6 +270,15 @@ class PostgresSession:
         if not self._ledger.fences:
             self._ledger.fences.extend(self.numbers(FENCES))
         return self._ledger.fences.popleft()
+
+    def next_fence(self, opening: Opening) -> int:
+        """Return the fence that will be given out next; outside of a transaction."""
+        assert self._ledger is not None  # noqa: S101 - only writers ask
+        if not self._ledger.fences:
+            self.begin(opening.writing(Hold.NOTHING, keep=False), keep=False)
+            self._ledger.fences.extend(self.numbers(FENCES))
+            self.commit()
+        return self._ledger.fences[0]
 
     def moment(self) -> Moment | None:
         return self._moment

@@ -22,15 +22,28 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import sql as quoting
 
+from penstock.clock import since_boot
 from penstock.errors import InvalidError, StoreDownError, StoreError
+from penstock.store import jobs as job_rows
 from penstock.store import migrations
 from penstock.store.postgres import health
 from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
 from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt, is_direct
 from penstock.store.postgres.signals import Signals
+from penstock.store.postgres.taking import take
 from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
-from penstock.store.session import BoundedError, GatesNeededError, Hold, NamesTakenError, Row, Session, Topic
+from penstock.store.session import (
+    BoundedError,
+    GatesNeededError,
+    Hold,
+    Moment,
+    NamesTakenError,
+    Row,
+    Session,
+    Taken,
+    Topic,
+)
 
 T = TypeVar("T")
 
@@ -133,6 +146,15 @@ class PostgresStore:
                 self._bear(error, patience)
         self._signals.told({Topic.WORK}, others=notice is None)
 
+    def take_free(self, queue: str, most: int, worker: str, lease: int) -> Taken | None:
+        """Start jobs without limits in one message, if a claim has nothing else to think of."""
+        patience = Patience()
+        while True:
+            try:
+                return self._take_once(queue, most, worker, lease)
+            except psycopg.Error as error:
+                self._bear(error, patience)
+
     def read(self, work: Callable[[Session], T]) -> T:
         """Run *work*, which only reads, on one consistent view of the store."""
         patience = Patience()
@@ -209,6 +231,30 @@ class PostgresStore:
         if session.topics:
             self._signals.told(session.topics)
         return answer
+
+    def _take_once(self, queue: str, most: int, worker: str, lease: int) -> Taken | None:
+        with self._connection() as connection:
+            ledger = self._ledgers[connection]
+            if connection.prepare_threshold is None:
+                return None  # there is a pooler, which may give each message to another session
+            fence, asked = 0, since_boot()
+            try:
+                fence = PostgresSession(connection, ledger).next_fence(self._opening)
+                opening = self._opening.writing(Hold.STARTS, keep=True)
+                return take(connection, ledger, opening, queue, most, worker, lease)
+            except psycopg.Error as error:
+                if not connection.closed:
+                    # Whether the statement was prepared is not known.
+                    connection.close()
+                    raise
+                lost = error
+        if not self._is_there(ledger, lost):
+            raise lost
+        rows = self.read(lambda db: job_rows.started(db, fence))
+        if not rows:
+            return None
+        now = rows[0][0]
+        return Taken(Moment(now, now - asked), fence, now, [row[1:] for row in rows])
 
     def _has(self, connection: Connection, id_: object) -> bool:
         question = quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(

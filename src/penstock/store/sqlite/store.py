@@ -34,6 +34,7 @@ class SqliteStore:
 
     remote = False
     add_free = None
+    take_free = None
 
     def __init__(self, path: str, *, migrate: bool = True) -> None:
         self.path = path

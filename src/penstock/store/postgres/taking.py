@@ -1,0 +1,73 @@
+"""Start jobs without limits in one message: a worker that had nothing to do is not kept by questions and answers.
+
+One statement looks whether a claim has anything else to think of and starts jobs only if it has not.  It is prepared
+by name, so that it can go along with the words that begin and end its transaction.
+"""
+
+from functools import cache, lru_cache
+from typing import Final
+
+from psycopg import sql as quoting
+
+from penstock.clock import since_boot
+from penstock.store.jobs import STARTED, starting
+from penstock.store.outlook import ASKED, MOMENTS, SPECIAL, VIEW
+from penstock.store.postgres import words
+from penstock.store.postgres.session import NOW, UNLESS_TAKEN, Connection, Ledger
+from penstock.store.session import Moment, Taken
+
+_NAME: Final = "penstock_take"
+
+
+def take(
+    connection: Connection, ledger: Ledger, opening: str, queue: str, most: int, worker: str, lease: int
+) -> Taken | None:
+    """Start at most so many jobs of a *queue*; None if a claim has more to think of."""
+    fence, (name, number) = ledger.fences[0], ledger.number()
+    values = f"{_asked(queue)}, {most}, {fence}, {_quoted(worker)}, {lease}, '{name}', {number}"
+    # In the transaction, so that it is prepared for the search path that it will be used with.
+    prepare = "" if ledger.can_take else f"PREPARE {_NAME} {_text()}; "
+    asked = since_boot()
+    cursor = connection.execute(f"{opening}; {prepare}EXECUTE {_NAME} ({values}); COMMIT")
+    ledger.can_take = True
+    answers = [
+        each.fetchall() for each in cursor.results() if (each.statusmessage or "").startswith("SELECT")
+    ]
+    (then, *_), rows = answers[0][0], answers[-1]
+    now, special, next_at = rows[0][:3]
+    if special:
+        return None
+    jobs = [row[5:] for row in sorted(row for row in rows if row[5] is not None)]
+    if jobs:
+        ledger.fences.popleft()
+    return Taken(Moment(now, then - asked), fence, next_at, jobs)
+
+
+@lru_cache
+def _asked(queue: str) -> str:
+    every = _quoted(words.array([queue], "text"))
+    return ", ".join([*[every] * ASKED, _quoted(queue)])
+
+
+@lru_cache
+def _quoted(text: str) -> str:
+    return quoting.Literal(text).as_string()
+
+
+@cache
+def _text() -> str:
+    """Return the types of the statement's values, and the statement."""
+    types = [*["text[]"] * ASKED, "text", "bigint", "bigint", "text", "bigint", "text", "bigint"]
+    text = f"""
+        WITH at AS MATERIALIZED (SELECT {NOW} AS now
+        ), view AS MATERIALIZED ({VIEW}
+        ), special AS MATERIALIZED (SELECT EXISTS (SELECT 1 FROM view CROSS JOIN at WHERE {SPECIAL}) AS found
+        ), {starting("NOT (SELECT found FROM special)")}, noted AS (
+            INSERT INTO receipt (connection, number, at) SELECT ?, ?, at.now FROM at
+            WHERE EXISTS (SELECT 1 FROM taken) {UNLESS_TAKEN}
+        ), next AS (SELECT min(number) AS at FROM view WHERE what IN {MOMENTS}
+        )
+        SELECT at.now, special.found, next.at, {STARTED}
+        FROM at CROSS JOIN special CROSS JOIN next LEFT JOIN known ON true
+    """
+    return f"({', '.join(types)}) AS {words.single(text, ('text',) * ASKED)}"

@@ -1,0 +1,268 @@
+"""Jobs without limits are claimed in one message; whatever else a claim has to think of, it thinks of as before."""
+
+import threading
+
+import psycopg
+import pytest
+from msgspec import structs
+
+from penstock.clock import MILLISECOND, SECOND
+from penstock.job import NewJob, Pool, Settlement
+from penstock.lifecycle.outcomes import Done, Failed, HandedBack
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Numbers
+from penstock.store.postgres.store import PostgresStore
+from penstock.store.session import Hold
+from tests.support.desk import slots
+from tests.support.postgres import split_schema
+
+BOUND = 10.0
+
+
+@pytest.fixture
+def engine(url, opened):
+    return opened(url)
+
+
+@pytest.fixture
+def long_way(url, opened):
+    """An engine of another process that claims by the steps it has for everything."""
+    engine = opened(url)
+    engine._thoughtful = 1_000_000
+    return engine
+
+
+def claim(engine, count=10, **options):
+    return engine.claim(["default"], count, worker="o'worker", **options)
+
+
+def settle(engine, jobs, outcome=None):
+    return engine.settle([Settlement(job.seq, job.fence, outcome or Done()) for job in jobs])
+
+
+class TestOneMessage:
+    @pytest.fixture
+    def messages(self, monkeypatch):
+        """Every statement that is sent from now on."""
+        sent = []
+        for kind in (psycopg.Connection, psycopg.RawCursor):
+
+            def execute(self, statement, *args, _execute=kind.execute, **options):
+                sent.append(statement)
+                return _execute(self, statement, *args, **options)
+
+            monkeypatch.setattr(kind, "execute", execute)
+        return sent
+
+    def test_a_job_without_limits_is_claimed_in_one_message(self, engine, messages):
+        """P1."""
+        engine.enqueue([NewJob("task")] * 2)
+        assert len(claim(engine, 1).jobs) == 1
+        messages.clear()
+
+        assert len(claim(engine, 1).jobs) == 1
+        assert len(messages) == 1
+
+    def test_that_there_is_nothing_to_do_is_found_in_one_message_that_writes_nothing(
+        self, engine, messages, url
+    ):
+        """P1."""
+        engine.enqueue([NewJob("task")])
+        claim(engine)
+        before = _receipts(url)
+        messages.clear()
+
+        for _ in range(50):
+            assert claim(engine).jobs == []
+        assert len(messages) == 50
+        assert _receipts(url) == before
+
+
+def _receipts(url):
+    """Return the number of the last transaction that each connection wrote something in."""
+    plain, schema = split_schema(url)
+    with psycopg.connect(plain, autocommit=True) as connection:
+        return connection.execute(f"SELECT connection, number FROM {schema}.receipt ORDER BY 1").fetchall()
+
+
+class TestSame:
+    """What is claimed in one message is what would be claimed otherwise."""
+
+    def test_all_that_is_known_of_a_job_is_told(self, engine, long_way):
+        again = RetryPolicy(attempts=5, delay=MILLISECOND, jitter=False)
+        wanted = NewJob(
+            "task",
+            '{"args": ["ü\'\\""]}',
+            tenant="tenant",
+            timeout=5 * SECOND,
+            lease=7 * SECOND,
+            meta='{"a":1}',
+            priority=3,
+            retry=again,
+        )
+        engine.enqueue([wanted, wanted])
+        (first,) = claim(engine, 1, lease=SECOND).jobs
+        (second,) = claim(long_way, 1, lease=SECOND).jobs
+
+        assert first.lease - first.started == second.lease - second.started == 7 * SECOND
+        changing = ("seq", "id", "fence", "lease", "started", "enqueued")
+        assert _without(first, changing) == _without(second, changing)
+        assert {first.seq, second.seq} == {
+            attempt.seq for attempt in engine.attempts([first.id, second.id]).values()
+        }
+
+    def test_attempts_and_lost_workers_are_counted(self, engine, long_way):
+        again = RetryPolicy(attempts=5, delay=MILLISECOND, jitter=False)
+        engine.enqueue([NewJob("task", retry=again)])
+        settle(engine, claim(engine).jobs, Failed("Error", "no"))
+        (job,) = _soon(lambda: claim(engine).jobs)
+        assert job.attempt == 2
+        settle(engine, [job], HandedBack())
+
+        (job,) = claim(long_way).jobs
+        assert job.attempt == 2
+        assert settle(engine, [job]) == [True]
+
+    def test_the_best_come_first(self, engine):
+        engine.enqueue([NewJob("task", str(n), priority=n % 3) for n in range(12)])
+        claimed = [*claim(engine, 5).jobs, *claim(engine, 5).jobs]
+
+        wanted = sorted(range(12), key=lambda n: (-(n % 3), n))[:10]
+        assert [int(job.args) for job in claimed] == wanted
+
+    def test_the_next_moment_is_when_the_clock_changes_something(self, engine):
+        engine.enqueue([NewJob("task"), NewJob("task", due=2**60)])
+        first = claim(engine, lease=30 * SECOND)
+
+        assert first.next_at == first.jobs[0].lease
+        assert claim(engine).next_at == first.jobs[0].lease
+        settle(engine, first.jobs)
+        assert claim(engine).next_at == 2**60
+
+    def test_two_who_claim_at_once_never_get_the_same_job(self, url, opened, engine):
+        engine.enqueue([NewJob("task", str(n)) for n in range(200)])
+        together = threading.Barrier(4)
+        found = []
+
+        def take(rival):
+            together.wait(BOUND)
+            while jobs := claim(rival, 3).jobs:
+                found.extend(job.seq for job in jobs)
+
+        crew = [threading.Thread(target=take, args=(opened(url),)) for _ in range(4)]
+        for thread in crew:
+            thread.start()
+        for thread in crew:
+            thread.join()
+
+        assert len(found) == len(set(found)) == 200
+        assert engine.count() == {State.RUNNING: 200}
+        assert engine.doctor() == []
+
+
+class TestSpecial:
+    """Where there is anything else to think of, nothing is taken in one message."""
+
+    @pytest.mark.parametrize(
+        ("arrange", "starts"),
+        [
+            (lambda engine: engine.pause("default"), 0),
+            (lambda engine: engine.configure("queue", "default", Numbers(slots=1)), 1),
+            (lambda engine: engine.configure("type", "task", Numbers(slots=1)), 1),
+            (lambda engine: engine.set_pool(Pool("pool", ("default",), slots=1)), 1),
+            (lambda engine: engine.enqueue([NewJob("best", priority=9, limits=(slots("X", 1),))]), 4),
+            (lambda engine: _enqueue_for_now(engine, NewJob("best", priority=9)), 4),
+        ],
+        ids=["paused", "queue", "type", "pool", "limited", "due"],
+    )
+    def test_what_rules_a_queue_or_is_due_is_heeded(self, engine, arrange, starts):
+        engine.enqueue([NewJob("task")] * 3)
+        arrange(engine)
+
+        assert engine.store.take_free("default", 1, "worker", SECOND) is None
+        jobs = claim(engine).jobs
+        assert len(jobs) == starts
+        assert engine.count().get(State.RUNNING, 0) == starts
+        if starts == 4:
+            assert jobs[0].task == "best"
+        assert engine.doctor() == []
+
+    def test_a_job_whose_worker_was_lost_comes_first(self, engine):
+        engine.enqueue([NewJob("task", "1")])
+        claim(engine, lease=1)
+        engine.enqueue([NewJob("task", "2")])
+
+        assert [job.args for job in claim(engine).jobs] == ["1", "2"]
+
+    def test_a_queue_that_is_paused_meanwhile_lets_nothing_start(self, url, opened, engine):
+        """A claim that waits for one who changes the rules sees what was changed."""
+        engine.enqueue([NewJob("task")])
+        assert claim(engine, 1).jobs
+        engine.enqueue([NewJob("task")])
+        ruler = opened(url)
+        reached, go = threading.Event(), threading.Event()
+
+        def pause(db):
+            db.run("INSERT INTO paused (queue, at) VALUES ('default', 1)")
+            reached.set()
+            assert go.wait(BOUND)
+
+        changing = threading.Thread(target=lambda: ruler.store.write(pause, hold=Hold.RULES))
+        answers = []
+        claiming = threading.Thread(target=lambda: answers.append(claim(engine)))
+        changing.start()
+        assert reached.wait(BOUND)
+        claiming.start()
+        _soon(lambda: _waits(url))
+        go.set()
+        changing.join()
+        claiming.join()
+
+        assert [answer.jobs for answer in answers] == [[]]
+
+    def test_where_statements_cannot_be_prepared_jobs_are_claimed_all_the_same(self, engine):
+        engine.enqueue([NewJob("task")])
+        engine.store._prepare = None
+        engine.store._drop_idle()
+
+        assert engine.store.take_free("default", 1, "worker", SECOND) is None
+        assert len(claim(engine).jobs) == 1
+
+
+def test_the_store_is_asked_in_one_message_only_now_and_then_where_that_is_in_vain(engine, monkeypatch):
+    asked = []
+    take = PostgresStore.take_free
+    monkeypatch.setattr(
+        PostgresStore, "take_free", lambda self, *wanted: asked.append(wanted) or take(self, *wanted)
+    )
+    engine.pause("default")
+    for _ in range(36):
+        assert claim(engine).jobs == []
+
+    assert len(asked) == 4
+
+
+def _enqueue_for_now(engine, job):
+    """Enqueue a job that is scheduled, and wait until it is due."""
+    due = engine.clock.now() + 50 * MILLISECOND
+    engine.enqueue([structs.replace(job, due=due)])
+    _soon(lambda: engine.clock.now() > due)
+
+
+def _without(job, fields):
+    return {name: value for name, value in structs.asdict(job).items() if name not in fields}
+
+
+def _soon(found):
+    waited = threading.Event()
+    for _ in range(1_000):
+        if answer := found():
+            return answer
+        waited.wait(0.01)
+    raise AssertionError("it did not come about")
+
+
+def _waits(url):
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+        return connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND objid = 2").fetchone()
