@@ -5,10 +5,13 @@ from typing import Any, Final
 
 import msgspec
 
+from penstock.lifecycle.nesting import TOO_DEEP, is_deep
+
 _ENCODER: Final = msgspec.json.Encoder()
 _DECODER: Final = msgspec.json.Decoder()
 
-# What a value that has no JSON form makes the encoder raise: an unknown class, a lone surrogate, a cycle.
+# What a value that has no JSON form makes the encoder raise: an unknown class, a lone surrogate, a cycle;
+# or one that has too many levels.
 UNWRITABLE: Final = (TypeError, ValueError, RecursionError)
 
 
@@ -18,6 +21,8 @@ def encode(value: object) -> str:
     Raises one of `UNWRITABLE` if it has no JSON form.
     """
     text = _ENCODER.encode(value).decode()
+    if is_deep(text):
+        raise ValueError(f"it {TOO_DEEP}")
     # The encoder writes nan and infinity as null, which would be read back as None.
     if "null" in text and not _finite(msgspec.to_builtins(value)):
         raise ValueError("nan and infinity have no JSON form")

@@ -151,7 +151,7 @@ class Parameters:
 
     def _encode_argument(self, name: str, value: object) -> None:
         try:
-            encode(value)
+            encode({"args": (value,)})
         except UNWRITABLE as error:
             hint = f"; pass {name}.model_dump(mode='json')" if hasattr(value, "model_dump") else ""
             problem = f"this argument of {self._task} cannot be written as JSON: {error}{hint}"

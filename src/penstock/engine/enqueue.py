@@ -23,6 +23,7 @@ from penstock.lifecycle.checks import (
     check_task_name,
     check_whole,
 )
+from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -81,8 +82,10 @@ def check(job: NewJob) -> None:
         check_job_id(job.id)
     if job.lease is not None:
         check_whole("lease", job.lease, 1, MAX_NUMBER)
-    check_text("args", job.args)
-    check_text("meta", job.meta)
+    for name, text in (("args", job.args), ("meta", job.meta)):
+        check_text(name, text)
+        if is_deep(text):
+            raise InvalidJobError(name, TOO_DEEP)
     check_text("tenant", job.tenant)
     if len(job.args) > MAX_ARGS:
         raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")

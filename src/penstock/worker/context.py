@@ -9,9 +9,9 @@ import msgspec
 from penstock.errors import LeaseLostError
 from penstock.worker.attempt import Attempt, HandBack
 from penstock.worker.ends import Cancel
+from penstock.worker.handler import plain_result
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
-_ENCODER: Final = msgspec.json.Encoder()
 
 
 class Job:
@@ -89,7 +89,7 @@ class Job:
 
         Costs little: a value given soon after another replaces it before it is written.
         """
-        self._attempt.progress = _ENCODER.encode(value).decode()
+        self._attempt.progress = plain_result(value)
         self._attempt.shift.note_progress(self._attempt)
 
     def raise_if_stopped(self) -> None:

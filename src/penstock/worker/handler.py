@@ -6,6 +6,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from penstock.lifecycle.nesting import TOO_DEEP, is_deep
+
 Arguments = tuple[Sequence[Any], Mapping[str, Any]]
 
 
@@ -32,7 +34,10 @@ def plain_arguments(args: str) -> Arguments:
 
 def plain_result(value: object) -> str:
     """Return *value* as JSON text."""
-    return _ENCODER.encode(value).decode()
+    text = _ENCODER.encode(value).decode()
+    if is_deep(text):
+        raise ValueError(f"it {TOO_DEEP}")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
