@@ -90,7 +90,7 @@ async def forget(request: Request) -> Reply:
     if request.service.engine.clock.now() - member.seen <= STALE:
         raise WrongStateError(member.id, member.state, "one that was not heard from for a minute", "worker")
     await ask(request, member.tenant, member.id, RUNNING)
-    request.service.part(Crew).members.pop((member.tenant, member.id), None)
+    request.service.part(Crew).forget(member)
     return Reply({"deleted": True, "id": member.id})
 
 

@@ -143,14 +143,14 @@ class HeartbeatBody(Struct):
     """A worker is alive, and so are its jobs."""
 
     worker_id: Name = ""
-    active_jobs: list[str] | int | None = None
+    active_jobs: list[str] | Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     active_job_ids: list[str] | None = None
     state: Annotated[str, Meta(max_length=64)] | None = None
     visibility_timeout_ms: Milliseconds | None = None
     hostname: Name | None = None
-    pid: int | None = None
+    pid: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     queues: Annotated[list[Name], Meta(max_length=1_000)] | None = None
-    concurrency: int | None = None
+    concurrency: Annotated[int, Meta(ge=0, le=1_000_000_000)] | None = None
     labels: (
         Annotated[list[Name], Meta(max_length=100)] | Annotated[dict[Name, Name], Meta(max_length=100)] | None
     ) = None

@@ -15,7 +15,8 @@ RUNNING: Final = "running"
 
 async def directive(request: Request, worker: str, alive: Sequence[Running]) -> str:
     """Return what a worker that tells of itself is to do."""
-    return test_directive(alive) or await asked(request, request.tenant or "", worker) or RUNNING
+    wanted = test_directive(alive) if request.service.test_mode else ""
+    return wanted or await asked(request, request.tenant or "", worker) or RUNNING
 
 
 async def asked(request: Request, tenant: str, worker: str) -> str:

@@ -83,7 +83,7 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
             )
         meta["tenant_id"] = tenant
     due, expires = _times(options, now)
-    kept = _kept(plain, options, meta, due)
+    kept = _kept(plain, options, due)
     return NewJob(
         body.type,
         _encode({"args": body.args}).decode(),
@@ -131,9 +131,7 @@ def _limits(body: JobBody, options: OptionsBody) -> tuple[Limit, ...]:
     return limits_of(named, options.queue)
 
 
-def _kept(
-    plain: dict[str, Any], options: OptionsBody, meta: dict[str, Any], due: int | None
-) -> dict[str, Any]:
+def _kept(plain: dict[str, Any], options: OptionsBody, due: int | None) -> dict[str, Any]:
     """Return what is to come back whenever the job is shown."""
     kept: dict[str, Any] = {}
     extra = {name: value for name, value in plain.items() if name not in _KNOWN and name not in _SYSTEM}
@@ -153,7 +151,4 @@ def _kept(
         kept["attempts"] = options.retry.max_attempts
         if options.retry.non_retryable_errors:
             kept["final"] = options.retry.non_retryable_errors
-    directive = meta.get("test_directive")
-    if directive is not None:
-        kept["directive"] = directive
     return kept
