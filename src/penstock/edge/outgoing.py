@@ -24,7 +24,10 @@ _MOST_HEAD: Final = 64 * 1024
 _FOLLOWED: Final = (301, 302, 307, 308)
 _FINAL: Final = 200  # what is below only announces more
 # Where clouds tell their machines their secrets, besides the link-local addresses.
-_METADATA: Final = frozenset(ipaddress.ip_address(text) for text in ("100.100.100.200", "fd00:ec2::254"))
+_METADATA: Final = frozenset(
+    ipaddress.ip_address(text)
+    for text in ("100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254", "fd20:ce::254")
+)
 _EMBEDDED: Final = ipaddress.ip_network("64:ff9b::/96")  # addresses of IPv4, as IPv6 writes them
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
