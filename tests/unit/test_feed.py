@@ -104,3 +104,27 @@ def test_a_closed_feed_listens_no_more(engine):
     enqueue(engine, 1)
 
     assert [] == names(feed)
+
+
+def test_an_event_that_makes_one_who_hears_it_fail_is_told_to_the_others(engine):
+    heard = []
+
+    def fails(_):
+        raise RuntimeError("no")
+
+    async def read():
+        feed = Feed(engine)
+        feed.follow(fails)
+        feed.follow(heard.append)
+        feed.begin()
+        choosy, plain = feed.open(9), feed.open(9)
+        choosy.subscribe(ALL, fails)
+        plain.subscribe(ALL, lambda _: True)
+        enqueue(engine, 2)
+        taken = [await plain.take(5), await plain.take(5)]
+        feed.close()
+        return taken, choosy.dropped()
+
+    taken, missed = asyncio.run(read())
+    assert [entry for _, entry in taken] == heard
+    assert 2 == len(heard) == missed

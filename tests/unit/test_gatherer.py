@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from penstock.edge.gather import Gatherer
+from penstock.errors import StoreDownError
 
 
 def run(together, ask, **options):
@@ -105,3 +106,99 @@ def test_one_who_left_before_his_turn_is_not_asked_about():
 
     run(together, ask)
     assert asked_about == ["first"]
+
+
+# B13: every question is answered, whatever raises on the way.
+
+
+def asked(gatherer, *questions):
+    return asyncio.wait_for(asyncio.gather(*map(gatherer.ask, questions), return_exceptions=True), 10)
+
+
+@pytest.mark.parametrize(
+    "together",
+    [lambda questions: questions[1:], lambda questions: iter(()).__next__(), lambda questions: 1 / 0],
+    ids=["too few answers", "StopIteration", "an error"],
+)
+def test_a_batch_that_goes_wrong_leaves_nobody_waiting(together):
+    broken = True
+
+    async def ask(gatherer):
+        nonlocal broken
+        failed = await asked(gatherer, 1, 2, 3)
+        broken = False
+        return failed, await asked(gatherer, 4)
+
+    def perhaps(questions):
+        return together(questions) if broken else questions
+
+    failed, after = run(perhaps, ask)
+    assert all(isinstance(answer, Exception) for answer in failed)
+    assert [4] == after
+
+
+def test_when_an_answer_cannot_be_undone_the_others_are_answered_all_the_same():
+    go = threading.Event()
+
+    def together(questions):
+        go.wait(5)
+        return questions
+
+    async def ask(gatherer):
+        alone = asyncio.ensure_future(gatherer.ask("first"))
+        await asyncio.sleep(0)
+        left, stays = (asyncio.ensure_future(gatherer.ask(name)) for name in ("left", "stays"))
+        await asyncio.sleep(0)
+        go.set()
+        await alone
+        left.cancel()
+        return await asyncio.wait_for(stays, 10)
+
+    def fails(_):
+        raise RuntimeError("no")
+
+    assert run(together, ask, unwanted=fails) == "stays"
+
+
+def test_an_answer_that_comes_in_the_moment_of_the_cancelling_is_unwanted():
+    unwanted = []
+
+    async def ask(gatherer):
+        tell = gatherer._tell
+        gatherer._tell = lambda *batch: (tell(*batch), question.cancel())
+        question = asyncio.ensure_future(gatherer.ask("job"))
+        with pytest.raises(asyncio.CancelledError):
+            await question
+
+    run(lambda questions: questions, ask, unwanted=unwanted.append)
+    assert unwanted == ["job"]
+
+
+def test_who_asks_when_there_are_no_threads_any_more_is_told():
+    async def ask(gatherer):
+        gatherer._threads.shutdown()
+        return await asked(gatherer, 1, 2)
+
+    assert [StoreDownError] * 2 == [type(answer) for answer in run(lambda questions: questions, ask)]
+
+
+def test_who_waits_while_the_threads_are_taken_away_is_told():
+    go, begun = threading.Event(), threading.Event()
+
+    def together(questions):
+        begun.set()
+        go.wait(5)
+        return questions
+
+    async def ask(_):
+        with ThreadPoolExecutor(1) as threads:
+            busy = threads.submit(together, [])
+            await asyncio.to_thread(begun.wait, 5)
+            question = asyncio.ensure_future(asked(Gatherer(together, threads), 1))
+            await asyncio.sleep(0)
+            threads.shutdown(wait=False, cancel_futures=True)
+            go.set()
+            busy.result(5)
+            return await question
+
+    assert [StoreDownError] == [type(answer) for answer in run(together, ask)]

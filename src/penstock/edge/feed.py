@@ -2,12 +2,14 @@
 
 The engine's threads only put events at the end of a list; all the rest is done on the event loop.  Readers
 have buffers of a fixed size, which lose their oldest: nobody slows the engine by reading slowly, or not at all.
+An event that makes one of those who hear it fail is told to the others all the same.
 
 A feed knows what was done through its own process's engine.  Several servers on one database have a feed each,
 and every event is in exactly one of them.
 """
 
 import asyncio
+import logging
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -26,6 +28,8 @@ SOON: Final = 0.01  # seconds: many transactions wake the loop once
 READERS: Final = 1_000
 ALL: Final = "all"
 LOST: Final = "system.events_dropped"
+
+log = logging.getLogger("penstock.server")
 
 
 class Entry:
@@ -143,7 +147,10 @@ class Feed:
             self._forgotten = self._kept[0].id
         self._kept.append(entry)
         for follower in self._followers:
-            follower(entry)
+            try:
+                follower(entry)
+            except Exception:
+                log.exception("a follower failed on %s", event.name)
         if self._channels:
             self._hand_out(entry)
 
@@ -152,8 +159,14 @@ class Feed:
         for channel in (ALL, f"job:{facts.get('job')}", f"queue:{facts.get('queue')}"):
             readers = self._channels.get(channel)
             for reader, wants in list(readers.items()) if readers else ():
-                if wants(entry):
-                    reader.offer(channel, entry)
+                try:
+                    wanted = wants(entry)
+                except Exception:
+                    log.exception("cannot tell whether a reader wants %s", entry.event.name)
+                    reader.miss()
+                else:
+                    if wanted:
+                        reader.offer(channel, entry)
 
     def join(self, reader: "Reader", channel: str, wants: Wants) -> None:
         """Let a reader have what it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
@@ -198,9 +211,13 @@ class Reader:
         """Put an event into the buffer."""
         if len(self._buffer) >= self._most:
             self._buffer.popleft()
-            self._dropped += 1
+            self.miss()
         self._buffer.append((channel, entry))
         self._ready.set()
+
+    def miss(self) -> None:
+        """Count an event that cannot be put there."""
+        self._dropped += 1
 
     async def take(self, timeout: float) -> tuple[str, Entry] | None:  # noqa: ASYNC109 - waiting is its business
         """Return the next event and its channel; None after *timeout* seconds without one, or once it is over."""

@@ -1,12 +1,17 @@
 """Concurrent requests become one transaction: batches form while the previous one is being committed."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Generic, TypeVar
 
+from penstock.errors import StoreDownError
+
 Q = TypeVar("Q")
 A = TypeVar("A")
+
+log = logging.getLogger("penstock.server")
 
 
 class Gatherer(Generic[Q, A]):
@@ -14,6 +19,8 @@ class Gatherer(Generic[Q, A]):
 
     One batch is under way at a time, none with more than *most* questions.  An answer that nobody waits for any
     more is *unwanted*.
+
+    Invariant: every question is answered or fails, whatever raises on the way.
     """
 
     def __init__(
@@ -37,7 +44,13 @@ class Gatherer(Generic[Q, A]):
         self._waiting.append((future, question))
         if not self._busy:
             self._go()
-        return await future
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # The answer may have come in the same moment.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._leave(future.result())
+            raise
 
     def _go(self) -> None:
         # Whoever was cancelled meanwhile asks no more; what is under way cannot be taken back.
@@ -47,23 +60,53 @@ class Gatherer(Generic[Q, A]):
             return
         self._busy = True
         loop = asyncio.get_running_loop()
-        asked = loop.run_in_executor(self._threads, self._together, [question for _, question in batch])
-        asked.add_done_callback(lambda done: self._answered(batch, done))
+        try:
+            asked = loop.run_in_executor(self._threads, self._ask, [question for _, question in batch])
+        except RuntimeError as error:  # there are no threads any more
+            self._tell(batch, [_gone(error)] * len(batch))
+        else:
+            asked.add_done_callback(lambda done: self._tell(batch, self._heard(done, len(batch))))
 
-    def _answered(
-        self,
-        batch: Sequence[tuple["asyncio.Future[A]", Q]],
-        done: "asyncio.Future[Sequence[A | Exception]]",
+    def _tell(
+        self, batch: Sequence[tuple["asyncio.Future[A]", Q]], answers: Sequence[A | BaseException]
     ) -> None:
         self._busy = False
-        failure = done.exception()
-        answers = [failure] * len(batch) if failure is not None else done.result()
         for (future, _), answer in zip(batch, answers, strict=True):
             if future.done():
                 if not isinstance(answer, BaseException):
-                    self._unwanted(answer)
+                    self._leave(answer)
             elif isinstance(answer, BaseException):
                 future.set_exception(answer)
             else:
                 future.set_result(answer)
         self._go()
+
+    def _ask(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
+        """Return an answer to each question, or what it failed by.  In a thread."""
+        try:
+            answers = self._together(questions)
+        except StopIteration as error:  # which no future can carry
+            raise RuntimeError("a batch ended early") from error
+        if len(answers) != len(questions):
+            raise RuntimeError(f"{len(questions)} questions were answered by {len(answers)} answers")
+        return answers
+
+    @staticmethod
+    def _heard(done: "asyncio.Future[Sequence[A | Exception]]", count: int) -> Sequence[A | BaseException]:
+        if done.cancelled():
+            return [_gone()] * count
+        failure = done.exception()
+        return done.result() if failure is None else [failure] * count
+
+    def _leave(self, answer: A) -> None:
+        """Have an answer that nobody waits for be made up for."""
+        try:
+            self._unwanted(answer)
+        except Exception:
+            log.exception("an answer that nobody waits for could not be undone")
+
+
+def _gone(error: BaseException | None = None) -> StoreDownError:
+    gone = StoreDownError("the server is about to end")
+    gone.__cause__ = error
+    return gone

@@ -53,8 +53,13 @@ class Upkeep:
             except StoreBrokenError as error:
                 self._broken(error)
                 return
-            except PenstockError as error:
+            except Exception as error:
                 if self._well:
-                    log.warning("the store cannot be kept up to date, trying again: %s", error)
+                    known = isinstance(error, PenstockError)
+                    log.warning(
+                        "the store cannot be kept up to date, trying again: %s",
+                        error,
+                        exc_info=None if known else error,
+                    )
                 self._well = False
                 self._over.wait(1)

@@ -4,7 +4,7 @@ Each server delivers what was done through it.
 """
 
 import asyncio
-from contextlib import suppress
+import logging
 from typing import Final
 
 from penstock.dialects.ojs.subscriber import Subscriber
@@ -14,6 +14,8 @@ from penstock.edge.service import Service
 from penstock.errors import PenstockError
 
 REFRESH: Final = 2.0  # seconds after which another server's changes are seen
+
+log = logging.getLogger("penstock.webhooks")
 
 
 class Deliveries:
@@ -71,6 +73,10 @@ class Deliveries:
 
     async def _follow(self) -> None:
         while True:
-            with suppress(PenstockError):  # the store cannot be reached: those that are known stay
+            try:
                 await self.refresh()
+            except PenstockError:
+                pass  # the store cannot be reached: those that are known stay
+            except Exception:
+                log.exception("the webhooks cannot be read, trying again")
             await asyncio.sleep(REFRESH)

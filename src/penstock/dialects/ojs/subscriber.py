@@ -165,6 +165,9 @@ class Subscriber:
             delivery.error, final = str(error), True
         except (OSError, TimeoutError) as error:
             delivery.error, final = str(error) or "no answer in time", False
+        except Exception as error:
+            log.exception("%s to %s failed", delivery.id, self.webhook.id)
+            delivery.error, final = f"{type(error).__name__}: {error}", False
         else:
             delivery.status, delivery.error = answer.status, ""
             if answer.status in OK:
