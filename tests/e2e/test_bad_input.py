@@ -153,7 +153,7 @@ def test_a_body_that_is_too_long(server):
 
 def test_a_body_that_turns_out_too_long_on_the_way(server):
     with raw(server) as wire:
-        wire.sendall(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        wire.sendall(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         with suppress(OSError):  # it need not listen to the end
             for _ in range(40):
                 wire.sendall(b"10000\r\n" + b"x" * 65_536 + b"\r\n")
@@ -222,7 +222,7 @@ def test_the_longest_names_are_not_too_long_together(server):
 def test_a_method_that_nobody_knows(server):
     for method, path in (("ASSERT", "/"), ("ASSERT", "/ojs/v1/jobs"), ("PROPFIND", "/ojs/v1/health")):
         with raw(server) as wire:
-            wire.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            wire.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             status = int(received(wire).split(b" ", 2)[1])
             assert status in (400, 404, 405, 501), (method, path)
 
@@ -241,9 +241,9 @@ def test_a_method_that_is_not_offered(server):
         b"\x00\x01\x02\x03\r\n\r\n",
         b"POST /ojs/v1/jobs HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
         b"POST /ojs/v1/jobs HTTP/1.1\r\nContent-Length: abc\r\n\r\n",
-        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"X-A: " + b"y" * 200_000 + b"\r\n\r\n",
-        b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
     ids=lambda line: f"{len(line)}-{line[:12]!r}",
 )
@@ -258,11 +258,12 @@ def test_what_is_no_http(server, line):
 def test_a_request_that_is_only_half_sent(server):
     with raw(server) as wire:
         wire.sendall(
-            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n"
+            b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 500\r\n\r\n"
             b'{"type": "mail.send", "args": []'
         )
     with raw(server) as wire:
-        wire.sendall(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Le")
+        wire.sendall(b"POST /ojs/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Le")
     assert 200 == server.get("/ojs/v1/health").status
 
 
@@ -271,7 +272,7 @@ def test_clients_that_vanish_while_they_wait_lose_no_job(server):
     body = json.dumps({"queues": ["default"], "wait_ms": 20_000}).encode()
     for wire in wires:
         wire.sendall(
-            b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /ojs/v1/workers/fetch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             + f"Content-Length: {len(body)}\r\n\r\n".encode()
             + body
         )

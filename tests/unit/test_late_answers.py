@@ -2,6 +2,7 @@
 
 import asyncio
 
+from penstock.edge.claims import Claims
 from penstock.edge.service import Service
 from penstock.engine import open_engine
 from penstock.job import ClaimFor, NewJob
@@ -16,11 +17,11 @@ def claimed(tmp_path, pause):
         engine = open_engine(str(tmp_path / "jobs.db"))
         engine.enqueue([NewJob("task", limits=RATED)])
         service = Service(engine)
-        jobs = await service.claim(ClaimFor(("default",), 1, "w"))
+        jobs = await service.claim(ClaimFor(("default",), 1, "w"), Claims())
         await asyncio.sleep(pause)
         found = await service.in_time(jobs)
         counts = engine.count()
-        again = await service.claim(ClaimFor(("default",), 1, "w"))
+        again = await service.claim(ClaimFor(("default",), 1, "w"), Claims())
         service.close()
         engine.close()
         return len(jobs), len(found), counts, len(again)

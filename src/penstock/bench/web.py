@@ -130,7 +130,7 @@ class Call:
 
     async def post(self, path: str, body: bytes) -> bytes:
         """Return the body of the answer, which must be a good one."""
-        head = f"POST {path} HTTP/1.1\r\nHost: b\r\nContent-Type: application/json\r\n"
+        head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         self._writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()
         length = int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0])

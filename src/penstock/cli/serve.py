@@ -45,6 +45,17 @@ def serve(
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine without any token.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="Without a token: answer to requests for this name too, as a proxy or a container sends them; "
+            "repeatable.  Others must be for localhost or for the address they arrive at, so that no web page "
+            "can operate the server.",
+            show_default=False,
+        ),
+    ] = None,
     keep: Annotated[
         str,
         typer.Option(metavar="TIME", help="How long ended jobs can be looked at; `forever` is a time too."),
@@ -71,6 +82,7 @@ def serve(
         from penstock.server.logs import log_to_stderr
         from penstock.server.serve import Settings, check_open
         from penstock.server.serve import serve as run
+        from penstock.server.visitors import host_name
     except ImportError as error:
         raise InvalidError(
             "serve", f"needs more packages: pip install 'penstock[server]' ({error})"
@@ -80,8 +92,9 @@ def serve(
     if log_format not in ("text", "json"):
         raise InvalidError("--log-format", f"{log_format!r} must be text or json")
     settings = Settings(
-        host, port, test_mode, insecure, read_time("keep", keep), most_megabytes * 1024 * 1024
-    )
+        host, port, test_mode, insecure, read_time("keep", keep), most_megabytes * 1024 * 1024,
+        tuple(map(host_name, allow_host or [])),
+    )  # fmt: skip
     keyring = _keyring(token or [], token_file)
     check_open(settings, keyring)
     log_to_stderr(log_level.upper(), as_json=log_format == "json")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from penstock.edge.access import Access, Role
+from penstock.edge.claims import Claims
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class BadBodyError(InvalidError):
 class Request:
     """One HTTP request, once it is known who asks and what for."""
 
-    __slots__ = ("access", "body", "headers", "id", "params", "query", "service", "tenant")
+    __slots__ = ("access", "body", "claims", "headers", "id", "params", "query", "service", "tenant")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Request:
         self.headers = headers
         self.body = body
         self.tenant = tenant
+        self.claims = Claims()
 
     def json(self) -> Any:  # noqa: ANN401 - anything may have been sent
         """Return the plain values of the body."""
@@ -94,16 +96,13 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """An answer: *body* becomes JSON unless it is text of its own *media* type.
-
-    If whoever asked has gone meanwhile, *undelivered* makes up for it.
-    """
+    """An answer: *body* becomes JSON unless it is bytes already; it tells of what was claimed for it."""
 
     body: object = None
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     media: str | None = None
-    undelivered: Callable[[], Awaitable[None]] | None = None
+    claims: Claims = field(default_factory=Claims)
 
 
 @dataclass(slots=True)

@@ -1,32 +1,34 @@
 """One engine behind many requests: their verbs are gathered, their waits share one watcher."""
 
 import asyncio
-import secrets
-import threading
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, monotonic
+from penstock.edge.claims import Claims
 from penstock.edge.episodes import Episodes
 from penstock.edge.feed import Feed
 from penstock.edge.gather import Gatherer
 from penstock.edge.together import Adding, Answer, Question, answers
+from penstock.edge.watch import Watch
 from penstock.engine import Engine
-from penstock.errors import PenstockError
+from penstock.errors import StoreError
 from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.store.session import Topic
 
 T = TypeVar("T")
-Q = TypeVar("Q")
-A = TypeVar("A")
 
 THREADS: Final = 16
+PROMPT: Final = 1.0  # seconds that a request which failed waits until its jobs are given back
+AGAIN: Final = 0.5  # seconds between two tries to give jobs back
 # How many attempts are remembered with their fences; of others the store is asked.
 REMEMBERED: Final = 100_000
+
+log = logging.getLogger("penstock.server")
 
 
 class Service:
@@ -53,7 +55,7 @@ class Service:
         self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
         self._parts: dict[type, object] = {}
         self._lasting: dict[type, object] = {}
-        self._watches = {topic: _Watch(engine, topic) for topic in Topic}
+        self._watches = {topic: Watch(engine, topic) for topic in Topic}
         self._watch = self._watches[Topic.WORK]
 
     @property
@@ -77,14 +79,14 @@ class Service:
         assert settled is None or isinstance(settled, int)  # noqa: S101 - the answer to such a question
         return settled
 
-    async def claim(self, wanted: ClaimFor, wait: float = 0.0) -> list[Claimed]:
-        """Start jobs for a worker; with *wait*, wait so many seconds for the first."""
+    async def claim(self, wanted: ClaimFor, claims: Claims, wait: float = 0.0) -> list[Claimed]:
+        """Start jobs for a worker and note them in *claims*; with *wait*, wait so many seconds for the first."""
         end = monotonic() + int(wait * SECOND)
         while True:
             token = self._watch.look() if wait else 0
-            claim = await self.take(wanted)
+            claim = await self.take(wanted, claims)
             while not claim.jobs and claim.more:
-                claim = await self.take(wanted)
+                claim = await self.take(wanted, claims)
             left = end - monotonic()
             if claim.jobs or left <= 0 or self.draining:
                 break
@@ -93,11 +95,25 @@ class Service:
             self.remember(job, wanted.worker)
         return claim.jobs
 
-    async def take(self, wanted: ClaimFor) -> Claim:
-        """Start jobs for a worker that knows itself when to ask again."""
+    async def take(self, wanted: ClaimFor, claims: Claims) -> Claim:
+        """Start jobs for a worker that knows itself when to ask again, and note them in *claims*."""
         claim = await self._working.ask(wanted)
         assert isinstance(claim, Claim)  # noqa: S101 - the answer to such a question
+        claims.jobs += claim.jobs
         return claim
+
+    async def run_claiming(
+        self, work: Callable[[Engine], tuple[T, Claim]], claims: Claims
+    ) -> tuple[T, Claim]:
+        """Run *work*, which also claims, in a thread; note in *claims* what it claimed."""
+        asked = asyncio.ensure_future(self.run(work))
+        try:
+            answer, claim = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(self._leave)  # what is under way cannot be taken back
+            raise
+        claims.jobs += claim.jobs
+        return answer, claim
 
     async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
         """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
@@ -132,9 +148,21 @@ class Service:
         await self._watch.changed(token, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed]) -> None:
-        """Give back attempts that nobody began."""
+        """Give back attempts that nobody began: they keep their place, and count for nothing."""
         for job in jobs:
-            await self.settle(Settlement(job.seq, job.fence, HandedBack()))
+            if self._held.get(job.id, (None,))[0] == job:
+                del self._held[job.id]
+        if jobs:
+            settlements = [Settlement(job.seq, job.fence, HandedBack()) for job in jobs]
+            await self.run(lambda engine: engine.settle(settlements))
+
+    async def give_back(self, claims: Claims) -> None:
+        """Give back what was claimed for an answer that nobody will hear.  Raises nothing but cancellation.
+
+        If the store cannot be reached this goes on by itself, until the leases run out.
+        """
+        if task := self._give_back_soon(claims.unheard()):
+            await asyncio.wait([task], timeout=PROMPT)
 
     async def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
         """Return the attempts that may begin still; the others are given back.
@@ -150,13 +178,36 @@ class Service:
 
     def _take_back(self, answer: Answer) -> None:
         """Give back what was claimed for somebody who has gone."""
-        if isinstance(answer, Claim) and answer.jobs:
+        if isinstance(answer, Claim):
             self._give_back_soon(answer.jobs)
 
-    def _give_back_soon(self, jobs: Sequence[Claimed]) -> None:
-        task = asyncio.get_running_loop().create_task(self.hand_back(jobs))
+    def _leave(self, asked: "asyncio.Future[tuple[T, Claim]]") -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            self._give_back_soon(asked.result()[1].jobs)
+
+    def _give_back_soon(self, jobs: Sequence[Claimed]) -> "asyncio.Task[None] | None":
+        if not jobs:
+            return None
+        task = asyncio.get_running_loop().create_task(self._until_given_back(jobs))
         self._taking_back.add(task)
         task.add_done_callback(self._taking_back.discard)
+        return task
+
+    async def _until_given_back(self, jobs: Sequence[Claimed]) -> None:
+        end = max(job.lease for job in jobs)
+        while True:
+            try:
+                await self.hand_back(jobs)
+            except StoreError as error:
+                if self.engine.clock.now() > end:
+                    log.warning("%d jobs could not be given back: %s", len(jobs), error)
+                    return
+            except Exception:
+                log.exception("%d jobs are not given back before their leases run out", len(jobs))
+                return
+            else:
+                return
+            await asyncio.sleep(AGAIN)
 
     def remember(self, job: Claimed, worker: str) -> None:
         """Remember under which fence a job runs, and for whom."""
@@ -209,59 +260,3 @@ class Service:
 
     def _together(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
         return answers(self.engine, questions)
-
-
-class _Watch:
-    """Wakes coroutines when any process did something about *topic*: one thread, however many wait."""
-
-    def __init__(self, engine: Engine, topic: Topic) -> None:
-        self._engine = engine
-        self._topic = topic
-        # Another server, or this one before it was started again, has other numbers.
-        self._token = secrets.randbits(48)
-        self.draining = False
-        self._seen = 0
-        self._closed = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._changed = asyncio.Event()
-
-    def look(self) -> int:
-        """Return a number that changes whenever something happens."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-            self._seen = self._engine.token(self._topic)
-            threading.Thread(target=self._follow, name="penstock-watch", daemon=True).start()
-        return self._token
-
-    async def changed(self, token: int, seconds: float) -> None:
-        """Return once something happened after *token*, or after so many *seconds*."""
-        if token == self._token and not self.draining:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), seconds)
-
-    def drain(self) -> None:
-        """Let everybody look again now, and nobody wait from now on."""
-        self.draining = True
-        self._ring()
-
-    def close(self) -> None:
-        """End the thread, soon."""
-        self._closed.set()
-
-    def _follow(self) -> None:
-        loop = self._loop
-        while loop is not None and not self._closed.is_set():
-            try:
-                now = self._engine.wait(self._seen, 0.5, self._topic)
-                if now != self._seen:
-                    self._seen = now
-                    loop.call_soon_threadsafe(self._ring)
-            except PenstockError:
-                self._closed.wait(0.5)
-            except RuntimeError:
-                return  # the loop has ended
-
-    def _ring(self) -> None:
-        self._token += 1
-        self._changed.set()
-        self._changed = asyncio.Event()

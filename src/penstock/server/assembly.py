@@ -1,6 +1,6 @@
 """What the server is made of: the dialects' routes around one engine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from penstock.dialects import native, ojs
 from penstock.edge.routes import Route
@@ -10,6 +10,7 @@ from penstock.server import metrics, openapi
 from penstock.server.counting import Metrics
 from penstock.server.keys import Keyring
 from penstock.server.site import MOST_BYTES, Site
+from penstock.server.visitors import Visitors
 
 
 def site_for(
@@ -19,11 +20,13 @@ def site_for(
     test_mode: bool = False,
     most_bytes: int = MOST_BYTES,
     loopback: bool = False,
+    names: Iterable[str] = (),
     more: Sequence[Route] = (),
 ) -> Site:
     """Return the application that serves *engine*, which stays its owner's to close, and *more* routes.
 
-    *loopback* says that only this machine can reach it.
+    *loopback* says that only this machine can reach it; *names* are those by which it is known besides this
+    machine's own.
     """
     # Those who ask over HTTP may be anywhere, also behind a proxy on this machine.
     engine.far = True
@@ -39,6 +42,7 @@ def site_for(
         routes,
         ojs.SOCKETS,
         keyring=keyring,
+        visitors=Visitors(names),
         most_bytes=most_bytes,
         close=service.close,
         observe=observed.request,

@@ -34,6 +34,7 @@ class Settings:
     insecure: bool = False
     keep: int | None = None
     most_bytes: int = 10 * 1024 * 1024
+    names: tuple[str, ...] = ()
 
 
 def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[[str], None]) -> None:
@@ -48,6 +49,7 @@ def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[
         test_mode=settings.test_mode,
         most_bytes=settings.most_bytes,
         loopback=_is_loopback(settings.host),
+        names=(settings.host, *settings.names),
     )
     config = uvicorn.Config(
         site,

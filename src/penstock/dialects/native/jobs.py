@@ -5,6 +5,7 @@ from dataclasses import replace
 from msgspec.structs import replace as replaced
 
 from penstock.client import wire
+from penstock.dialects.native.content import check_job
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
 from penstock.dialects.native.verbs import verb
 from penstock.dialects.ojs.pressure import add
@@ -80,6 +81,7 @@ async def retry(request: Request, body: wire.JobId) -> None:
 
 
 def _new(request: Request, new: NewJob) -> NewJob:
+    check_job(new)
     for name in ("due", "expires", "timeout"):
         value = getattr(new, name)
         if value is not None:

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
+from penstock.edge.claims import Claims
+from penstock.errors import StoreBusyError
 from penstock.job import Claimed
 
 LONGEST: Final = 60 * SECOND
@@ -19,14 +21,14 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 Place = tuple[str, ...]
 
 
-class Made:
-    """An answer.  If nobody hears it, the jobs *claimed* for it are given back, and *without* is left of it."""
+class Made(Claims):
+    """An answer.  If nobody hears it, the *jobs* claimed for it are given back, and *without* is left of it."""
 
-    __slots__ = ("at", "body", "claimed", "takers", "without")
+    __slots__ = ("at", "body", "takers", "without")
 
-    def __init__(self, body: bytes, claimed: list[Claimed] | None = None, without: bytes = b"") -> None:
+    def __init__(self, body: bytes, jobs: list[Claimed] | None = None, without: bytes = b"") -> None:
+        super().__init__(jobs)
         self.body = body
-        self.claimed = claimed or []
         self.without = without
         self.takers = 1
         self.at = monotonic()
@@ -34,10 +36,10 @@ class Made:
     def unheard(self) -> list[Claimed]:
         """Return the jobs to give back because one more of those who wanted the answer has gone."""
         self.takers -= 1
-        if self.takers > 0 or not self.claimed:
+        if self.takers > 0 or not self.jobs:
             return []
-        claimed, self.claimed, self.body = self.claimed, [], self.without
-        return claimed
+        self.body = self.without
+        return super().unheard()
 
 
 class Answers:
@@ -60,11 +62,10 @@ class Answers:
             made = await make()
         except BaseException as error:
             self._kept.pop(place, None)
-            if isinstance(error, Exception):
-                future.set_exception(error)
-                future.exception()  # nobody else may be there to see it
-            else:
-                future.cancel()
+            # Who waits for the same answer was not cancelled, and asks again.
+            given_up = StoreBusyError("the request was given up before it was answered")
+            future.set_exception(error if isinstance(error, Exception) else given_up)
+            future.exception()  # nobody else may be there to see it
             raise
         future.set_result(made)
         self._bytes += len(made.body)

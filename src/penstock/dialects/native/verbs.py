@@ -49,7 +49,8 @@ def verb(
         try:
             body = read(decoder, request.body)
             made = await _made(request, name if once else "", lambda: _answered(request, body, answer))
-            reply = _reply(request, made)
+            request.claims = made
+            reply = Reply(made.body, media=MEDIA)
         except ForbiddenError:
             raise
         except PenstockError as error:
@@ -79,7 +80,10 @@ def invalid(error: msgspec.ValidationError) -> InvalidError:
 
 async def _answered(request: Request, body: B, answer: Answer[B]) -> Made:
     found = await answer(request, body)
-    return found if isinstance(found, Made) else Made(encode(found))
+    made = found if isinstance(found, Made) else Made(encode(found))
+    # Before anybody can ask for it again: who is told of it then must not be told of jobs that were given back.
+    request.claims = made
+    return made
 
 
 async def _made(request: Request, name: str, make: Callable[[], Awaitable[Made]]) -> Made:
@@ -88,13 +92,6 @@ async def _made(request: Request, name: str, make: Callable[[], Awaitable[Made]]
         return await make()
     place = (name, request.access.name, request.tenant or "", key)
     return await request.service.part(Answers).once(place, make)
-
-
-def _reply(request: Request, made: Made) -> Reply:
-    async def undelivered() -> None:
-        await request.service.hand_back(made.unheard())
-
-    return Reply(made.body, media=MEDIA, undelivered=undelivered if made.claimed else None)
 
 
 def _status(error: PenstockError) -> int:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from penstock.client import wire
 from penstock.clock import SECOND
+from penstock.dialects.native.content import check_settlement, check_value
 from penstock.dialects.native.kept import Made
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
 from penstock.dialects.native.verbs import invalid, verb
@@ -28,7 +29,7 @@ async def claim(request: Request, take: wire.Take) -> Made:
     if await is_on(request.service):
         nothing = wire.encode(_nothing(request))
         return Made(nothing, [], nothing)
-    found = _known(request, await request.service.take(wanted))
+    found = _known(request, await request.service.take(wanted, request.claims))
     return Made(wire.encode(found), found.jobs, wire.encode(_without(found)))
 
 
@@ -64,7 +65,7 @@ async def exchange(request: Request, body: wire.Exchange) -> Made:
             mine, queues, take.count, worker=take.worker, lease=take.lease, grace=take.grace
         )
 
-    answers, claim = await request.service.run(work)
+    answers, claim = await request.service.run_claiming(work, request.claims)
     found = _known(request, claim)
     accepted = iter(answers)
     told = [each.seq in own and next(accepted) for each in settlements]
@@ -89,6 +90,7 @@ async def heartbeat(request: Request, body: wire.Heartbeat) -> list[Beat]:
 
 async def progress(request: Request, body: wire.Progress) -> bool:
     """Keep how far an attempt is."""
+    check_value("progress", body.value)
     if not await own_attempts(request, [body.seq]):
         return False
     return await request.service.run(lambda engine: engine.progress(body.seq, body.fence, body.value))
@@ -119,6 +121,7 @@ def _settlements(reports: Sequence[wire.Report]) -> list[Settlement]:
     except msgspec.ValidationError as error:
         raise invalid(error) from None
     for each in settlements:
+        check_settlement(each)
         match each.outcome:
             case Again(after=int() as moment) | HandedBack(after=moment) | Limited(until=moment):
                 check_whole("outcome", moment, 0, MOST)

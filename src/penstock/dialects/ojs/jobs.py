@@ -4,7 +4,7 @@ from penstock.dialects.ojs import envelope
 from penstock.dialects.ojs.bodies import BatchBody, JobBody
 from penstock.dialects.ojs.enqueueing import new_job
 from penstock.dialects.ojs.limits import limit_headers
-from penstock.dialects.ojs.pressure import add
+from penstock.dialects.ojs.pressure import add, if_possible
 from penstock.dialects.ojs.shapes import CancelledJob, JobAnswer, JobsAnswer
 from penstock.dialects.ojs.tenancy import own
 from penstock.dialects.ojs.tenant_limits import admitted, own_limits
@@ -27,7 +27,8 @@ async def enqueue(request: Request) -> Reply:
         (added,), headers = await add(request, [job])
     headers["Location"] = f"/ojs/v1/jobs/{added.id}"
     if own_limits(job.limits):
-        headers |= await request.service.run(lambda engine: _limit_headers(engine, job))
+        work = request.service.run(lambda engine: _limit_headers(engine, job))
+        headers |= await if_possible(work, {})
     return Reply({"job": await _added(request, job, added)}, 200 if added.reused else 201, headers)
 
 
@@ -49,10 +50,14 @@ async def enqueue_batch(request: Request) -> Reply:
 
 
 async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:
-    """Return the envelope of the job that stands for one that was sent."""
-    if added.reused:
-        return await request.service.run(lambda engine: show(engine, added.id))
-    return envelope.of_new(job, added)
+    """Return the envelope of the job that stands for one that was sent, or what is left of it if that fails."""
+
+    async def shown() -> dict[str, object]:
+        if added.reused:
+            return await request.service.run(lambda engine: show(engine, added.id))
+        return envelope.of_new(job, added)
+
+    return await if_possible(shown(), {"id": added.id, "type": job.task})
 
 
 def _traced(request: Request, plain: object) -> object:

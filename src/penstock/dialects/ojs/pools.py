@@ -97,9 +97,9 @@ async def claim(request: Request, body: FetchBody, visibility: int) -> list[Clai
         wait = min(left / SECOND, SLICE)
         if len(groups) == 1:
             wanted = _wanted(body, pool, groups[0], body.count, visibility)
-            jobs = await request.service.claim(wanted, wait)
+            jobs = await request.service.claim(wanted, request.claims, wait)
         else:
-            jobs = await _by_turns(request.service, body, pool, groups, visibility)
+            jobs = await _by_turns(request, body, pool, groups, visibility)
             if not jobs and wait:
                 await request.service.changed(token, wait)
         if jobs or monotonic() >= end or request.service.draining:
@@ -108,7 +108,7 @@ async def claim(request: Request, body: FetchBody, visibility: int) -> list[Clai
 
 
 async def _by_turns(
-    service: Service, body: FetchBody, pool: Pool | None, groups: Sequence[list[str]], visibility: int
+    request: Request, body: FetchBody, pool: Pool | None, groups: Sequence[list[str]], visibility: int
 ) -> list[Claimed]:
     """Ask the queues of one tenant after the other, each for its share, until there are enough jobs."""
     jobs: list[Claimed] = []
@@ -119,7 +119,8 @@ async def _by_turns(
         share, more = divmod(missing, len(now))
         for n, group in enumerate(now):
             wanted = share + (n < more)
-            found = await service.claim(_wanted(body, pool, group, wanted, visibility))
+            asked = _wanted(body, pool, group, wanted, visibility)
+            found = await request.service.claim(asked, request.claims)
             jobs += found
             if len(found) == wanted and len(groups) > 1:
                 left.append(group)  # it has perhaps more, once the others were asked

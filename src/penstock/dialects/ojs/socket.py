@@ -15,6 +15,7 @@ from penstock.edge.feed import Entry, Reader
 from penstock.edge.routes import Request, converted
 from penstock.edge.sockets import Socket
 from penstock.errors import InvalidError, NotFoundError, PenstockError
+from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 
 MOST_CHANNELS: Final = 100
 _GOING_AWAY: Final = 1001
@@ -48,7 +49,9 @@ async def talk(request: Request, socket: Socket) -> None:
     conversation = _Conversation(request, socket, reader)
     tasks = [asyncio.ensure_future(conversation.listen()), asyncio.ensure_future(conversation.tell())]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()  # or what it failed by
     finally:
         reader.close()
         for task in tasks:
@@ -95,6 +98,8 @@ class _Conversation:
         await self._socket.close(_GOING_AWAY, "the server stops")
 
     async def _answer(self, text: str) -> dict[str, Any]:
+        if is_deep(text):
+            raise InvalidError("message", TOO_DEEP)
         try:
             plain = _decode(text)
         except (msgspec.DecodeError, RecursionError):

@@ -49,11 +49,7 @@ async def fetch(request: Request) -> Reply:
         jobs = await service.in_time(claimed)
         if jobs or not claimed:
             break
-
-    async def undelivered() -> None:
-        await service.hand_back(jobs)
-
-    return Reply({"jobs": [shown[job.id] for job in jobs]}, undelivered=undelivered)
+    return Reply({"jobs": [shown[job.id] for job in jobs]})
 
 
 async def _handed_out(request: Request, job: Claimed) -> dict[str, Any]:
