@@ -124,6 +124,7 @@ def test_requests_are_counted_by_route_not_by_path(server):
 
 def test_a_tenant_does_not_see_what_others_do(tmp_path):
     tokens = tmp_path / "tokens"
+    tokens.touch(0o600)
     tokens.write_text(
         "operator-of-everything\noperator-of-one-tenant tenant=acme\nproducer-of-all-jobs roles=producer\n"
     )

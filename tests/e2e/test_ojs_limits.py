@@ -300,6 +300,7 @@ def test_a_tenant_has_its_own_keys_unless_their_scope_is_global(server):
 
 def test_a_token_that_speaks_for_one_tenant_names_no_key_of_all(tmp_path):
     tokens = tmp_path / "tokens"
+    tokens.touch(0o600)
     tokens.write_text("acme-token-0123456789 tenant=acme\n")
     with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as bound:
         me = {"Authorization": "Bearer acme-token-0123456789"}

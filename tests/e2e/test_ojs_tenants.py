@@ -148,6 +148,7 @@ def test_limits_that_make_no_sense_are_refused(server, limits):
 
 def test_a_tenant_changes_no_limits_and_no_maintenance(tmp_path):
     tokens = tmp_path / "tokens"
+    tokens.touch(0o600)
     tokens.write_text("acme-token-0123456789 tenant=acme\n")
     with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as server:
         me = {"Authorization": "Bearer acme-token-0123456789"}

@@ -125,6 +125,7 @@ def remote(server):
 @pytest.fixture
 def guarded(tmp_path):
     file = tmp_path / "tokens"
+    file.touch(0o600)
     file.write_text("\n".join(TOKENS.values()))
     with served(tmp_path / "jobs.db", "--token-file", str(file)) as server:
         yield server
@@ -504,6 +505,7 @@ def test_a_bad_token_is_refused_and_told_to_nobody(guarded, sent, monkeypatch):
 
 def test_a_worker_reads_its_token_from_a_file(guarded, tmp_path):
     file = tmp_path / "token"
+    file.touch(0o600)
     file.write_text(f"# ours\n{token('everything')}\n")
     with Client(guarded.url, token=token("everything")) as client:
         job = client.enqueue("tests.support.outside.boxed", 1, queue="boxed")

@@ -113,7 +113,7 @@ def _keyring(tokens: list[str], file: Path | None) -> "Keyring":
     if file is not None:
         keyring.read(file)
         if keyring.is_open:
-            raise InvalidError("token-file", f"{file} holds no token")
+            raise InvalidError("--token-file", f"{file} holds no token")
     return keyring
 
 

@@ -155,14 +155,11 @@ def _working_for(app: "App", url: str, token_file: Path | None) -> Iterator[None
 
 def read_token(file: Path) -> str:
     """Return the first word of *file* that is not in a comment."""
-    try:
-        lines = [line.split() for line in file.read_text().splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidError("--token-file", f"{file} cannot be read: {error}") from None
-    tokens = [words[0] for words in lines if words and not words[0].startswith("#")]
-    if not tokens:
-        raise InvalidError("--token-file", f"{file} holds no token")
-    return tokens[0]
+    from penstock.edge.tokens import token_lines
+
+    for _, (token, *_) in token_lines(file):
+        return token
+    raise InvalidError("--token-file", f"{file} holds no token")
 
 
 def read_weights(text: str, queues: list[str]) -> dict[str, int]:

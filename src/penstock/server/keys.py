@@ -11,6 +11,7 @@ from typing import Final
 
 from penstock.dialects.ojs.names import check_tenant
 from penstock.edge.access import EVERYTHING, Access, Role
+from penstock.edge.tokens import FIELD, token_lines
 from penstock.errors import InvalidError
 
 LEAST: Final = 16  # characters of a token
@@ -37,18 +38,12 @@ class Keyring:
         self._known[digest] = access
 
     def read(self, path: Path) -> None:
-        """Add the tokens of a file."""
-        try:
-            lines = path.read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidError("token-file", f"{path} cannot be read: {error}") from None
-        for number, line in enumerate(lines, 1):
-            words = line.split()
-            if words and not words[0].startswith("#"):
-                try:
-                    self.add(words[0], _access(words[1:], f"line {number}"))
-                except InvalidError as error:
-                    raise InvalidError("token-file", f"{path}, line {number}: {error.problem}") from None
+        """Add the tokens of a file that only its owner can read."""
+        for number, (token, *allowed) in token_lines(path):
+            try:
+                self.add(token, _access(allowed, f"line {number}"))
+            except InvalidError as error:
+                raise InvalidError(FIELD, f"{path}, line {number}: {error.problem}") from None
 
     def access(self, authorization: str | None) -> Access | None:
         """Return what the header of a request allows; None if it names no token that is known."""
