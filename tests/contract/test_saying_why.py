@@ -70,6 +70,20 @@ class TestScheduled:
         assert json.loads(told("jobs", "show", "a", "--json"))["why"] == why.sentence
         assert of_view(desk.job("a"))["reason"] == "attempt 1 of 3 failed: ValueError: boom"
 
+    def test_a_job_that_is_due_waits_for_a_worker_to_see_it(self, desk: Desk) -> None:
+        desk.enqueue("a", retry=LATER)
+        desk.enqueue("b", due=desk.clock.now() + SECOND)
+        desk.claim()
+        desk.settle("a", Failed("ValueError", "boom"))
+        desk.wait(10 * SECOND)
+
+        waits = "is due and waits for a worker of queue 'q'"
+        assert desk.engine.why("b").sentence == waits
+        assert (
+            desk.engine.why("a").sentence
+            == f"{waits}; it was put off: attempt 1 of 3 failed: ValueError: boom"
+        )
+
     def test_a_handler_that_asked_to_run_again_is_told_from_one_that_failed(self, desk: Desk) -> None:
         desk.enqueue("a", retry=LATER)
         desk.claim()

@@ -128,8 +128,7 @@ def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
     view = _job(board.db, id_)
     if view.state is State.SCHEDULED:
-        words = f"is put off: {view.reason}" if view.reason else "was enqueued for later and is not due yet"
-        return Why(id_, view.state, (), None, view.due, words)
+        return Why(id_, view.state, (), None, view.due, _scheduled(view, board.now))
     if view.state is not State.WAITING:
         words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
         return Why(id_, view.state, (), None, None, words)
@@ -140,6 +139,13 @@ def why(board: Board, id_: str) -> Why:
         words = f"waits for a worker of queue {view.queue!r}"
         return Why(id_, view.state, reasons, place, _latest(reasons, board.now), _words(words, reasons))
     return _why_in_lane(board, view, stand)
+
+
+def _scheduled(view: JobView, now: int) -> str:
+    if view.due is not None and view.due <= now:
+        then = f"; it was put off: {view.reason}" if view.reason else ""
+        return f"is due and waits for a worker of queue {view.queue!r}{then}"
+    return f"is put off: {view.reason}" if view.reason else "was enqueued for later and is not due yet"
 
 
 def _why_in_lane(board: Board, view: JobView, row: Row) -> Why:
