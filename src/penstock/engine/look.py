@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from penstock.engine.board import Board
 from penstock.engine.lane import Stand, line_of, stands_from_text
+from penstock.engine.wording import scheduled, shut_rule
 from penstock.errors import NotFoundError
 from penstock.job import Failure, GateView, JobView, Reason, Why
 from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State
-from penstock.limits.durations import format_duration
 from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit, Window, numbers_from_text
 from penstock.limits.spec import limits_from_json
@@ -128,7 +128,7 @@ def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
     view = _job(board.db, id_)
     if view.state is State.SCHEDULED:
-        return Why(id_, view.state, (), None, view.due, _scheduled(view, board.now))
+        return Why(id_, view.state, (), None, view.due, scheduled(view, board.now))
     if view.state is not State.WAITING:
         words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
         return Why(id_, view.state, (), None, None, words)
@@ -139,13 +139,6 @@ def why(board: Board, id_: str) -> Why:
         words = f"waits for a worker of queue {view.queue!r}"
         return Why(id_, view.state, reasons, place, _latest(reasons, board.now), _words(words, reasons))
     return _why_in_lane(board, view, stand)
-
-
-def _scheduled(view: JobView, now: int) -> str:
-    if view.due is not None and view.due <= now:
-        then = f"; it was put off: {view.reason}" if view.reason else ""
-        return f"is due and waits for a worker of queue {view.queue!r}{then}"
-    return f"is put off: {view.reason}" if view.reason else "was enqueued for later and is not due yet"
 
 
 def _why_in_lane(board: Board, view: JobView, row: Row) -> Why:
@@ -183,7 +176,7 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
         return None, None
     scope, _, name = gate_rows.name(board.db, stand.gate)
     opening = opens if board.now < opens < ON_RELEASE else None
-    return Reason(_title(scope, name), _rule(gate_, numbers, cost, board.now), opening), start
+    return Reason(_title(scope, name), shut_rule(gate_, numbers, cost, board.now), opening), start
 
 
 def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
@@ -219,39 +212,6 @@ def _openings(gate_: Gate, rate: Window, most: int, now: int) -> list[int]:
     return openings
 
 
-def _rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
-    """Say by which rule a gate is shut."""
-    if gate_.rules is not None and gate_.rules.shut_until > now:
-        reason = gate_.rules.shut_reason
-        return "shut for now, by a handler or an operator" + (f": {reason}" if reason else "")
-    if 0 in (numbers.slots, numbers.rate and numbers.rate.limit, numbers.throttle and numbers.throttle.limit):
-        return "paused by a limit of 0; opens when that is raised"
-    if numbers.slots is not None and gate_.running >= numbers.slots:
-        return _full_slots(gate_.running, numbers.slots)
-    full = _full_rate(gate_, numbers.rate, cost, now) if numbers.rate is not None else ""
-    spaced = f"starts {format_duration(numbers.throttle.gap)} apart" if numbers.throttle is not None else ""
-    return full or spaced or "open, but others come first"
-
-
-def _full_slots(running: int, slots: int) -> str:
-    if running == slots:
-        return f"{running} running of {slots} at once; opens when one ends"
-    # The number was lowered while they ran, or others brought a larger one.
-    return f"{running} running, and only {slots} may at once; opens when {running - slots + 1} have ended"
-
-
-def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
-    used = gate_.starts.since(now - rate.period) if gate_.starts else 0
-    if cost > rate.limit:
-        return f"costs {cost}, more than the {rate.limit} it may; opens when that is raised"
-    if used + cost <= rate.limit:
-        return ""
-    period = format_duration(rate.period)
-    if used > rate.limit:
-        return f"{used} starts in the last {period}, and only {rate.limit} may be"
-    return f"{used} of {rate.limit} starts per {period}" + (f", and it costs {cost}" if cost > 1 else "")
-
-
 def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:
     """Say what keeps a job besides its lane's gates, the *passed*: its queue, and a type limited since it came."""
     reasons = []
@@ -265,7 +225,7 @@ def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple
         gate_ = board.posts[found].gate
         at = gate_.opens_at(UNLIMITED, view.cost, board.now)
         if at > board.now:
-            rule = _rule(gate_, gate_.numbers(UNLIMITED, board.now), view.cost, board.now)
+            rule = shut_rule(gate_, gate_.numbers(UNLIMITED, board.now), view.cost, board.now)
             reasons.append(Reason(_title(scope, name), rule, None if at == ON_RELEASE else at))
     return tuple(reasons)
 

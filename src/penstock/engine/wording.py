@@ -1,11 +1,14 @@
-"""What is written down about how attempts ended: errors as JSON, reasons in a few words."""
+"""What is told of jobs and gates: errors as JSON, reasons and rules in a few words.  Pure."""
 
 import json
 from collections.abc import Sequence
 from typing import Final
 
+from penstock.job import JobView
 from penstock.lifecycle.outcomes import Again, Failed
 from penstock.limits.durations import format_duration
+from penstock.limits.gate import Gate
+from penstock.limits.rules import Numbers, Window
 
 LONGEST: Final = 300  # characters of a reason
 
@@ -61,3 +64,44 @@ def not_carried(key: str, keys: Sequence[str]) -> str:
 def too_long(timeout: int) -> Failed:
     """Return how an attempt ends that outlived its timeout."""
     return Failed("timeout", f"the attempt took longer than {format_duration(timeout)}")
+
+
+def scheduled(view: JobView, now: int) -> str:
+    """Say why a job is scheduled."""
+    if view.due is not None and view.due <= now:
+        then = f"; it was put off: {view.reason}" if view.reason else ""
+        return f"is due and waits for a worker of queue {view.queue!r}{then}"
+    return f"is put off: {view.reason}" if view.reason else "was enqueued for later and is not due yet"
+
+
+def shut_rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
+    """Say by which rule a gate is shut."""
+    if gate_.rules is not None and gate_.rules.shut_until > now:
+        reason = gate_.rules.shut_reason
+        return "shut for now, by a handler or an operator" + (f": {reason}" if reason else "")
+    if 0 in (numbers.slots, numbers.rate and numbers.rate.limit, numbers.throttle and numbers.throttle.limit):
+        return "paused by a limit of 0; opens when that is raised"
+    if numbers.slots is not None and gate_.running >= numbers.slots:
+        return _full_slots(gate_.running, numbers.slots)
+    full = _full_rate(gate_, numbers.rate, cost, now) if numbers.rate is not None else ""
+    spaced = f"starts {format_duration(numbers.throttle.gap)} apart" if numbers.throttle is not None else ""
+    return full or spaced or "open, but others come first"
+
+
+def _full_slots(running: int, slots: int) -> str:
+    if running == slots:
+        return f"{running} running of {slots} at once; opens when one ends"
+    # The number was lowered while they ran, or others brought a larger one.
+    return f"{running} running, and only {slots} may at once; opens when {running - slots + 1} have ended"
+
+
+def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
+    used = gate_.starts.since(now - rate.period) if gate_.starts else 0
+    if cost > rate.limit:
+        return f"costs {cost}, more than the {rate.limit} it may; opens when that is raised"
+    if used + cost <= rate.limit:
+        return ""
+    period = format_duration(rate.period)
+    if used > rate.limit:
+        return f"{used} starts in the last {period}, and only {rate.limit} may be"
+    return f"{used} of {rate.limit} starts per {period}" + (f", and it costs {cost}" if cost > 1 else "")
