@@ -82,15 +82,6 @@ class TestOnDuplicate:
         desk.wait(SECOND)
         assert desk.claim() == "b"
 
-    def test_one_that_runs_cannot_be_replaced(self, desk: Desk) -> None:
-        ask(desk, "a", REPLACE)
-        desk.claim()
-
-        with pytest.raises(DuplicateJobError):
-            ask(desk, "b", REPLACE)
-
-        assert desk.settle("a") == [True]
-
     def test_what_the_newcomer_says_decides(self, desk: Desk) -> None:
         ask(desk, "a", REJECT)
 

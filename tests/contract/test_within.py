@@ -124,14 +124,67 @@ def test_the_callers_settings_are_left_alone(engine: Engine, connection: Connect
     assert connection.execute("SHOW search_path").fetchone() == {"search_path": "pg_catalog"}
 
 
-def test_one_that_replaces_another_is_refused(engine: Engine, connection: Connection, store: str) -> None:
-    if store == "sqlite":
-        pytest.skip("whoever writes holds the gates as well")
-    replacing = NewJob("task", unique=Unique("once", on_duplicate=OnDuplicate.REPLACE))
-    engine.enqueue([replacing])
+@pytest.mark.parametrize("limits", [(), (ONE,)], ids=["free", "limited"])
+def test_one_that_waits_is_replaced_once_the_transaction_is_committed(
+    engine: Engine, connection: Connection, limits: tuple[Limit, ...]
+) -> None:
+    (old,) = engine.enqueue([replacing(limits)])
+    engine.enqueue([NewJob("other", limits=limits)])
+    (new,) = engine.enqueue([replacing(limits)], connection=connection)
+    connection.commit()
+    engine.upkeep()
 
-    with pytest.raises(InvalidError, match="connection"):
-        engine.enqueue([replacing], connection=connection)
+    assert engine.job(old.id).reason == f"replaced by {new.id}"
+    assert engine.claim(["default"], 1, worker="w").jobs[0].id == new.id
+    assert engine.doctor() == []
+
+
+def test_one_that_waits_stays_if_the_transaction_is_rolled_back(
+    engine: Engine, connection: Connection
+) -> None:
+    (old,) = engine.enqueue([replacing()])
+    engine.enqueue([replacing()], connection=connection)
+    connection.rollback()
+
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [old.id]
+
+
+def test_the_transaction_keeps_nobody_from_starting_or_ending_what_it_replaces(
+    engine: Engine, connection: Connection, store: str
+) -> None:
+    if store == "sqlite":
+        pytest.skip("one writer at a time: nothing happens meanwhile")
+    (old,) = engine.enqueue([replacing()])
+    (new,) = engine.enqueue([replacing()], connection=connection)
+    (started,) = engine.claim(["default"], 5, worker="w").jobs
+    assert started.id == old.id
+    (newer,) = engine.enqueue([replacing()], connection=connection)
+    assert engine.heartbeat([(started.seq, started.fence)])[0].alive
+    connection.commit()
+
+    assert engine.claim(["default"], 5, worker="w").jobs == []  # they wait for its end
+    assert engine.job(new.id).reason == f"replaced by {newer.id}"
+    assert engine.doctor() == []
+    engine.settle([Settlement(started.seq, started.fence, Done())])
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [newer.id]
+
+
+def test_a_later_call_replaces_one_that_was_committed_and_not_let_in_yet(
+    engine: Engine, connection: Connection
+) -> None:
+    (first,) = engine.enqueue([replacing((ONE,))])
+    engine.enqueue([NewJob("other", limits=(ONE,))])
+    (second,) = engine.enqueue([replacing((ONE,))], connection=connection)
+    connection.commit()
+    (third,) = engine.enqueue([replacing((ONE,))])
+
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
+    assert {engine.job(job.id).state for job in (first, second)} == {State.CANCELLED}
+    assert engine.doctor() == []
+
+
+def replacing(limits: tuple[Limit, ...] = ()) -> NewJob:
+    return NewJob("task", limits=limits, unique=Unique("once", on_duplicate=OnDuplicate.REPLACE))
 
 
 def test_a_connection_to_something_else_is_refused(engine: Engine) -> None:

@@ -50,6 +50,8 @@ CREATE TABLE door (
     seq bigint NOT NULL,
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
+    replaces bigint,
+    due bigint NOT NULL DEFAULT 0,
     CONSTRAINT door_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 
@@ -260,6 +262,7 @@ CREATE TABLE running (
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
     cancel bigint NOT NULL,
+    has_successor bigint NOT NULL DEFAULT 0,
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);
@@ -304,6 +307,15 @@ CREATE TABLE setting (
     CONSTRAINT setting_pkey PRIMARY KEY (name)
 );
 
+CREATE TABLE successor (
+    seq bigint NOT NULL,
+    earlier bigint NOT NULL,
+    ord bigint NOT NULL,
+    due bigint NOT NULL,
+    CONSTRAINT successor_pkey PRIMARY KEY (seq),
+    CONSTRAINT successor_earlier_key UNIQUE (earlier)
+);
+
 CREATE TABLE turn (
     gate bigint NOT NULL,
     seq bigint NOT NULL,
@@ -320,6 +332,7 @@ CREATE TABLE uniqueness (
     seq bigint NOT NULL,
     states text COLLATE "C" NOT NULL,
     until bigint,
+    since bigint,
     CONSTRAINT uniqueness_pkey PRIMARY KEY (key, seq)
 );
 CREATE INDEX uniqueness_seq ON uniqueness USING btree (seq);

@@ -49,7 +49,7 @@ CREATE TABLE door (
     seq INTEGER PRIMARY KEY,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-);
+, replaces BIGINT, due BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE expiry (
     seq INTEGER PRIMARY KEY,
@@ -251,7 +251,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-);
+, has_successor BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX running_lease ON running (lease);
 
@@ -292,6 +292,13 @@ CREATE TABLE setting (
     at BIGINT NOT NULL
 );
 
+CREATE TABLE successor (
+    seq INTEGER PRIMARY KEY,
+    earlier BIGINT NOT NULL UNIQUE,
+    ord BIGINT NOT NULL,
+    due BIGINT NOT NULL
+);
+
 CREATE TABLE turn (
     gate INTEGER PRIMARY KEY,
     seq BIGINT NOT NULL,
@@ -306,7 +313,7 @@ CREATE TABLE uniqueness (
     key TEXT NOT NULL,
     seq BIGINT NOT NULL,
     states TEXT NOT NULL,
-    until BIGINT,
+    until BIGINT, since BIGINT,
     PRIMARY KEY (key, seq)
 );
 

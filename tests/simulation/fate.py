@@ -18,6 +18,7 @@ PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
 SPANS = tuple(span * MS for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
 PRESSED = 60  # rounds in which everybody must have had his turn
+PLAIN_UNIQUE = 4  # what there is to say of a unique key, but for a pause
 CROWD = 24  # jobs, from which on only few come
 
 
@@ -44,6 +45,9 @@ class Fate:
         self._scopes = ("key", "key", "queue") if self._drops else ("key", "key", "queue", "type")
         self._clock_is_set = chance.random() < 0.25
         self._unique = chance.choice((0, 0, 0.3))
+        self._latest = (
+            self._unique > 0 and seed % 4 < 2
+        )  # nothing is drawn for it: other histories stay the same
         self._scheduled = chance.random() < 0.3
         # Jobs of one key and one sort each: long lines, in which places and predictions are certain.
         self._plain = chance.random() < 0.2
@@ -120,6 +124,8 @@ class Fate:
             jobs = [{**jobs[0], "name": job["name"]} for job in jobs]
         if self._chance.random() < self._unique:
             jobs[-1]["unique"] = self._uniqueness()
+            if len(jobs[-1]["unique"]) > PLAIN_UNIQUE:
+                jobs[-1].pop("due", None)
         return ("enqueue", jobs)
 
     def _job(self) -> dict[str, Any]:
@@ -165,8 +171,12 @@ class Fate:
             for key in keys
         )
 
-    def _uniqueness(self) -> tuple[str, str, int | None, str]:
+    def _uniqueness(self) -> tuple[Any, ...]:
         chance = self._chance
+        if self._latest:
+            live = (chance.choice("uv"), "scheduled,waiting,running", None, "replace")
+            pause = chance.choice(SPANS)
+            return (*live, (pause, pause + chance.choice(SPANS))) if chance.random() < 0.4 else live
         states = chance.choice(("scheduled,waiting,running", "scheduled,waiting", "waiting,running,done"))
         # A window is a date once it was given, so that histories in which the clock is set have none.
         window = None if self._clock_is_set or chance.random() < 0.6 else chance.choice(SPANS)

@@ -20,8 +20,9 @@ MAX_LOST = 5
 MINUTE = 60_000_000
 
 WAITING, SCHEDULED, RUNNING = "waiting", "scheduled", "running"
+AFTER = "after"  # waits for the end of another; shown as waiting
 DONE, FAILED, DISCARDED, CANCELLED, EXPIRED = "done", "failed", "discarded", "cancelled", "expired"
-LIVE = frozenset({WAITING, SCHEDULED, RUNNING})
+LIVE = frozenset({WAITING, SCHEDULED, RUNNING, AFTER})
 
 # What a gate is called: its scope ("key", "queue" or "type"), its tenant, its name.
 Name = tuple[str, str, str]
@@ -106,6 +107,10 @@ class Job:
     fence: int = 0
     lease: int = 0
     cancel: bool = False
+    earlier: "Job | None" = None  # for whose end it waits
+    heir: "Job | None" = None  # who waited for its end
+    since: int | None = None  # when the calls began in which it waits for a pause
+    replaced: bool = False
     starts: list[Start] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -116,6 +121,11 @@ class Job:
             ask.get("cost", 1),
             ask.get("priority", 0),
         )
+
+    @property
+    def shown(self) -> str:
+        """Its state as others see it."""
+        return WAITING if self.state == AFTER else self.state
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -134,6 +144,11 @@ class Job:
     @cached_property
     def names(self) -> frozenset[Name]:
         return frozenset(name for name, _, _ in self.gates)
+
+    @cached_property
+    def place(self) -> tuple[Any, ...]:
+        """Equal for jobs that stand at one place, whichever of them it is."""
+        return (self.kind, self.task, self.priority, self.cost)
 
     @cached_property
     def kind(self) -> str:
@@ -177,30 +192,65 @@ class Model:
 
     def _is_rejected(self, ask: dict[str, Any]) -> bool:
         """Tell whether another stands for its unique key and neither answers for it nor makes way."""
-        key, _, _, on_duplicate = ask.get("unique", ("", "", None, "reuse"))
+        key, _, _, on_duplicate, *_ = ask.get("unique", ("", "", None, "reuse"))
         holder = None if on_duplicate == "reuse" else self._holder(ask.get("tenant", ""), key)
-        return holder is not None and (
-            on_duplicate == "reject" or holder.state == RUNNING or holder.state not in LIVE
-        )
+        return holder is not None and (on_duplicate == "reject" or holder.state not in LIVE)
 
     def _add(self, ask: dict[str, Any]) -> tuple[str, bool]:
+        holder = None
         if "unique" in ask:
-            key, _, _, on_duplicate = ask["unique"]
+            key, _, _, on_duplicate, *_ = ask["unique"]
             holder = self._holder(ask.get("tenant", ""), key)
-            if holder is not None and on_duplicate == "replace" and holder.state in {WAITING, SCHEDULED}:
-                self._leave(holder, CANCELLED)
-            elif holder is not None:
+            if holder is not None and on_duplicate != "replace":
                 return holder.name, True
         job = Job(ask["name"], len(self.jobs), ask)
         job.expires = None if "expires" not in ask else self.now + ask["expires"]
+        job.due = self.now + ask["due"] if "due" in ask else 0
         self.jobs[job.name] = self.live[job.name] = job
         if "unique" in ask:
             self._stand_for(job)
-        if ask.get("due", 0) > 0:
-            job.state, job.due = SCHEDULED, self.now + ask["due"]
+            self._wait_for_pause(job, holder)
+        if holder is None:
+            self._stand_when_due(job)
         else:
-            self._arrive(job)
+            self._replace(holder, job)
         return job.name, False
+
+    def _wait_for_pause(self, job: Job, before: Job | None) -> None:
+        """It is due once no call has come for a while, but not too long after the first that was not served yet."""
+        for quiet, max_wait in job.ask["unique"][4:]:
+            job.since = self.now
+            if before is not None and before.since is not None and before.attempt == 0:
+                job.since = before.since
+            job.due = min(self.now + quiet, job.since + max_wait)
+
+    def _replace(self, old: Job, new: Job) -> None:
+        """The latest call has the place of the one before it; if that runs, it waits for its end."""
+        if old.state == RUNNING:
+            waiting = [job for job in self.live.values() if self._waits_for(job, old)]
+            self._arrivals += 1
+            new.state, new.earlier = AFTER, old
+            new.ord = waiting[0].ord if waiting else self._arrivals
+            for job in waiting:
+                job.replaced = True
+                self._finish(job, CANCELLED)
+            return
+        old.replaced, new.ord = True, 0 if old.state == SCHEDULED else old.ord
+        if old.state == AFTER:
+            new.state, new.earlier = AFTER, old.earlier
+            self._finish(old, CANCELLED)
+        elif old.state == WAITING and new.due <= self.now and old.place == new.place:
+            new.state = WAITING
+            self._finish(old, CANCELLED)
+        else:
+            self._leave(old, CANCELLED)
+            self._stand_when_due(new)
+
+    def _stand_when_due(self, job: Job) -> None:
+        if job.due > self.now:
+            job.state = SCHEDULED
+        else:
+            self._stand(job)
 
     def _stand_for(self, job: Job) -> None:
         window = job.ask["unique"][2]
@@ -210,10 +260,10 @@ class Model:
         """Return the job that stands for a unique key now, the latest if there are several."""
         for job in reversed(self.jobs.values()):
             unique = job.ask.get("unique")
-            if unique is None or unique[0] != key or job.tenant != tenant:
+            if unique is None or unique[0] != key or job.tenant != tenant or job.replaced:
                 continue
             until = job.unique_until  # type: ignore[attr-defined]
-            if job.state in unique[1].split(",") if until is None else self.now < until:
+            if job.shown in unique[1].split(",") if until is None else self.now < until:
                 return job
         return None
 
@@ -239,7 +289,7 @@ class Model:
                 return False
             self._stand_for(job)
         job.attempt = job.lost = 0
-        job.expires, job.cancel = None, False
+        job.expires, job.cancel, job.replaced, job.since = None, False, False, None
         self.live[name] = job
         self._arrive(job)
         return True
@@ -326,7 +376,7 @@ class Model:
                     self._correct(job, began)
                 self._end(job, *outcome)
         for (name, *_), was_accepted in zip(reports, accepted, strict=True):
-            job = self.jobs[name]
+            job = self.jobs[name].heir or self.jobs[name]
             if was_accepted and job.state == SCHEDULED and job.due <= self.now:
                 self._stand(job)
         return accepted
@@ -418,16 +468,19 @@ class Model:
             if job.cancel or job.lost > MAX_LOST:
                 self._finish(job, CANCELLED if job.cancel else FAILED)
             else:
-                job.state = WAITING
+                self._wait_again(job, WAITING)
         for job in sorted((job for job in lost if job.state == WAITING), key=lambda job: job.rank):
             self._judge_first(job.kind)
+        for job in lost:
+            if job.heir is not None and job.heir.due <= self.now:
+                self._stand(job.heir)
         due = [job for job in self.live.values() if job.state == SCHEDULED and job.due <= self.now]
         for job in sorted(due, key=lambda job: (job.due, job.number)):
             self._arrive(job)
         self._fire()
         old = [job for job in self.live.values() if job.expires is not None and job.expires <= self.now]
         for job in sorted(old, key=lambda job: (job.expires, job.number)):
-            if job.state in {WAITING, SCHEDULED}:
+            if job.state in {WAITING, SCHEDULED, AFTER}:
                 self._leave(job, EXPIRED)
         for gate in self.gates.values():  # only for speed: nobody looks further back than a minute
             if len(gate.starts) > 20:
@@ -655,9 +708,25 @@ class Model:
         job.state = state
         self.live.pop(job.name, None)
         self.ended.append(job)
+        job.heir = next((other for other in self.live.values() if self._waits_for(other, job)), None)
+        if job.heir is not None:
+            job.heir.state = SCHEDULED
+
+    @staticmethod
+    def _waits_for(job: Job, other: Job) -> bool:
+        return job.state == AFTER and job.earlier is other
+
+    def _wait_again(self, job: Job, state: str) -> None:
+        """Have a job wait for its next attempt; or the latest call of its key in its place."""
+        if any(self._waits_for(other, job) for other in self.live.values()):
+            job.replaced = True
+            self._finish(job, CANCELLED)
+            job.heir.ord = job.ord or job.heir.ord
+        else:
+            job.state = state
 
     def _start(self, job: Job, lease: int) -> None:
-        job.state, job.lease = RUNNING, self.now + lease
+        job.state, job.lease, job.heir = RUNNING, self.now + lease, None
         job.attempt += 1
         job.starts = []
         for name, _, _ in job.gates:
@@ -696,13 +765,15 @@ class Model:
             self._finish(job, CANCELLED)
             return
         job.attempt -= 1
-        job.state, job.due = SCHEDULED, due
+        job.due = due
+        self._wait_again(job, SCHEDULED)
 
     def _fail(self, job: Job, after: int | None) -> None:
         if job.cancel:
             self._finish(job, CANCELLED)
         elif job.attempt - job.lost < job.ask.get("attempts", 1):
             job.due = self.now + (job.ask.get("delay", 0) if after is None else after)
-            job.state, job.ord = SCHEDULED, 0
+            job.ord = 0
+            self._wait_again(job, SCHEDULED)
         else:
             self._finish(job, DISCARDED if job.ask.get("discard") else FAILED)

@@ -19,7 +19,7 @@ from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Floating, Limit, OnLimit, numbers_from_text
 from tests.simulation.machine import BEGINNING, UPTIME, machine
-from tests.simulation.model import ANY, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
+from tests.simulation.model import AFTER, ANY, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
 from tests.simulation.referee import Attempt, Pass, Referee
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ PLACES = """
     SELECT j.id, p.place FROM (
         SELECT seq, 'scheduled' AS place FROM scheduled UNION ALL SELECT seq, 'waiting' FROM ready
         UNION ALL SELECT seq, 'waiting' FROM line UNION ALL SELECT seq, 'waiting' FROM door
-        UNION ALL SELECT seq, 'running' FROM running
+        UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, 'after' FROM successor
     ) AS p JOIN job j ON j.seq = p.seq
     """
 ENDED = (
@@ -188,7 +188,9 @@ class World:
         if job is None:
             return
         why = self.engine.why(name)
-        same(f"state of {name}", job.state, why.state.value)
+        same(f"state of {name}", job.shown, why.state.value)
+        if job.earlier is not None and job.state == AFTER:
+            same(f"why of {name}", f"waits for job {job.earlier.name} to end", why.sentence.partition(";")[0])
         if job.state != WAITING:
             return
         shut = {
@@ -571,10 +573,9 @@ def new_job(ask: dict[str, Any], now: int) -> NewJob:
     )
     unique = None
     if "unique" in ask:
-        key, states, window, on_duplicate = ask["unique"]
-        unique = Unique(
-            key, frozenset(State(s) for s in states.split(",")), window, OnDuplicate(on_duplicate)
-        )
+        key, states, window, on_duplicate, *pause = ask["unique"]
+        known = frozenset(State(s) for s in states.split(","))
+        unique = Unique(key, known, window, OnDuplicate(on_duplicate), *(pause[0] if pause else ()))
     moments = {name: now + ask[name] for name in ("due", "expires") if name in ask}
     return NewJob(
         id=ask["name"], task=ask.get("task", "t1"), queue=ask["queue"], tenant=ask.get("tenant", ""),

@@ -152,8 +152,44 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ),
     ),
     "a replaced job that stays": (
-        "engine.enqueue:_earlier",
-        ('remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")', "pass"),
+        "engine.replacing:take_place",
+        ("remove(board, old, State.CANCELLED, _reason(call.id))", "True"),
+    ),
+    "a latest call that goes to the back": (
+        "engine.replacing:take_place",
+        ("call.arrival.ord if ord_ is None else ord_", "call.arrival.ord"),
+        ('table == "line" and placed.due', 'table == "line" and 0 and placed.due'),
+    ),
+    "a latest call that does not wait for the end": (
+        "engine.replacing:take_place",
+        (
+            "if _wait_for(board, old, call, placed.due):\n                return placed",
+            "return by_itself(call)",
+        ),
+    ),
+    "a latest call that is forgotten at the end": (
+        "engine.settle:Settling._end",
+        ("if attempt.seq in self._successors:", "if False:"),
+    ),
+    "a retry beside the latest call": (
+        "engine.settle:Settling._wait",
+        ("if attempt.seq in self._successors:", "if False:"),
+    ),
+    "a latest call that a rescue puts last": (
+        "engine.settle:Settling._wait",
+        ("own_place if ord_ is None else ord_", "own_place"),
+    ),
+    "a pause without an end": (
+        "lifecycle.unique:pause_ends",
+        ("min(called + quiet, since + max_wait)", "called + quiet"),
+    ),
+    "a pause that no call lengthens": (
+        "lifecycle.unique:pause_ends",
+        ("min(called + quiet, since + max_wait)", "min(since + quiet, since + max_wait)"),
+    ),
+    "a pause that counts calls that were served": (
+        "engine.replacing:take_place",
+        ('table == "running" or attempt', "False"),
     ),
     "a schedule that overlaps": (
         "engine.firing:_without_overlap",

@@ -19,7 +19,10 @@ from penstock.store import lanes as lane_rows
 
 
 class Arrival(NamedTuple):
-    """A job about to stand in line at place *ord*, having made *attempt* attempts of which *lost* were lost."""
+    """A job about to stand in line at place *ord*, having made *attempt* attempts of which *lost* were lost.
+
+    One that takes another's place brings how often that one was *refused*.
+    """
 
     seq: int
     tenant: str
@@ -31,6 +34,7 @@ class Arrival(NamedTuple):
     ord: int
     attempt: int
     lost: int
+    refused: int = 0
 
 
 class Kind(NamedTuple):
@@ -87,7 +91,7 @@ def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     job_rows.join_lanes(
         board.db,
         [
-            (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.attempt, j.lost)
+            (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.attempt, j.lost, j.refused)
             for kind, jobs in alike.items()
             for j in jobs
         ],

@@ -7,6 +7,8 @@ from penstock.engine.lane import stand_of
 from penstock.limits.rules import numbers_from_text
 from penstock.store import checks
 from penstock.store import lending as lending_rows
+from penstock.store import successors as successor_rows
+from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.session import Session
 
@@ -22,6 +24,7 @@ def examine(board: Board) -> list[str]:
         *_heads(db),
         *_uncalled(board),
         *_workflows(db),
+        *_unique(db),
     ]
 
 
@@ -83,6 +86,18 @@ def _workflows(db: Session) -> list[str]:
         for id_, stored, true in workflow_rows.miscounted(db)
     ]
     found += [f"step {step!r} of workflow {id_} will never go on" for id_, step in workflow_rows.stuck(db)]
+    return found
+
+
+def _unique(db: Session) -> list[str]:
+    found = [
+        f"job {id_} waits for the end of job number {earlier}, which does not know of it"
+        for id_, earlier in successor_rows.forsaken(db)
+    ]
+    found += [
+        f"{jobs} jobs stand for the unique key {key.rpartition(chr(0x1F))[2]!r} at once"
+        for key, jobs in unique_rows.twice(db)
+    ]
     return found
 
 

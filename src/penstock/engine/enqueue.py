@@ -9,8 +9,8 @@ from typing import Final
 from penstock.engine import bounds
 from penstock.engine.arrive import Arrival, arrive
 from penstock.engine.board import Board
+from penstock.engine.replacing import Call, Placed, by_itself, take_place
 from penstock.engine.sameness import holder, terms_to_text
-from penstock.engine.waiting import remove
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob
@@ -25,7 +25,7 @@ from penstock.lifecycle.checks import (
 )
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.lifecycle.retry import policy_to_json
-from penstock.lifecycle.states import State
+from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
@@ -47,12 +47,14 @@ class _Batch:
     scheduled: list[tuple[int, int, int, int]] = field(default_factory=list)
     expiring: list[tuple[object, ...]] = field(default_factory=list)
     leases: list[tuple[object, ...]] = field(default_factory=list)
+    placed: set[int] = field(default_factory=set)  # have a place already
     keys: set[str] = field(default_factory=set)  # unique keys of jobs that are not written yet
 
     def write(self, board: Board) -> None:
         """Write the jobs down and stand them in line."""
         if not board.db.gated:
-            job_rows.deliver(board.db, self.jobs, {seq: due for seq, due, *_ in self.scheduled})
+            due = {seq: due for seq, due, *_ in self.scheduled}
+            job_rows.deliver(board.db, self.jobs, due, self.placed)
         else:
             self._write_in_line(board)
         if self.expiring:
@@ -60,7 +62,7 @@ class _Batch:
         if self.leases:
             term_rows.set_own(board.db, self.leases)
         self.jobs, self.arrivals, self.scheduled, self.keys = [], [], [], set()
-        self.expiring, self.leases = [], []
+        self.expiring, self.leases, self.placed = [], [], set()
 
     def _write_in_line(self, board: Board) -> None:
         if self.jobs:
@@ -82,6 +84,8 @@ def check(job: NewJob) -> None:
         check_job_id(job.id)
     if job.lease is not None:
         check_whole("lease", job.lease, 1, MAX_NUMBER)
+    if job.due is not None and job.unique is not None and job.unique.quiet is not None:
+        raise InvalidJobError("quiet", "a job that waits for a pause in the calls can have no other due time")
     for name, text in (("args", job.args), ("meta", job.meta)):
         check_text(name, text)
         if is_deep(text):
@@ -125,8 +129,19 @@ def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
     )  # fmt: skip
 
 
-def enqueue(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = ()) -> list[Enqueued]:
-    """Add jobs that passed `check`, under these numbers if they are given."""
+def replaces(job: NewJob) -> bool:
+    """Tell whether a job takes the place of an earlier one of its key."""
+    return job.unique is not None and job.unique.on_duplicate is OnDuplicate.REPLACE
+
+
+def enqueue(
+    board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = (), *, own: bool = False
+) -> list[Enqueued]:
+    """Add jobs that passed `check`, under these numbers if they are given.
+
+    In a transaction of the caller's *own*, which may last, none is kept from starting: one that is to be replaced
+    is replaced once that is committed.
+    """
     given = [job.id for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
     bounded = bounds.known(board.db, (job.queue for job in jobs))
@@ -136,13 +151,17 @@ def enqueue(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = ()) -> l
         _check_ids(board, given)
     if bounded:
         _make_room(board, jobs)
-    return add(board, jobs, seqs or board.db.numbers(len(jobs)))
+    if board.db.gated and sum(map(replaces, jobs)) > 1:
+        # In one order everywhere, before one after the other is marked.
+        job_rows.attempts(board.db, unique_rows.seqs(board.db, keys))
+    return add(board, jobs, seqs or board.db.numbers(len(jobs)), own=own)
 
 
-def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int]) -> list[Enqueued]:
+def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool = False) -> list[Enqueued]:
     """Write jobs down under these numbers, which nobody else has, and stand them in line."""
     batch = _Batch()
-    answers = [_one(board, batch, job, seq) for job, seq in zip(jobs, seqs, strict=True)]
+    later = own and not board.db.gated
+    answers = [_one(board, batch, job, seq, later=later) for job, seq in zip(jobs, seqs, strict=True)]
     batch.write(board)
     return answers
 
@@ -160,12 +179,12 @@ def _make_room(board: Board, jobs: Sequence[NewJob]) -> None:
         if key not in standing:
             standing[key] = None
             if (found := holder(board, key)) is not None:
-                spared.add(found[0])
-                standing[key] = (job_rows.queue_of(board.db, found[0]), found[2])
+                spared.add(found.seq)
+                standing[key] = (job_rows.queue_of(board.db, found.seq), found.state)
         earlier = standing[key]
         if earlier is not None and not _gives_way(job.unique, earlier[1]):
             continue
-        if earlier is not None:
+        if earlier is not None and earlier[1] is not State.RUNNING:
             coming[earlier[0]] -= 1
         coming[job.queue] += 1
         state = State.SCHEDULED if _is_later(board, job) else State.WAITING
@@ -179,24 +198,28 @@ def _is_later(board: Board, job: NewJob) -> bool:
 
 
 def _gives_way(unique: Unique, state: State) -> bool:
-    """Tell whether one that stands for a key in this state is replaced by the next."""
-    return unique.on_duplicate is OnDuplicate.REPLACE and state in (State.WAITING, State.SCHEDULED)
+    """Tell whether one that stands for a key in this state makes way for the next, at once or when it has ended."""
+    return unique.on_duplicate is OnDuplicate.REPLACE and state in LIVE
 
 
-def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
+def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> Enqueued:
     id_ = job.id or new_id()
-    if job.unique is not None:
-        earlier = _earlier(board, batch, job, job.unique, seq, id_)
-        if earlier is not None:
-            return Enqueued(earlier, reused=True)
     row = job_row(job, seq, id_, board.now)
+    arrival = Arrival(seq, job.tenant, job.queue, job.task, row[_LIMITS], job.priority, job.cost, seq, 0, 0)
+    placed = Placed(arrival, job.due or 0, board.now)
+    if job.unique is not None:
+        call = Call(arrival, id_, board.now, job.due or 0, job.unique.pause)
+        found = _place_of(board, batch, call, job.unique, later=later)
+        if isinstance(found, str):
+            return Enqueued(found, reused=True)
+        placed = found
     batch.jobs.append(row)
-    if job.due is not None and _is_later(board, job):
-        batch.scheduled.append((seq, job.due, 0, 0))
+    if placed.arrival is None:
+        batch.placed.add(seq)
+    elif placed.due > board.now:
+        batch.scheduled.append((seq, placed.due, 0, 0))
     else:
-        batch.arrivals.append(
-            Arrival(seq, job.tenant, job.queue, job.task, row[_LIMITS], job.priority, job.cost, seq, 0, 0)
-        )
+        batch.arrivals.append(placed.arrival)
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
     if job.lease is not None:
@@ -204,33 +227,34 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int) -> Enqueued:
     if board.events.wanted:
         facts: dict[str, object] = {"job": id_, "task": job.task, "queue": job.queue, "tenant": job.tenant}
         if batch.scheduled and batch.scheduled[-1][0] == seq:
-            facts["due"] = job.due
+            facts["due"] = placed.due
         board.events.tell("job.enqueued", **facts)
     return Enqueued(id_, at=board.now)
 
 
-def _earlier(board: Board, batch: _Batch, job: NewJob, unique: Unique, seq: int, id_: str) -> str | None:
-    """Return the job that stands for this request already; or take its key for the new one."""
-    key = _key(job, unique)
+def _place_of(board: Board, batch: _Batch, call: Call, unique: Unique, *, later: bool) -> Placed | str:
+    """Return the job that stands for this request already; or take its key for the new one, and find it a place."""
+    key, seq = _key(call.arrival, unique), call.arrival.seq
     if key in batch.keys:
         batch.write(board)  # so that the one of this batch is judged like any other
-    standing = None
-    if (found := holder(board, key)) is not None:
-        holder_seq, standing, state = found
-        if _gives_way(unique, state):
-            remove(board, holder_seq, State.CANCELLED, f"replaced by {id_}")
-            standing = None
-    if standing is not None and unique.on_duplicate is OnDuplicate.REUSE:
-        return standing
-    if standing is not None:
-        raise DuplicateJobError(standing)
+    found, placed = holder(board, key), by_itself(call)
+    if found is not None and not _gives_way(unique, found.state):
+        if unique.on_duplicate is OnDuplicate.REUSE:
+            return found.id
+        raise DuplicateJobError(found.id)
+    if found is not None and later:
+        job_rows.replace_later(board.db, seq, found.seq, call.due)
+        placed = Placed(None, 0, placed.since)
+    elif found is not None:
+        placed = take_place(board, found.seq, found.since, call)
     until = None if unique.window is None else board.now + unique.window
-    unique_rows.take(board.db, key, seq, unique.states, until)
+    since = None if unique.quiet is None else placed.since
+    unique_rows.take(board.db, key, seq, unique.states, until, since)
     batch.keys.add(key)
-    return None
+    return placed
 
 
-def _key(job: NewJob, unique: Unique) -> str:
+def _key(job: NewJob | Arrival, unique: Unique) -> str:
     return f"{job.tenant}\x1f{unique.key}"
 
 

@@ -30,6 +30,8 @@ def fire(board: Board, most: int) -> int:
     """Fire what is due; return how many were looked at."""
     due = [schedule_of(row) for row in rows.due(board.db, board.now, most)]
     if due:
+        # One that waits for a name must have nothing that whoever has the name might wait for.
+        board.db.need_gates()
         firing = _without_overlap(board, _moved_on(board, due))
         alone = [[schedule] for schedule in firing if schedule.job.unique is not None]
         together = [schedule for schedule in firing if schedule.job.unique is None]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from penstock.engine.board import Board
 from penstock.engine.lane import Stand, line_of, stands_from_text
+from penstock.engine.sameness import by_its_key
 from penstock.engine.wording import scheduled, shut_rule
 from penstock.errors import NotFoundError
 from penstock.job import Failure, GateView, JobView, Reason, Why
@@ -127,6 +128,8 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
 def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
     view = _job(board.db, id_)
+    if (kept := by_its_key(board, view)) is not None:
+        return kept
     if view.state is State.SCHEDULED:
         return Why(id_, view.state, (), None, view.due, scheduled(view, board.now))
     if view.state is not State.WAITING:

@@ -126,7 +126,7 @@ def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int
     signature = f"\x1f{queue}\x1f@{gate}#{cost}"
     gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=cost)
     lane = _find_or_make(board, signature, queue, gates)
-    job_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost)])
+    job_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost, 0)])
     join(board, lane, seq, priority, ord_, cost, Budget(2))
 
 

@@ -29,7 +29,9 @@ from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBa
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
+from penstock.store import successors as successor_rows
 from penstock.store import terms as term_rows
+from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.session import Row, Topic
 
@@ -57,6 +59,7 @@ class Attempt(NamedTuple):
     attempt: int
     lost: int
     cancel: int  # when it was asked to stop, or 0
+    has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
 
     @property
@@ -80,12 +83,14 @@ class Settling:
         self._put_off: list[tuple[object, ...]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
+        self._successors: dict[int, tuple[int, int, int, str]] = {}  # seq, place, due and id by who ends
 
     def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
         """Settle attempts; answer for each whether its fence was good."""
         rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
         running = {row[0]: Attempt(*row) for row in rows}
         self._meet_workflows(running.values())
+        self._meet_successors(running.values())
         self.board.load_gates(
             gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
         )
@@ -111,6 +116,7 @@ class Settling:
         """Settle attempts whose lease ran out: their jobs keep their place, but not if they took too long."""
         attempts = [Attempt(*row) for row in rows]
         self._meet_workflows(attempts)
+        self._meet_successors(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
         job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
         deadlines = term_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
@@ -127,7 +133,7 @@ class Settling:
                 "message": f"attempt {attempt.attempt}: its worker was not heard from",
             }
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
-            again = not attempt.cancel and lost <= MAX_LOST
+            again = not attempt.cancel and lost <= MAX_LOST and attempt.seq not in self._successors
             self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=again)
             if attempt.cancel:
                 self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
@@ -135,13 +141,20 @@ class Settling:
                 error["message"] = f"lost its worker {lost} times; it may be what kills them"
                 self._end(attempt, State.FAILED, "its workers were lost", error=json.dumps(error))
             else:
-                self._arriving.append((attempt.seq, attempt.ord, attempt.attempt, lost))
+                self._wait(attempt, None, attempt.ord, attempt.attempt, lost)
         self._save()
 
     def _meet_workflows(self, attempts: Iterable[Attempt]) -> None:
         if any(attempt.workflow is not None for attempt in attempts):
             # Also for those that do not end now: whoever cancels a workflow must not miss one between two places.
             self.board.db.need_gates()
+
+    def _meet_successors(self, attempts: Iterable[Attempt]) -> None:
+        """Take those along who wait for the end of these attempts."""
+        followed = [attempt.seq for attempt in attempts if attempt.has_successor]
+        if followed:
+            rows = successor_rows.take(self.board.db, followed)
+            self._successors = {earlier: (seq, ord_, due, id_) for earlier, seq, ord_, due, id_ in rows}
 
     def _one(self, attempt: Attempt, s: Settlement) -> None:
         outcome = s.outcome
@@ -183,7 +196,8 @@ class Settling:
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
-        self.board.events.tell("job.handed_back", job=attempt.seq, again=not attempt.cancel)
+        again = not attempt.cancel and attempt.seq not in self._successors
+        self.board.events.tell("job.handed_back", job=attempt.seq, again=again)
         due = self.board.now + outcome.after if outcome.after else None
         self._stand_again(attempt, due, in_short(outcome.reason) or "handed back by its worker")
 
@@ -191,10 +205,22 @@ class Settling:
         """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
-        elif due is not None and due > self.board.now:
-            self._put_off.append((attempt.seq, due, attempt.attempt - 1, attempt.lost, reason))
         else:
-            self._arriving.append((attempt.seq, attempt.ord, attempt.attempt - 1, attempt.lost))
+            self._wait(attempt, due, attempt.ord, attempt.attempt - 1, attempt.lost, reason)
+
+    def _wait(
+        self, attempt: Attempt, due: int | None, ord_: int | None, made: int, lost: int, reason: str = ""
+    ) -> None:
+        """Have a job wait for its next attempt, at this place; or have a later call of its key do so instead."""
+        if attempt.seq in self._successors:
+            seq, own_place, own_due, id_ = self._successors[attempt.seq]
+            self._successors[attempt.seq] = (seq, own_place if ord_ is None else ord_, own_due, id_)
+            self._end(attempt, State.CANCELLED, f"replaced by {id_}")
+            unique_rows.forget(self.board.db, attempt.seq)
+        elif due is not None and due > self.board.now:
+            self._put_off.append((attempt.seq, due, made, lost, reason))
+        else:
+            self._arriving.append((attempt.seq, ord_, made, lost))
 
     def _fail(self, attempt: Attempt, outcome: Failed | Again) -> None:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
@@ -213,7 +239,8 @@ class Settling:
             reason = "attempts used up" if spent else "an error that is not to be retried"
             state = State.FAILED if after is Exhausted.KEEP else State.DISCARDED
             self._end(attempt, state, reason, error=error)
-        else:
+            return
+        if attempt.seq not in self._successors:
             self.board.events.tell(
                 "job.retrying",
                 job=attempt.seq,
@@ -222,12 +249,8 @@ class Settling:
                 started=attempt.started,
                 error=error,
             )
-            if after > 0:
-                reason = between_attempts(outcome, attempt.attempt - attempt.lost, policy.attempts)
-                due = self.board.now + after
-                self._put_off.append((attempt.seq, due, attempt.attempt, attempt.lost, reason))
-            else:
-                self._arriving.append((attempt.seq, None, attempt.attempt, attempt.lost))
+        reason = between_attempts(outcome, attempt.attempt - attempt.lost, policy.attempts)
+        self._wait(attempt, self.board.now + after, None, attempt.attempt, attempt.lost, reason)
 
     def _policy(self, attempt: Attempt) -> RetryPolicy:
         return policy_from_json(job_rows.policies(self.board.db, [attempt.seq])[attempt.seq])
@@ -277,6 +300,12 @@ class Settling:
         )
         if attempt.workflow is not None:
             self.board.ended[attempt.seq] = (state, result)
+        if attempt.seq in self._successors:
+            seq, ord_, due, _ = self._successors.pop(attempt.seq)
+            if due > now:
+                self._put_off.append((seq, due, 0, 0, None))
+            else:
+                self._arriving.append((seq, ord_, 0, 0))
         if self.board.events.wanted:
             self.board.events.tell(
                 f"job.{state.value}",

@@ -80,6 +80,14 @@ class Turns:
             if all(stand.gate != gate for stand in lane.stands):
                 self.gone(lane, seq)
 
+    def pass_on(self, lane: Lane, old: int, new: int) -> None:
+        """Give the turn of a job, if it has it, to the one that stands in its place."""
+        for stand in lane.stands if self.present else ():
+            post = self._board.posts[stand.gate]
+            if post.turn is not None and post.turn.seq == old:
+                post.turn = post.turn._replace(seq=new)
+                self._changed.add(stand.gate)
+
     def started_at(self, lane: Lane) -> None:
         """Have the gates of turns looked at again where a lane's job started: the turn may stand no longer."""
         self.looked_at_again(stand.gate for stand in lane.stands)

@@ -6,6 +6,7 @@ against lines that should have been called already.
 
 from typing import Final
 
+from penstock.engine import replacing
 from penstock.engine.arrive import again
 from penstock.engine.board import Board
 from penstock.engine.firing import fire
@@ -51,7 +52,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     let_in = job_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:
         done["let_in"] = len(let_in)
-        again(board, [(seq, seq, attempt, lost) for seq, attempt, lost in let_in])
+        replacing.let_in(board, let_in)
     expired = job_rows.expired(board.db, board.now, BATCH)
     if expired:
         done["expired"] = len(expired)

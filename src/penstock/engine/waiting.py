@@ -19,15 +19,20 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
         found = job_rows.place(board.db, seq)
         if found is None or found[0] == "running":
             return False
-        table, lane = found
+        table, _, lane, *_ = found
         in_line = table == "line"
         # One without limits may be started at this very moment; then it is found elsewhere.
         attempt = (
             _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
         )
+    end(board, seq, attempt, state, reason)
+    return True
+
+
+def end(board: Board, seq: int, attempt: int, state: State, reason: str) -> None:
+    """Write down how a job ended that has left its place."""
     job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
     _tell(board, seq, state, reason)
-    return True
 
 
 def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:

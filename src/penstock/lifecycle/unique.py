@@ -37,12 +37,18 @@ class UniqueBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """*key* stands for one job while that job is in one of *states*, or for *window* microseconds."""
+    """*key* stands for one job while that job is in one of *states*, or for *window* microseconds.
+
+    With *quiet* the job waits until no call of the key has come for so many microseconds, but for no longer than
+    *max_wait* after the first of them.
+    """
 
     key: str
     states: frozenset[State] = LIVE
     window: int | None = None
     on_duplicate: OnDuplicate = OnDuplicate.REUSE
+    quiet: int | None = None
+    max_wait: int | None = None
 
     def __post_init__(self) -> None:
         _check_key(self.key)
@@ -54,6 +60,37 @@ class Unique:
         # A frozen dataclass is filled in this way.
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "on_duplicate", choose("on_duplicate", OnDuplicate, self.on_duplicate))
+        if self.quiet is not None or self.max_wait is not None:
+            self._check_pause()
+
+    @property
+    def pause(self) -> tuple[int, int | None] | None:
+        """For how long no call may come before the job starts, and how long it waits for that at most."""
+        return None if self.quiet is None else (self.quiet, self.max_wait)
+
+    def _check_pause(self) -> None:
+        if self.quiet is None:
+            raise InvalidJobError("max_wait", "bounds how long a job waits for a pause: give quiet as well")
+        check_whole("quiet", self.quiet, 1, MAX_NUMBER)
+        if self.max_wait is not None:
+            check_whole("max_wait", self.max_wait, 1, MAX_NUMBER)
+            if self.max_wait < self.quiet:
+                raise InvalidJobError("max_wait", "must not be shorter than quiet")
+        if self.on_duplicate is not OnDuplicate.REPLACE:
+            raise InvalidJobError(
+                "quiet",
+                f"the latest call wins: on_duplicate must be 'replace', not {self.on_duplicate.value!r}",
+            )
+        if self.window is not None or self.states != LIVE:
+            raise InvalidJobError(
+                "quiet",
+                "a job that waits for a pause counts until it has ended: give no window, and no states",
+            )
+
+
+def pause_ends(called: int, quiet: int, max_wait: int | None, since: int) -> int:
+    """Return when a job may start that was *called* then, for calls that have come *since* then."""
+    return called + quiet if max_wait is None else min(called + quiet, since + max_wait)
 
 
 def unique_key(

@@ -49,7 +49,9 @@ def depth(db: Session, queue: str) -> int:
             + (SELECT count(*) FROM lane l JOIN line j ON j.lane = l.id WHERE l.queue = ?)
             + (SELECT count(*) FROM door d JOIN job j ON j.seq = d.seq WHERE j.queue = ?)
             + (SELECT count(*) FROM scheduled s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
+            + (SELECT count(*) FROM successor s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
         """,
+        queue,
         queue,
         queue,
         queue,

@@ -10,6 +10,7 @@ def places(db: Session) -> list[Row]:
         SELECT j.id, count(p.seq) FROM job j LEFT JOIN (
             SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM line
             UNION ALL SELECT seq FROM running UNION ALL SELECT seq FROM done UNION ALL SELECT seq FROM door
+            UNION ALL SELECT seq FROM successor
         ) AS p ON p.seq = j.seq GROUP BY j.id HAVING count(p.seq) <> 1 LIMIT 100
         """
     )

@@ -11,7 +11,9 @@ def queues(db: Session) -> list[Row]:
             SELECT queue, 'waiting' AS state, count(*) AS jobs FROM ready GROUP BY queue
             UNION ALL
             SELECT l.queue, 'waiting', count(*) FROM line j JOIN lane l ON l.id = j.lane GROUP BY l.queue
-            UNION ALL SELECT j.queue, 'waiting', count(*) FROM door d JOIN job j ON j.seq = d.seq GROUP BY j.queue
+            UNION ALL SELECT j.queue, 'waiting', count(*) FROM (
+                SELECT seq FROM door UNION ALL SELECT seq FROM successor
+            ) AS d JOIN job j ON j.seq = d.seq GROUP BY j.queue
             UNION ALL SELECT queue, 'running', count(*) FROM running GROUP BY queue
             UNION ALL
             SELECT j.queue, 'scheduled', count(*) FROM scheduled s JOIN job j ON j.seq = s.seq GROUP BY j.queue

@@ -118,9 +118,9 @@ def leave_ready(db: Session, seqs: list[int]) -> None:
 
 
 def join_lanes(db: Session, rows: Iterable[Row]) -> None:
-    """Add (seq, lane, priority, ord, cost, attempt, lost)."""
+    """Add (seq, lane, priority, ord, cost, attempt, lost, refused)."""
     db.many(
-        "INSERT INTO line (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+        "INSERT INTO line (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
 
@@ -142,6 +142,11 @@ def leave_lines(db: Session, seqs: list[int]) -> list[Row]:
     )
 
 
+def stand_in(db: Session, old: int, new: int) -> None:
+    """Put a job that has made no attempt exactly where another one waits."""
+    db.run("UPDATE line SET seq = ?, attempt = 0, lost = 0 WHERE seq = ?", new, old)
+
+
 def refuse(db: Session, seq: int) -> int:
     """Count a refusal; return how many there have been."""
     row = db.one("UPDATE line SET refused = refused + 1 WHERE seq = ? RETURNING refused", seq)
@@ -156,14 +161,14 @@ def forgive(db: Session, seq: int) -> None:
 # Enqueued while somebody else had the gates.
 
 
-def deliver(db: Session, rows: Sequence[Row], due: Mapping[int, int]) -> None:
+def deliver(db: Session, rows: Sequence[Row], due: Mapping[int, int], placed: Collection[int]) -> None:
     """Add jobs, in the order of JOB_COLUMNS, without a look at any gate; *due* says which are not due yet.
 
-    Those with limits wait at the door.
+    Those with limits wait at the door; those *placed* have a place already.
     """
     add(db, rows)
     numbered = [dict(zip(_JOB_NAMES, row, strict=True)) for row in rows]
-    present = [job for job in numbered if job["seq"] not in due]
+    present = [job for job in numbered if job["seq"] not in due and job["seq"] not in placed]
     free = [job for job in present if not job["limits"]]
     if free:
         get_ready(db, [(j["seq"], j["queue"], j["priority"], j["seq"], j["cost"], 0, 0) for j in free])
@@ -177,17 +182,33 @@ def deliver(db: Session, rows: Sequence[Row], due: Mapping[int, int]) -> None:
         schedule(db, [(seq, at, 0, 0) for seq, at in due.items()])
 
 
+def replace_later(db: Session, seq: int, replaces: int, due: int) -> None:
+    """Have a job take the place of another once it is let in; it is *due* then (0: at once)."""
+    db.tell(Topic.WORK)
+    db.run(
+        "INSERT INTO door (seq, attempt, lost, replaces, due) VALUES (?, 0, 0, ?, ?)",
+        seq,
+        replaces,
+        due,
+    )
+
+
 def at_door(db: Session, most: int) -> list[Row]:
-    """Let in the (seq, attempt, lost) that came first."""
+    """Let in the (seq, attempt, lost, whom it replaces, due) that came first."""
     return sorted(
         db.all(
             """
             DELETE FROM door WHERE seq IN (SELECT seq FROM door ORDER BY seq LIMIT ? FOR UPDATE SKIP LOCKED)
-            RETURNING seq, attempt, lost
+            RETURNING seq, attempt, lost, replaces, due
             """,
             most,
         )
     )
+
+
+def from_door(db: Session, seq: int) -> list[Row]:
+    """Let in one, as `at_door` does."""
+    return db.all("DELETE FROM door WHERE seq = ? RETURNING seq, attempt, lost, replaces, due", seq)
 
 
 # Running.
@@ -282,11 +303,15 @@ RUNNING_COLUMNS = """
     seq, fence, queue, task, worker, lease, started, begin_by, gates, cost, priority, ord, attempt, lost, cancel
 """
 _ATTEMPT = f"""
-    {RUNNING_COLUMNS},
+    {RUNNING_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
         THEN (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq) END
 """
 _RUN = f"INSERT INTO running ({RUNNING_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_RUN_ON = (
+    f"INSERT INTO running ({RUNNING_COLUMNS}, has_successor) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 def start(db: Session, rows: Iterable[Row]) -> None:
@@ -312,7 +337,10 @@ def overdue(db: Session, now: int, most: int) -> list[Row]:
 
 
 def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
-    """Delete the attempts of these (seq, fence) that are running; return their RUNNING_COLUMNS and their workflow."""
+    """Delete the attempts of these (seq, fence) that are running; return what is known of them.
+
+    That is their RUNNING_COLUMNS, whether somebody may wait for their end, and their workflow.
+    """
     rows = db.all(
         f"""
         DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) AND fence IN (SELECT value FROM each(?))
@@ -324,7 +352,7 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[Row]:
     others = [row for row in rows if row[:2] not in pairs]
     if others:
         # A job whose lease was lost runs again, under the fence of another job of this batch.
-        db.many(_RUN, [row[:-1] for row in others])
+        db.many(_RUN_ON, [row[:-1] for row in others])
         rows = [row for row in rows if row[:2] in pairs]
     return rows
 
@@ -427,15 +455,17 @@ def forget_expiry(db: Session, seqs: list[int]) -> None:
 
 
 def place(db: Session, seq: int) -> Row | None:
-    """Return (table, lane) of a job that has not ended, or None."""
+    """Return (table, attempt, lane, ord, refused) of a job that has not ended, or None."""
     return db.one(
         """
-        SELECT 'ready', NULL FROM ready WHERE seq = ?
-        UNION ALL SELECT 'line', lane FROM line WHERE seq = ?
-        UNION ALL SELECT 'scheduled', NULL FROM scheduled WHERE seq = ?
-        UNION ALL SELECT 'running', NULL FROM running WHERE seq = ?
-        UNION ALL SELECT 'door', NULL FROM door WHERE seq = ?
+        SELECT 'line', attempt, lane, ord, refused FROM line WHERE seq = ?
+        UNION ALL SELECT 'ready', attempt, NULL, ord, 0 FROM ready WHERE seq = ?
+        UNION ALL SELECT 'scheduled', attempt, NULL, NULL, 0 FROM scheduled WHERE seq = ?
+        UNION ALL SELECT 'running', attempt, NULL, NULL, 0 FROM running WHERE seq = ?
+        UNION ALL SELECT 'door', attempt, NULL, NULL, 0 FROM door WHERE seq = ?
+        UNION ALL SELECT 'successor', 0, NULL, NULL, 0 FROM successor WHERE seq = ?
         """,
+        seq,
         seq,
         seq,
         seq,
@@ -467,7 +497,8 @@ def set_gates(db: Session, rows: Iterable[Row]) -> None:
 
 def leave(db: Session, table: str, seq: int) -> int | None:
     """Delete a job from the table it waits in; return how many attempts it has made, or None if it just left."""
-    row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING attempt", seq)
+    made = "0" if table == "successor" else "attempt"
+    row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING {made}", seq)
     return int(row[0]) if row else None
 
 
@@ -495,6 +526,13 @@ def unique_terms(db: Session, seq: int) -> str | None:
     """Return the terms on which a job stands for a unique key, as JSON."""
     row = db.one("SELECT uniqueness FROM job WHERE seq = ?", seq)
     return None if row is None else row[0]
+
+
+def called(db: Session, seq: int) -> tuple[str, int]:
+    """Return a job's id, and when it was enqueued."""
+    row = db.one("SELECT id, enqueued FROM job WHERE seq = ?", seq)
+    assert row is not None  # noqa: S101 - one that waits is known
+    return str(row[0]), int(row[1])
 
 
 def begin_anew(db: Session, seq: int) -> bool:

@@ -49,7 +49,9 @@ def counts(db: Session) -> list[Row]:
         SELECT queue, CAST(sum(waiting) AS BIGINT), CAST(sum(running) AS BIGINT), max(paused) FROM (
             SELECT queue, count(*) AS waiting, 0 AS running, 0 AS paused FROM ready GROUP BY queue
             UNION ALL SELECT l.queue, count(*), 0, 0 FROM line j JOIN lane l ON l.id = j.lane GROUP BY l.queue
-            UNION ALL SELECT j.queue, count(*), 0, 0 FROM door d JOIN job j ON j.seq = d.seq GROUP BY j.queue
+            UNION ALL SELECT j.queue, count(*), 0, 0 FROM (
+                SELECT seq FROM door UNION ALL SELECT seq FROM successor
+            ) AS d JOIN job j ON j.seq = d.seq GROUP BY j.queue
             UNION ALL SELECT queue, 0, count(*), 0 FROM running GROUP BY queue
             UNION ALL SELECT queue, 0, 0, 1 FROM paused
             UNION ALL SELECT name, 0, 0, 0 FROM gate WHERE kind = 'queue' AND rules IS NOT NULL

@@ -4,12 +4,12 @@ from collections.abc import Collection
 
 from penstock.job import JobFilter
 from penstock.store.session import Row, Session
-from penstock.store.views import JOB
+from penstock.store.views import JOB, WAITING
 
 _AMONG = {
     "scheduled": "SELECT seq FROM scheduled WHERE attempt = lost",
     "retrying": "SELECT seq FROM scheduled WHERE attempt > lost",
-    "waiting": "SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door",
+    "waiting": f"SELECT seq FROM ({WAITING}) AS waiting",
     "running": "SELECT seq FROM running",
 }
 

@@ -4,7 +4,7 @@ from penstock.store.session import Row, Session
 
 _WAITING = """
     SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM line
-    UNION ALL SELECT seq, 'waiting' FROM door
+    UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
 """
 
 

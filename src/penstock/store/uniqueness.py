@@ -7,33 +7,72 @@ from penstock.store.session import Row, Session
 
 
 def holders(db: Session, key: str) -> list[Row]:
-    """Return (seq, id, states, until) of the jobs that took the key, the latest first."""
+    """Return (seq, id, states, until, since) of the jobs that took the key, the latest first."""
     return db.all(
         """
-        SELECT u.seq, j.id, u.states, u.until FROM uniqueness u JOIN job j ON j.seq = u.seq
+        SELECT u.seq, j.id, u.states, u.until, u.since FROM uniqueness u JOIN job j ON j.seq = u.seq
         WHERE u.key = ? ORDER BY u.seq DESC
         """,
         key,
     )
 
 
-def take(db: Session, key: str, seq: int, states_: Collection[State], until: int | None) -> None:
-    """Let a job stand for a key."""
+def seqs(db: Session, keys: Collection[str]) -> list[int]:
+    """Return the jobs that took any of these keys."""
+    rows = db.all("SELECT seq FROM uniqueness WHERE key IN (SELECT value FROM each(?))", sorted(keys))
+    return [seq for (seq,) in rows]
+
+
+def take(
+    db: Session,
+    key: str,
+    seq: int,
+    states_: Collection[State],
+    until: int | None,
+    since: int | None = None,
+) -> None:
+    """Let a job stand for a key, for calls that have come *since* then if it waits for a pause in them."""
     db.run(
         """
-        INSERT INTO uniqueness (key, seq, states, until) VALUES (?, ?, ?, ?)
-        ON CONFLICT (key, seq) DO UPDATE SET states = excluded.states, until = excluded.until
+        INSERT INTO uniqueness (key, seq, states, until, since) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (key, seq) DO UPDATE SET states = excluded.states, until = excluded.until, since = excluded.since
         """,
         key,
         seq,
         ",".join(sorted(states_)),
         until,
+        since,
     )
 
 
-def forget(db: Session, key: str, seq: int) -> None:
-    """Let a job stand for a key no longer."""
-    db.run("DELETE FROM uniqueness WHERE key = ? AND seq = ?", key, seq)
+def since(db: Session, seq: int) -> int | None:
+    """Return since when the calls have come in which a job waits for a pause, if it does."""
+    row = db.one("SELECT since FROM uniqueness WHERE seq = ?", seq)
+    return None if row is None else row[0]
+
+
+def set_since(db: Session, seq: int, since_: int) -> None:
+    """Note since when the calls have come in which a job waits for a pause."""
+    db.run("UPDATE uniqueness SET since = ? WHERE seq = ?", since_, seq)
+
+
+def forget(db: Session, seq: int) -> None:
+    """Let a job stand for its key no longer."""
+    db.run("DELETE FROM uniqueness WHERE seq = ?", seq)
+
+
+def twice(db: Session) -> list[Row]:
+    """Return (key, jobs) of the keys for which more than one job stands that lets no other stand beside it."""
+    return db.all(
+        """
+        SELECT u.key, count(*) FROM uniqueness u JOIN (
+            SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM line
+            UNION ALL SELECT seq FROM running UNION ALL SELECT seq FROM door WHERE replaces IS NULL
+        ) AS p ON p.seq = u.seq
+        WHERE u.until IS NULL AND u.states LIKE '%running%scheduled%waiting%'
+        GROUP BY u.key HAVING count(*) > 1 LIMIT 100
+        """
+    )
 
 
 def states(text: str) -> frozenset[State]:

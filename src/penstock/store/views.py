@@ -18,9 +18,13 @@ JOB = """
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
     LEFT JOIN door o ON o.seq = j.seq
 """
+WAITING = """
+    SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door
+    UNION ALL SELECT seq FROM successor
+"""
 _AMONG = {  # where to look for the few that are not ended, among all that ever were
     State.SCHEDULED: "SELECT seq FROM scheduled",
-    State.WAITING: "SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door",
+    State.WAITING: WAITING,
     State.RUNNING: "SELECT seq FROM running",
 }
 
@@ -76,6 +80,7 @@ def count(db: Session, queue: str | None, task: str | None, tenant: str | None =
         "ready": State.WAITING,
         "line": State.WAITING,
         "door": State.WAITING,
+        "successor": State.WAITING,
         "running": State.RUNNING,
     }
     counts: dict[State, int] = {}

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from penstock.engine.again import retry
 from penstock.engine.board import Board
-from penstock.engine.enqueue import check, enqueue, is_plain, job_row
+from penstock.engine.enqueue import check, enqueue, is_plain, job_row, replaces
 from penstock.engine.events import enqueued
 from penstock.engine.gathering import Gathering
 from penstock.engine.transactions import Transactions
@@ -32,12 +32,13 @@ class JobVerbs(Transactions):
             return []
         if connection is not None:
             return self.store.within(
-                connection, lambda db: self._run(db, lambda board: enqueue(board, jobs))[0]
+                connection, lambda db: self._run(db, lambda board: enqueue(board, jobs, own=True))[0]
             )
         if self._plain is not None and all(is_plain(job) for job in jobs):
             with suppress(BoundedError):
                 return self._add_plain(self._plain, jobs)
-        hold = Hold.GATES_IF_FREE if any(job.limits for job in jobs) else Hold.NOTHING
+        gated = any(job.limits or replaces(job) for job in jobs)
+        hold = Hold.GATES_IF_FREE if gated else Hold.NOTHING
         return self._write(lambda board: enqueue(board, jobs), hold=hold)
 
     def cancel(self, job_id: str, reason: str = "cancelled on request") -> State:

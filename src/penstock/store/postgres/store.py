@@ -119,7 +119,7 @@ class PostgresStore:
         except GatesNeededError:
             raise InvalidError(
                 "connection",
-                "a job that replaces another, or has it dropped, cannot be enqueued in a transaction of your own",
+                "a job that has another one dropped cannot be enqueued in a transaction of your own",
             ) from None
         except psycopg.Error as error:
             raise translated(error, self.address.shown) from error

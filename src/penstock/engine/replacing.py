@@ -1,0 +1,147 @@
+"""The latest call of a unique key wins: it takes the place of a job that waits, and waits for one that runs.
+
+Invariant: a call that was accepted is in exactly one place: it waits, it waits for the end of an earlier job of
+its key, or a later call has taken its place.  So the last one of them runs.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from penstock.engine.arrive import Arrival, again, arrive
+from penstock.engine.board import Board
+from penstock.engine.sameness import pause_of
+from penstock.engine.waiting import end, remove
+from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import pause_ends
+from penstock.store import jobs as job_rows
+from penstock.store import successors as successor_rows
+from penstock.store import uniqueness as unique_rows
+from penstock.store.session import Row
+
+
+class Call(NamedTuple):
+    """The latest call of a unique key: how it would arrive by itself, and when it came and is due (0: at once)."""
+
+    arrival: Arrival
+    id: str
+    at: int
+    due: int
+    pause: tuple[int, int | None] | None  # quiet and max_wait
+
+    def due_at(self, since: int) -> int:
+        """Return when it is due if calls have come *since* then."""
+        return self.due if self.pause is None else pause_ends(self.at, *self.pause, since)
+
+
+class Placed(NamedTuple):
+    """Where a call goes: how it is to *arrive*, None if it has its place already; when it is due, and since when."""
+
+    arrival: Arrival | None
+    due: int
+    since: int
+
+
+def by_itself(call: Call) -> Placed:
+    """Return where a call goes before which no other came."""
+    return Placed(call.arrival, call.due_at(call.at), call.at)
+
+
+def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Placed:
+    """Let a call take the place of an earlier job; the caller lets it arrive if it has no place then."""
+    board.db.need_gates()
+    board.flush_lanes()  # a job that was dropped in this transaction waits no more
+    while True:
+        # Another transaction may start or end a job without limits at any moment; then it is looked for again.
+        found = job_rows.place(board.db, old)
+        if found is None:
+            return by_itself(call)
+        table, attempt, lane, ord_, refused = found
+        # Calls that came before a start were served by it.
+        since = call.at if old_since is None or table == "running" or attempt else old_since
+        placed = Placed(None, call.due_at(since), since)
+        if table == "door":
+            let_in(board, job_rows.from_door(board.db, old))
+        elif table == "running":
+            if _wait_for(board, old, call, placed.due):
+                return placed
+        elif table == "successor":
+            if _replace_successor(board, old, call, placed.due):
+                return placed
+        elif table == "line" and placed.due <= board.now and _alike(board, old, call.arrival):
+            _stand_in(board, old, attempt, lane, call)
+            return placed
+        elif remove(board, old, State.CANCELLED, _reason(call.id)):
+            unique_rows.forget(board.db, old)
+            place = call.arrival.ord if ord_ is None else ord_
+            return placed._replace(arrival=call.arrival._replace(ord=place, refused=refused))
+
+
+def let_in(board: Board, rows: Sequence[Row]) -> None:
+    """Let in those from the door, given (seq, attempt, lost, whom it replaces, due)."""
+    again(board, [(seq, seq, attempt, lost) for seq, attempt, lost, replaces, _ in rows if replaces is None])
+    replacing = [row for row in rows if row[3] is not None]
+    if replacing:
+        job_rows.attempts(board.db, [row[3] for row in replacing])  # kept from others in one order
+    for seq, _, _, replaces, due in replacing:
+        # Called in a transaction of the caller's own, which must not keep others from starting jobs.
+        (known,) = job_rows.arriving(board.db, [seq])
+        arrival = Arrival._make((*known, seq, 0, 0, 0))
+        call = Call(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
+        placed = take_place(board, replaces, unique_rows.since(board.db, replaces), call)
+        if call.pause is not None:
+            unique_rows.set_since(board.db, seq, placed.since)
+        if placed.arrival is not None:
+            stand(board, placed.arrival, placed.due)
+
+
+def stand(board: Board, arrival: Arrival, due: int) -> None:
+    """Let a job arrive, now or when it is due."""
+    if due > board.now:
+        job_rows.schedule(board.db, [(arrival.seq, due, 0, 0)])
+    else:
+        arrive(board, [arrival])
+
+
+def _wait_for(board: Board, old: int, call: Call, due: int) -> bool:
+    """Have a call wait for the end of a job that runs; False if that has just ended."""
+    if not successor_rows.announce(board.db, old):
+        return False
+    other = successor_rows.of(board.db, old)
+    if other is not None and _replace_successor(board, other, call, due):
+        return True
+    successor_rows.add(board.db, call.arrival.seq, old, call.arrival.ord, due)
+    return True
+
+
+def _replace_successor(board: Board, old: int, call: Call, due: int) -> bool:
+    if not successor_rows.replace(board.db, old, call.arrival.seq, due):
+        return False
+    _end(board, old, 0, call)
+    return True
+
+
+def _stand_in(board: Board, old: int, attempt: int, lane_id: int, call: Call) -> None:
+    """Put a call exactly where a job with the same limits waits, which may have been called or have the turn."""
+    lane = board.lane(lane_id)
+    job_rows.stand_in(board.db, old, call.arrival.seq)
+    lane.upcoming = []
+    if lane.head == old:
+        lane.head = call.arrival.seq
+        board.touch(lane)
+    board.turns.pass_on(lane, old, call.arrival.seq)
+    _end(board, old, attempt, call)
+
+
+def _end(board: Board, old: int, attempt: int, call: Call) -> None:
+    end(board, old, attempt, State.CANCELLED, _reason(call.id))
+    unique_rows.forget(board.db, old)
+
+
+def _reason(id_: str) -> str:
+    return f"replaced by {id_}"
+
+
+def _alike(board: Board, old: int, new: Arrival) -> bool:
+    """Tell whether two jobs wait in one lane, at one place whoever of them it is."""
+    ((_, *known),) = job_rows.arriving(board.db, [old])
+    return known == [new.tenant, new.queue, new.task, new.limits, new.priority, new.cost]

@@ -1,0 +1,59 @@
+"""Statements about successors: the latest calls of unique keys whose jobs run."""
+
+from penstock.store.session import Row, Session
+
+
+def announce(db: Session, earlier: int) -> bool:
+    """Have the end of a running attempt look for a successor; False if it does not run.
+
+    The row itself is changed, so that one who ends the attempt at this moment sees it.
+    """
+    return db.run("UPDATE running SET has_successor = 1 WHERE seq = ?", earlier) > 0
+
+
+def of(db: Session, earlier: int) -> int | None:
+    """Return who waits for this job to end."""
+    row = db.one("SELECT seq FROM successor WHERE earlier = ?", earlier)
+    return None if row is None else int(row[0])
+
+
+def add(db: Session, seq: int, earlier: int, ord_: int, due: int) -> None:
+    """Have a job wait until an earlier one has ended."""
+    db.run(
+        "INSERT INTO successor (seq, earlier, ord, due) VALUES (?, ?, ?, ?)",
+        seq,
+        earlier,
+        ord_,
+        due,
+    )
+
+
+def replace(db: Session, old: int, new: int, due: int) -> bool:
+    """Have another wait in the place of a successor; False if that one waits no more."""
+    return db.run("UPDATE successor SET seq = ?, due = ? WHERE seq = ?", new, due, old) > 0
+
+
+def take(db: Session, earlier: list[int]) -> list[Row]:
+    """Have nobody wait for these jobs any more; return the (earlier, seq, ord, due, id) of those who did."""
+    return db.all(
+        """
+        DELETE FROM successor WHERE earlier IN (SELECT value FROM each(?))
+        RETURNING earlier, seq, ord, due, (SELECT j.id FROM job j WHERE j.seq = successor.seq)
+        """,
+        earlier,
+    )
+
+
+def waits_for(db: Session, seq: int) -> Row | None:
+    """Return the (id, due) of the job for whose end this one waits, and when it is due itself."""
+    return db.one("SELECT j.id, s.due FROM successor s JOIN job j ON j.seq = s.earlier WHERE s.seq = ?", seq)
+
+
+def forsaken(db: Session) -> list[Row]:
+    """Return (id, earlier) of those who wait for a job that does not run, or whose end does not look for them."""
+    return db.all(
+        """
+        SELECT j.id, s.earlier FROM successor s JOIN job j ON j.seq = s.seq
+        WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = s.earlier AND r.has_successor = 1) LIMIT 100
+        """
+    )
