@@ -9,13 +9,13 @@ import warnings
 import weakref
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
 from penstock import App
 from penstock.clock import SECOND, since_boot
-from penstock.errors import StoreDownError, StoreError
+from penstock.errors import StoreDownError, StoreError, StoreReplacedError
 from penstock.policies import Bulkhead, BulkheadFull, moment, shared
 from penstock.policies import desk as desk_module
 from penstock.policies.desk import GLANCE, Desk
@@ -793,3 +793,17 @@ class TestAfterwards:
 
         with bulkhead(there, 2), bulkhead(there, 2).slot():
             assert one.try_acquire() is None
+
+
+def test_one_in_line_is_told_when_the_file_of_the_store_is_gone(tmp_path):
+    """B4."""
+    with (
+        closing(App(tmp_path / "jobs.db", lease=60)) as here,
+        closing(App(tmp_path / "jobs.db", lease=60)) as there,
+    ):
+        with bulkhead(here), thread(lambda: bulkhead(there).call(lambda: "never")) as answers:
+            until(lambda: waiting(here) == 1)
+            (tmp_path / "jobs.db").unlink()
+            until(lambda: answers)
+
+        assert isinstance(answers[0], StoreReplacedError)

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from penstock.clock import pause
-from penstock.errors import StoreDownError, StoreError
+from penstock.errors import StoreBrokenError, StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import moment
 from penstock.policies.guard import guard
@@ -145,7 +145,8 @@ class Desk:
             holder, self._holder = self._holder, 0
             try:
                 if holder:
-                    self._engine.leave(holder)
+                    with suppress(StoreBrokenError):  # it has no slots to give back any more
+                        self._engine.leave(holder)
             finally:
                 with guard, guard.lock:
                     self._let_go()
@@ -256,8 +257,14 @@ class Desk:
             self._somebody_waits.set()
 
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
-        """Tell those whose wants did not get through; what the store made of them is found out later."""
-        self._unsure, self._under_way = True, False
+        """Tell those whose wants did not get through; what the store made of them is found out later.
+
+        Where the store is broken there is no later: all who wait are told.
+        """
+        broken = isinstance(error, StoreBrokenError)
+        self._unsure, self._under_way = not broken, False
+        if broken:
+            wanted = tuple(want for _, want in self._known.values())
         self._bell.set()
         if not self._holder:
             # Whatever the store did was for a holder that nobody knows, whose lease will end.
@@ -400,5 +407,8 @@ class Desk:
                             self._exchange(look=True)
             except Exception as error:  # noqa: BLE001 - whatever it is, it may be over the next time
                 log.warning("cannot hear of slots: %s", error)
+                self._unsure = self._unsure or isinstance(
+                    error, StoreBrokenError
+                )  # asked, and those in line told
                 self._bell.set()
                 self._end.wait(LISTEN)
