@@ -107,8 +107,7 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
         (directives, "_is_idle"),
         (directives, "is_on"),
         (directives, "asked"),
-        (envelope, "of_claimed"),
-        (workers, "_handed_out"),
+        (workers, "_told"),
         (Service, "in_time"),
         (workers, "Reply"),
         (sites, "encoded"),
@@ -148,6 +147,30 @@ def test_a_fetch_for_several_tenants_gives_back_what_the_first_had_when_the_seco
     status, _ = asyncio.run(play())
     assert 503 == status
     assert {State.WAITING: 4} == engine.count()
+
+
+@pytest.mark.parametrize("error", [StoreBusyError, asyncio.CancelledError])
+def test_a_job_that_cannot_be_looked_up_just_now_is_given_back_with_the_others(engine, error):
+    status = failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_handed_out", error)
+
+    assert status in (None, 503)
+    waits(engine)
+
+
+def test_a_job_that_no_worker_can_be_told_of_is_put_off_and_the_others_are_told(desk):
+    """Else it would be claimed first by every fetch, and given back, for ever."""
+    engine = desk.engine
+    engine.enqueue([NewJob("task", '{"args":', id="bad", queue="q"), NewJob("task", id="good", queue="q")])
+
+    async def play():
+        async with serving(engine) as site:
+            return await ask(site, FETCH, {"queues": ["q"], "count": 1})
+
+    status, answer = asyncio.run(play())
+    assert (200, ["good"]) == (status, [job["id"] for job in answer["jobs"]])
+    bad = engine.job("bad")
+    assert (State.SCHEDULED, 0) == (bad.state, bad.attempt)
+    assert "no worker can be told of it" in bad.reason
 
 
 def test_an_answer_that_cannot_be_begun_gives_the_jobs_back(engine):
@@ -238,14 +261,14 @@ def test_jobs_that_cannot_be_given_back_at_once_are_given_back_when_the_store_is
     monkeypatch.setattr(engine, "settle", fails_twice)
     monkeypatch.setattr("penstock.edge.service.AGAIN", 0.01)
 
-    assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, envelope, "of_claimed")
+    assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_told")
     waits(engine)
 
 
 def test_a_job_that_was_given_back_is_not_remembered_as_ours(engine, monkeypatch):
     """Else an ack at this server would be refused though its worker had fetched the job at another."""
     mishap = Mishap(monkeypatch, engine)
-    mishap.strike(envelope, "of_claimed")
+    mishap.strike(workers, "_told")
 
     async def play():
         async with serving(engine) as site:
@@ -326,10 +349,34 @@ def test_what_was_stored_is_answered_whatever_fails_afterwards(
     assert sorted(ids) == sorted(view.id for view in engine.jobs())
 
 
+@pytest.mark.parametrize("verb", ["ack", "nack"])
+@pytest.mark.parametrize(("place", "name"), [(envelope, "of_done"), (workers, "show")])
+def test_an_attempt_that_was_settled_is_acknowledged_whatever_fails_afterwards(
+    engine, monkeypatch, verb, place, name
+):
+    broken = []
+
+    def fails(*_):
+        broken.append(True)
+        raise StoreBusyError("just now")
+
+    async def play():
+        async with serving(engine) as site:
+            _, fetched = await ask(site, FETCH, {"queues": ["q"], "count": 1})
+            monkeypatch.setattr(place, name, fails)
+            return await ask(site, f"/ojs/v1/workers/{verb}", {"job_id": fetched["jobs"][0]["id"]})
+
+    status, answer = asyncio.run(play())
+    assert (200, "a") == (status, answer["id"])
+    assert (verb == "ack") == (answer.get("state") == "completed")
+    assert broken or (verb, name) in (("ack", "show"), ("nack", "of_done"))
+    assert State.RUNNING is not engine.job("a").state
+
+
 def test_an_ack_of_a_job_that_was_given_back_is_refused(engine, monkeypatch):
     """Its attempt counts for nothing, so neither does what its worker says of it."""
     mishap = Mishap(monkeypatch, engine)
-    mishap.strike(envelope, "of_claimed")
+    mishap.strike(workers, "_told")
 
     async def play():
         async with serving(engine) as site:

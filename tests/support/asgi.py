@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from urllib.parse import unquote
 
 from penstock.server.assembly import site_for
 
@@ -37,7 +38,7 @@ async def ask(site, path, body=None, method="POST", send=None, **headers):
     scope = {
         "type": "http",
         "method": method,
-        "path": path,
+        "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in sent.items()],

@@ -14,6 +14,7 @@ from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
     from penstock.server.keys import Keyring
+    from penstock.server.serve import Settings
 
 TOKEN: Final = "PENSTOCK_TOKEN"  # noqa: S105 - where it is, not what it is
 _KEEP: Final = "7d"
@@ -99,7 +100,7 @@ def serve(
     check_open(settings, keyring)
     log_to_stderr(log_level.upper(), as_json=log_format == "json")
     with closing(open_engine(store)) as engine:
-        run(engine, keyring, settings, lambda url: _say(url, store, test_mode=test_mode))
+        run(engine, keyring, settings, lambda url: _say(url, store, keyring, settings))
 
 
 def _keyring(tokens: list[str], file: Path | None) -> "Keyring":
@@ -117,8 +118,15 @@ def _keyring(tokens: list[str], file: Path | None) -> "Keyring":
     return keyring
 
 
-def _say(url: str, store: str, *, test_mode: bool) -> None:
+def _say(url: str, store: str, keyring: "Keyring", settings: "Settings") -> None:
     print(f"penstock serves {shown(store)} at {url}", file=sys.stderr, flush=True)
-    if test_mode:
+    if settings.insecure and keyring.is_open:
+        names = ", ".join(("localhost", "the address they arrive at", *settings.names))
+        print(
+            f"no token: lets everybody in, by requests for {names}; --allow-host adds a name",
+            file=sys.stderr,
+            flush=True,
+        )
+    if settings.test_mode:
         print("test mode: anybody who may operate it can empty it", file=sys.stderr, flush=True)
     logging.getLogger("penstock.server").info("serving at %s", url)

@@ -1,5 +1,6 @@
 """What an HTTP dialect offers: a table of routes, each a typed question and its answer."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 _decode: Final = msgspec.json.Decoder().decode
 _MOST_PER_PAGE: Final = 1_000
+
+log = logging.getLogger("penstock.server")
 
 
 class BadBodyError(InvalidError):
@@ -146,3 +149,12 @@ def converted(plain: object, kind: type[T]) -> T:
             name = missing if name == "body" else f"{name}.{missing}"
             problem = "is missing"
         raise InvalidError(name, problem[:1].lower() + problem[1:]) from None
+
+
+async def if_possible(work: Awaitable[T], otherwise: T) -> T:
+    """Return what comes of *work*; if it fails, *otherwise*, because what it is told about was done."""
+    try:
+        return await work
+    except Exception:
+        log.exception("an answer is sent without all that could be said")
+        return otherwise

@@ -27,6 +27,7 @@ PROMPT: Final = 1.0  # seconds that a request which failed waits until its jobs 
 AGAIN: Final = 0.5  # seconds between two tries to give jobs back
 # How many attempts are remembered with their fences; of others the store is asked.
 REMEMBERED: Final = 100_000
+_UNBEGUN: Final = HandedBack()
 
 log = logging.getLogger("penstock.server")
 
@@ -147,13 +148,13 @@ class Service:
         """Return once something happened after *token*, or after so many *seconds*."""
         await self._watch.changed(token, seconds)
 
-    async def hand_back(self, jobs: Sequence[Claimed]) -> None:
+    async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
         """Give back attempts that nobody began: they keep their place, and count for nothing."""
         for job in jobs:
             if self._held.get(job.id, (None,))[0] == job:
                 del self._held[job.id]
         if jobs:
-            settlements = [Settlement(job.seq, job.fence, HandedBack()) for job in jobs]
+            settlements = [Settlement(job.seq, job.fence, outcome) for job in jobs]
             await self.run(lambda engine: engine.settle(settlements))
 
     async def give_back(self, claims: Claims) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -187,7 +188,8 @@ class Site:
             await send({"type": "websocket.close", "code": 4400, "reason": str(error)[:100]})
         except Exception:
             log.exception("%s failed (%s)", _path(scope), request.id)
-            await send({"type": "websocket.close", "code": 1011, "reason": "the server made a mistake"})
+            with suppress(OSError, RuntimeError):  # it may be closed already
+                await send({"type": "websocket.close", "code": 1011, "reason": "the server made a mistake"})
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

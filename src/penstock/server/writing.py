@@ -64,7 +64,7 @@ async def stream(reply: Stream, request_id: str, receive: Receive, send: Send) -
     for task in (writing, gone):
         task.cancel()
     failure, _ = await asyncio.gather(writing, gone, return_exceptions=True)
-    if isinstance(failure, Exception):
+    if isinstance(failure, Exception) and not isinstance(failure, OSError):
         log.error("a stream ended early (%s)", request_id, exc_info=failure)
     if not gone.done() or gone.cancelled():
         await send({"type": "http.response.body", "body": b""})

@@ -4,12 +4,12 @@ from penstock.dialects.ojs import envelope
 from penstock.dialects.ojs.bodies import BatchBody, JobBody
 from penstock.dialects.ojs.enqueueing import new_job
 from penstock.dialects.ojs.limits import limit_headers
-from penstock.dialects.ojs.pressure import add, if_possible
+from penstock.dialects.ojs.pressure import add
 from penstock.dialects.ojs.shapes import CancelledJob, JobAnswer, JobsAnswer
 from penstock.dialects.ojs.tenancy import own
 from penstock.dialects.ojs.tenant_limits import admitted, own_limits
 from penstock.edge.access import JOBS, PRODUCERS
-from penstock.edge.routes import Reply, Request, Route
+from penstock.edge.routes import Reply, Request, Route, if_possible
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.job import Enqueued, JobView, NewJob

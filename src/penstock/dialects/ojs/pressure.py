@@ -1,15 +1,14 @@
 """What producers hear when a queue is full, or nearly; and how they wait for room."""
 
 import asyncio
-import logging
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Sequence
+from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.dialects.ojs.pools import Queues
 from penstock.dialects.ojs.strain import Strain
-from penstock.edge.routes import Request
+from penstock.edge.routes import Request, if_possible
 from penstock.errors import InvalidError, QueueFullError
 from penstock.job import Bound, Enqueued, NewJob, OnFull
 
@@ -18,9 +17,6 @@ LONGEST: Final = 60.0  # seconds that a producer may wait for room
 FRESH: Final = SECOND  # how long other servers may not know of a new bound
 _AGAIN: Final = 0.02  # seconds between two tries for room
 WARNING: Final = 0.8
-
-T = TypeVar("T")
-log = logging.getLogger("penstock.server")
 
 
 class Bounds:
@@ -66,15 +62,6 @@ async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued],
         request.service.part(Strain).refused(request.service.feed, error)
         raise
     return added, await if_possible(_warnings(request, {q: bounds[q] for q in queues if q in bounds}), {})
-
-
-async def if_possible(work: Awaitable[T], otherwise: T) -> T:
-    """Return what comes of *work*; if it fails, *otherwise*, because what it is told about was done."""
-    try:
-        return await work
-    except Exception:
-        log.exception("an answer is sent without all that could be said")
-        return otherwise
 
 
 async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:

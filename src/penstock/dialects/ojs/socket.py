@@ -51,7 +51,9 @@ async def talk(request: Request, socket: Socket) -> None:
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            task.result()  # or what it failed by
+            failure = task.exception()
+            if failure is not None and not isinstance(failure, OSError):  # that one says that nobody is there
+                raise failure
     finally:
         reader.close()
         for task in tasks:

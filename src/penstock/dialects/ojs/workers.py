@@ -1,5 +1,7 @@
 """Fetch, ack, nack and heartbeat."""
 
+import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,9 +19,9 @@ from penstock.dialects.ojs.retry import check_error, is_final
 from penstock.dialects.ojs.shapes import JobsAnswer, SettledAnswer
 from penstock.dialects.ojs.tenant_limits import own_limits
 from penstock.edge.access import WORKERS
-from penstock.edge.routes import Reply, Request, Route
+from penstock.edge.routes import Reply, Request, Route, if_possible
 from penstock.engine import Engine
-from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.errors import InvalidError, NotFoundError, StoreError, WrongStateError
 from penstock.job import Claimed, Running, Settlement
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack, Outcome
 
@@ -29,6 +31,9 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 MOST_BEATS: Final = 10_000
 TRIES: Final = 3  # if all that was claimed comes too late to be told of
+PUT_OFF: Final = 60 * SECOND
+
+log = logging.getLogger("penstock.server")
 
 
 async def fetch(request: Request) -> Reply:
@@ -42,14 +47,31 @@ async def fetch(request: Request) -> Reply:
     )
     wait = body.wait_ms / 1_000
     jobs: list[Claimed] = []
-    shown: dict[str, dict[str, Any]] = {}
+    shown: dict[str, msgspec.Raw] = {}
     for _ in range(TRIES):
         claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
-        shown = {job.id: await _handed_out(request, job) for job in claimed}
-        jobs = await service.in_time(claimed)
+        shown = await _told(request, claimed)
+        jobs = await service.in_time([job for job in claimed if job.id in shown])
         if jobs or not claimed:
             break
     return Reply({"jobs": [shown[job.id] for job in jobs]})
+
+
+async def _told(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
+    """Return jobs as a worker is told of them; one that cannot be told of is put off, and the others are told."""
+    shown, unreadable = {}, []
+    for job in claimed:
+        try:
+            shown[job.id] = msgspec.Raw(_encode(await _handed_out(request, job)))
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("no worker can be told of job %s; it is put off for a minute", job.id)
+            unreadable.append(job)
+    if unreadable:
+        reason = "no worker can be told of it: its arguments or its meta cannot be read"
+        await request.service.hand_back(unreadable, HandedBack(after=PUT_OFF, reason=reason))
+    return shown
 
 
 async def _handed_out(request: Request, job: Claimed) -> dict[str, Any]:
@@ -141,9 +163,15 @@ async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[s
     if ended is None:
         view = await service.run(lambda engine: engine.job(attempt.id))
         raise WrongStateError(attempt.id, envelope.state_of(view), "an active job held by this worker")
-    if claimed is not None and isinstance(outcome, Done) and claimed.attempt == 1:
-        return envelope.of_done(claimed, outcome.result, ended)
-    return await service.run(lambda engine: show(engine, attempt.id))
+
+    async def shown() -> dict[str, Any]:
+        if claimed is not None and isinstance(outcome, Done) and claimed.attempt == 1:
+            return envelope.of_done(claimed, outcome.result, ended)
+        return await service.run(lambda engine: show(engine, attempt.id))
+
+    # It is settled: a worker that heard of a failure would settle it again, in vain.
+    known = {"id": attempt.id, **({"state": "completed"} if isinstance(outcome, Done) else {})}
+    return await if_possible(shown(), known)
 
 
 async def held(request: Request, job_id: str, worker: str) -> Running:
