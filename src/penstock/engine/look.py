@@ -28,15 +28,16 @@ FARTHEST: Final = 10_000  # places are counted up to here
 
 def job(board: Board, id_: str) -> JobView:
     """Return one job; one that is rescheduled by a limit shows the predicted opening as its due time."""
-    view = _job(board.db, id_)
+    view = _job(board, id_)
     if view.state is State.WAITING and any(limit.on_limit is OnLimit.RESCHEDULE for limit in view.limits):
-        return replace(view, due=why(board, id_).earliest)
+        opens = why(board, id_).earliest
+        return replace(view, due=opens if opens is not None and opens > board.now else None)
     return view
 
 
 def failures(db: Session, id_: str) -> list[Failure]:
     """Return the failed attempts of a job."""
-    rows = views.failures(db, _job(db, id_).seq)
+    rows = views.failures(db, _row(db, id_)[0])
     return [_failure(attempt, at, json.loads(error)) for attempt, at, error in rows]
 
 
@@ -47,19 +48,24 @@ def _failure(attempt: int, at: int, error: dict[str, Any]) -> Failure:
     return Failure(attempt, at, kind, message, traceback, details, error.get("delay"))
 
 
-def _job(db: Session, id_: str) -> JobView:
+def _job(board: Board, id_: str) -> JobView:
+    return job_view(_row(board.db, id_), board.now)
+
+
+def _row(db: Session, id_: str) -> Row:
     row = views.job(db, id_)
     if row is None:
         raise NotFoundError("job", id_)
-    return job_view(row)
+    return row
 
 
-def job_view(row: Row) -> JobView:
-    """Turn a row of `views.jobs` into a view."""
+def job_view(row: Row, now: int) -> JobView:
+    """Turn a row of `views.jobs` into a view; one whose moment has come waits, whoever lets it stand in line."""
     (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
      due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
      state, finished, d_started, d_attempt, result, error, reason, progress, timeout,
      fence, own_lease, put_off, lost, workflow) = row  # fmt: skip
+    due = None if due is not None and due <= now else due
     if state is None:
         state = (
             State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
@@ -127,11 +133,13 @@ def gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
 
 def why(board: Board, id_: str) -> Why:
     """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
-    view = _job(board.db, id_)
+    row = _row(board.db, id_)
+    view = job_view(row, 0)  # as it is stored, so that one that is due tells what put it off
     if (kept := by_its_key(board, view)) is not None:
         return kept
     if view.state is State.SCHEDULED:
-        return Why(id_, view.state, (), None, view.due, scheduled(view, board.now))
+        state = job_view(row, board.now).state
+        return Why(id_, state, (), None, view.due, scheduled(view, board.now))
     if view.state is not State.WAITING:
         words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
         return Why(id_, view.state, (), None, None, words)

@@ -13,19 +13,20 @@ from penstock.store.session import Row, Session
 MAX_NAME = 512
 
 
-def search(db: Session, wanted: JobFilter, offset: int, limit: int) -> tuple[list[JobView], int]:
+def search(board: Board, wanted: JobFilter, offset: int, limit: int) -> tuple[list[JobView], int]:
     """Return a page of the jobs that fit, newest first, and how many there are."""
-    return [job_view(row) for row in found.search(db, wanted, offset, limit)], found.total(db, wanted)
+    rows = found.search(board.db, board.now, wanted, offset, limit)
+    return [job_view(row, board.now) for row in rows], found.total(board.db, board.now, wanted)
 
 
-def matching(db: Session, wanted: JobFilter, limit: int) -> tuple[list[str], int]:
+def matching(board: Board, wanted: JobFilter, limit: int) -> tuple[list[str], int]:
     """Return the ids of the jobs that fit, oldest first, and how many there are."""
-    return found.ids(db, wanted, limit), found.total(db, wanted)
+    return found.ids(board.db, board.now, wanted, limit), found.total(board.db, board.now, wanted)
 
 
-def tally(db: Session) -> list[QueueCounts]:
+def tally(board: Board) -> list[QueueCounts]:
     """Count the jobs of each queue."""
-    return _tallies(tallies.tally(db))
+    return _tallies(tallies.tally(board.db, board.now))
 
 
 def ended_since(db: Session, since: int) -> list[QueueCounts]:

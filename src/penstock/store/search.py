@@ -4,40 +4,40 @@ from collections.abc import Collection
 
 from penstock.job import JobFilter
 from penstock.store.session import Row, Session
-from penstock.store.views import JOB, WAITING
+from penstock.store.views import DUE, JOB, WAITING
 
-_AMONG = {
-    "scheduled": "SELECT seq FROM scheduled WHERE attempt = lost",
-    "retrying": "SELECT seq FROM scheduled WHERE attempt > lost",
-    "waiting": f"SELECT seq FROM ({WAITING}) AS waiting",
+_AMONG = {  # by the time, but for those that run
+    "scheduled": "SELECT seq FROM scheduled WHERE due > ? AND attempt = lost",
+    "retrying": "SELECT seq FROM scheduled WHERE due > ? AND attempt > lost",
+    "waiting": f"{WAITING} UNION ALL {DUE}",
     "running": "SELECT seq FROM running",
 }
 
 
-def search(db: Session, wanted: JobFilter, offset: int, most: int) -> list[Row]:
+def search(db: Session, now: int, wanted: JobFilter, offset: int, most: int) -> list[Row]:
     """Return the jobs that fit, newest first."""
-    where, values = _where(wanted)
+    where, values = _where(now, wanted)
     return db.all(f"{JOB} WHERE {where} ORDER BY j.seq DESC LIMIT ? OFFSET ?", *values, most, offset)
 
 
-def ids(db: Session, wanted: JobFilter, most: int) -> list[str]:
+def ids(db: Session, now: int, wanted: JobFilter, most: int) -> list[str]:
     """Return the ids of the jobs that fit, oldest first."""
-    where, values = _where(wanted)
+    where, values = _where(now, wanted)
     rows = db.all(f"SELECT j.id FROM job j WHERE {where} ORDER BY j.seq LIMIT ?", *values, most)
     return [id_ for (id_,) in rows]
 
 
-def total(db: Session, wanted: JobFilter) -> int:
+def total(db: Session, now: int, wanted: JobFilter) -> int:
     """Return how many jobs fit."""
-    where, values = _where(wanted)
+    where, values = _where(now, wanted)
     row = db.one(f"SELECT count(*) FROM job j WHERE {where}", *values)
     return int(row[0]) if row else 0
 
 
-def _where(wanted: JobFilter) -> tuple[str, list[object]]:
+def _where(now: int, wanted: JobFilter) -> tuple[str, list[object]]:
     where, values = ["1 = 1"], list[object]()
     if wanted.states is not None:
-        where.append(_of_states(wanted.states, values))
+        where.append(_of_states(now, wanted.states, values))
     if wanted.queues is not None:
         where.append("j.queue IN (SELECT value FROM each(?))")
         values.append(sorted(wanted.queues))
@@ -58,9 +58,10 @@ def _where(wanted: JobFilter) -> tuple[str, list[object]]:
     return " AND ".join(where), values
 
 
-def _of_states(states: Collection[str], values: list[object]) -> str:
+def _of_states(now: int, states: Collection[str], values: list[object]) -> str:
     # The few that have not ended are looked up; the many that have are looked at, newest first, until a page is full.
     live = [_AMONG[state] for state in sorted(states) if state in _AMONG]
+    values += [now for state in sorted(states) if state in _AMONG and state != "running"]
     ended = [state for state in sorted(states) if state not in _AMONG]
     either = [f"j.seq IN ({' UNION ALL '.join(live)})"] if live else []
     if ended:

@@ -8,15 +8,17 @@ _WAITING = """
 """
 
 
-def tally(db: Session) -> list[Row]:
+def tally(db: Session, now: int) -> list[Row]:
     """Return (tenant, queue, state, count); what failed and is to be tried again counts as 'retrying'."""
     return db.all(
         f"""
         SELECT j.tenant, j.queue, t.state, count(*) FROM ({_WAITING}
-            UNION ALL SELECT seq, CASE WHEN attempt > lost THEN 'retrying' ELSE 'scheduled' END FROM scheduled
+            UNION ALL SELECT seq, CASE WHEN due <= ? THEN 'waiting' WHEN attempt > lost THEN 'retrying'
+                ELSE 'scheduled' END FROM scheduled
             UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
         ) AS t JOIN job j ON j.seq = t.seq GROUP BY j.tenant, j.queue, t.state ORDER BY j.tenant, j.queue
-        """
+        """,
+        now,
     )
 
 

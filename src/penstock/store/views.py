@@ -22,10 +22,11 @@ WAITING = """
     SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door
     UNION ALL SELECT seq FROM successor
 """
-_AMONG = {  # where to look for the few that are not ended, among all that ever were
-    State.SCHEDULED: "SELECT seq FROM scheduled",
-    State.WAITING: WAITING,
-    State.RUNNING: "SELECT seq FROM running",
+# A job whose moment has come waits, though nobody may have let it stand in line yet.
+DUE = "SELECT seq FROM scheduled WHERE due <= ?"
+_AMONG = {  # where to look for the few that are not ended, among all that ever were, by the time
+    State.SCHEDULED: "SELECT seq FROM scheduled WHERE due > ?",
+    State.WAITING: f"{WAITING} UNION ALL {DUE}",
 }
 
 
@@ -36,6 +37,7 @@ def job(db: Session, id_: str) -> Row | None:
 
 def jobs(
     db: Session,
+    now: int,
     state: State | None,
     queue: str | None,
     task: str | None,
@@ -46,11 +48,12 @@ def jobs(
     most: int,
 ) -> list[Row]:
     """Return jobs, newest first."""
-    where, values = ["1 = 1"], []
-    if state is not None:
+    where, values = ["1 = 1"], list[object]()
+    if state is State.RUNNING:
+        where.append("j.seq IN (SELECT seq FROM running)")
+    elif state is not None:
         where.append(f"j.seq IN ({_AMONG[state]})" if state in _AMONG else "d.state = ?")
-        if state not in _AMONG:
-            values.append(state.value)
+        values.append(now if state in _AMONG else state.value)
     for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
         if value is not None:
             where.append(f"{column} = ?")
@@ -60,7 +63,7 @@ def jobs(
         values.append(_naming(key))
     if before is not None:
         where.append("j.seq < ?")
-        values.append(before)  # type: ignore[arg-type]
+        values.append(before)
     if begins is not None:
         where.append("j.id >= ? AND j.id < ?")
         values += [begins, begins + "\U0010ffff"]

@@ -1,12 +1,12 @@
 """Which jobs are there, how many, and why do they wait?  Changes nothing."""
 
 from penstock.engine import gauges, look, operating
+from penstock.engine.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.job import Failure, Gauges, JobFilter, JobView, Why
 from penstock.lifecycle.states import State
 from penstock.store import tallies as tally_rows
 from penstock.store import views
-from penstock.store.session import Session
 
 
 class LookingVerbs(Transactions):
@@ -36,19 +36,19 @@ class LookingVerbs(Transactions):
     ) -> list[JobView]:
         """Return jobs, newest first, perhaps of an id that *begins* so; *before* a job's number for the next page."""
 
-        def work(db: Session) -> list[JobView]:
-            rows = views.jobs(db, state, queue, task, tenant, key, before, begins, limit)
-            return [look.job_view(row) for row in rows]
+        def work(board: Board) -> list[JobView]:
+            rows = views.jobs(board.db, board.now, state, queue, task, tenant, key, before, begins, limit)
+            return [look.job_view(row, board.now) for row in rows]
 
-        return self.store.read(work)
+        return self._read(work)
 
     def search(self, wanted: JobFilter, *, offset: int = 0, limit: int = 50) -> tuple[list[JobView], int]:
         """Return a page of the jobs that fit, newest first, and how many there are."""
-        return self.store.read(lambda db: operating.search(db, wanted, offset, limit))
+        return self._read(lambda board: operating.search(board, wanted, offset, limit))
 
     def matching(self, wanted: JobFilter, limit: int) -> tuple[list[str], int]:
         """Return the ids of the jobs that fit, oldest first, and how many there are."""
-        return self.store.read(lambda db: operating.matching(db, wanted, limit))
+        return self._read(lambda board: operating.matching(board, wanted, limit))
 
     def count(
         self, *, queue: str | None = None, task: str | None = None, tenant: str | None = None

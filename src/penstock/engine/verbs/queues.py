@@ -70,7 +70,7 @@ class QueueVerbs(Transactions):
 
     def tally(self) -> list[QueueCounts]:
         """Count the jobs of every queue that has any."""
-        return self.store.read(operating.tally)
+        return self._read(operating.tally)
 
     def ended_since(self, since: int) -> list[QueueCounts]:
         """Count the jobs of every queue that ended after then."""
