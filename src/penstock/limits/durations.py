@@ -40,16 +40,18 @@ def parse_duration(
     *,
     zero: bool = False,
     error: type[InvalidError] = InvalidError,
+    how: str = _HOW,
 ) -> int:
-    """Return *value* in microseconds, or raise *error* that names *field*; *zero* allows no time at all."""
+    """Return *value* in microseconds, or raise *error* that names *field* and tells *how* to write it.
+
+    *zero* allows no time at all.
+    """
     try:
-        microseconds = _microseconds(value)
+        microseconds = _microseconds(value, how)
     except ValueError as problem:
         raise error(field, f"{value!r} {problem}") from None
     if microseconds < 0 or (microseconds == 0 and not zero):
-        raise error(
-            field, f"{value!r} must be {'zero or more' if zero else 'at least a microsecond'}; {_HOW}"
-        )
+        raise error(field, f"{value!r} must be {'zero or more' if zero else 'at least a microsecond'}; {how}")
     if microseconds > MAX_NUMBER:
         raise error(field, f"{value!r} is too long; at most {MAX_NUMBER // _UNITS['d']} days are allowed")
     return microseconds
@@ -79,10 +81,10 @@ def to_iso(microseconds: int) -> str:
     return f"P{f'{days}D' if days else ''}{f'T{time}' if time else ''}"
 
 
-def _microseconds(value: Duration) -> int:
+def _microseconds(value: Duration, how: str) -> int:
     match value:
         case bool():
-            raise ValueError(f"is not a duration; {_HOW}")
+            raise ValueError(f"is not a duration; {how}")
         case int():
             return value * _SECOND
         case float() if math.isfinite(value):
@@ -90,12 +92,12 @@ def _microseconds(value: Duration) -> int:
         case timedelta():
             return value // timedelta(microseconds=1)
         case str():
-            return _from_text(value.strip())
+            return _from_text(value.strip(), how)
         case _:
-            raise ValueError(f"is not a duration; {_HOW}")
+            raise ValueError(f"is not a duration; {how}")
 
 
-def _from_text(text: str) -> int:
+def _from_text(text: str, how: str) -> int:
     unsigned = text.removeprefix("-")
     if _CALENDAR.match(unsigned):
         raise ValueError('counts years or months, whose length differs; write days, as in "P30D"')
@@ -103,7 +105,7 @@ def _from_text(text: str) -> int:
     parts = {unit: number for unit, number in match.groupdict().items() if number} if match else {}
     # Only the smallest part may be broken, as in "1h0.5m".
     if not parts or not all(map(str.isdigit, list(parts.values())[:-1])):
-        raise ValueError(f"is not a duration; {_HOW}")
+        raise ValueError(f"is not a duration; {how}")
     total = sum(Decimal(number.replace(",", ".")) * _UNITS[unit] for unit, number in parts.items())
     return -round(total) if text[:1] == "-" else round(total)
 

@@ -37,6 +37,8 @@ _HINTS: Final = {
     "internal_error": "This is a defect of the server; its log tells more under the request's id.",
 }
 
+_WORDS: Final = {"gate": "rate limit key", "schedule": "cron job", "webhook": "subscription"}
+
 
 def envelope(
     status: int,
@@ -76,7 +78,8 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
             return envelope(
                 400, "invalid_request", text, request_id, {"field": field}, kind="validation_error"
             )
-        case NotFoundError(kind=kind):
+        case NotFoundError(kind=kind, name=name):
+            text = f"no {_WORDS.get(kind, kind)} {name!r}"
             hint = "Check the id; jobs that ended are forgotten after a while." if kind == "job" else ""
             return envelope(404, "not_found", text, request_id, hint=hint)
         case DuplicateJobError(existing=existing):

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.dialects.ojs.bodies import RateLimitBody, WindowBody
-from penstock.dialects.ojs.names import check_key
+from penstock.dialects.ojs.names import check_key, span
 from penstock.errors import InvalidError
 from penstock.job import GateView
-from penstock.limits.durations import parse_duration, to_iso
+from penstock.limits.durations import to_iso
 from penstock.limits.rules import Limit, Numbers, OnLimit, Window
 
 SECOND: Final = 1_000_000
@@ -64,7 +64,7 @@ def window_of(body: WindowBody | None, field: str) -> Window | None:
 
 def period_of(text: str, field: str) -> int:
     """Return a period, written as a duration or as the name of a unit, in microseconds."""
-    return _PERIODS.get(text) or parse_duration(text, field)
+    return _PERIODS.get(text) or span(text, field)
 
 
 def policy(limits: Sequence[Limit]) -> object:

@@ -5,13 +5,12 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.decided import PREFIX, decide, decided
-from penstock.dialects.ojs.names import written
+from penstock.dialects.ojs.names import span, written
 from penstock.dialects.ojs.spelling import Span
 from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.edge.access import OPERATORS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.edge.service import Service
-from penstock.limits.durations import parse_duration
 
 NAME: Final = "maintenance"
 
@@ -52,7 +51,7 @@ async def change(request: Request) -> Reply:
     now = request.service.engine.clock.now()
     since: dict[str, Any] = {"at": now, "reason": body.reason}
     if body.estimated_duration is not None:
-        since["until"] = now + parse_duration(body.estimated_duration, "estimated_duration")
+        since["until"] = now + span(body.estimated_duration, "estimated_duration")
     await decide(request.service, NAME, since if body.enabled else None)
     return Reply(_shown(since if body.enabled else None))
 

@@ -21,6 +21,7 @@ _RFC3339: Final = re.compile(
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LAST: Final = 253_402_300_799_999_999  # of the year 9999
+_HOW: Final = 'write an ISO 8601 duration such as "PT30S", "PT1M" or "PT1H30M"'
 _SHOWN: Final = 60  # characters of what is wrong
 _MOST_TYPE, _MOST_QUEUE, _MOST_KEY, _MOST_TENANT = 255, 100, 256, 100
 
@@ -76,10 +77,15 @@ def queue_tenant(name: str) -> str:
     return name.rpartition(":")[0]
 
 
+def span(text: str, field: str, *, zero: bool = False, error: type[InvalidError] = InvalidError) -> int:
+    """Return a duration in microseconds; *zero* allows no time at all."""
+    return parse_duration(text, field, zero=zero, error=error, how=_HOW)
+
+
 def moment(text: object, field: str, now: int) -> int:
     """Return a moment, written as RFC 3339 or as a span from now on ("+PT2S"), in microseconds."""
     if isinstance(text, str) and text.startswith("+P"):
-        return now + parse_duration(text[1:], field, zero=True)
+        return now + span(text[1:], field, zero=True)
     if not isinstance(text, str) or not _RFC3339.fullmatch(text):
         raise InvalidError(
             field, f"{text!r} must be a moment such as 2026-02-13T12:00:00Z, or a span such as +PT2S"

@@ -5,9 +5,9 @@ from typing import Final
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.bodies import ErrorBody, RetryBody
+from penstock.dialects.ojs.names import span
 from penstock.errors import InvalidError, InvalidJobError
 from penstock.lifecycle.retry import MAX_FACTOR, Backoff, Exhausted, RetryPolicy
-from penstock.limits.durations import parse_duration
 
 DEFAULT_ATTEMPTS: Final = 3
 _MOST_ATTEMPTS: Final = 10_000
@@ -53,7 +53,7 @@ def policy_of(body: RetryBody | None) -> RetryPolicy:
 
 def _span(text: str | None, milliseconds: int | None, field: str, otherwise: int) -> int:
     if text is not None:
-        return parse_duration(text, field, zero=True, error=RetryError)
+        return span(text, field, zero=True, error=RetryError)
     if milliseconds is not None:
         if not 0 <= milliseconds <= 10**12:
             raise RetryError(f"{field}_ms", f"{milliseconds} must be from 0 to 10^12")

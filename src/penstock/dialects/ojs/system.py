@@ -1,7 +1,7 @@
 """Manifest and health."""
 
 import platform
-from typing import Any
+from typing import Any, Final
 
 from penstock import __version__
 from penstock.dialects.ojs.names import VERSION
@@ -9,13 +9,12 @@ from penstock.edge.access import ANYBODY, OPERATORS
 from penstock.edge.routes import Reply, Request, Route
 from penstock.errors import StoreError
 
-EXTENSIONS = {
-    name: {"supported": True}
-    for name in (
-        "rate_limiting", "backpressure", "fair_scheduling", "admin_api", "progress", "webhooks", "multi_tenancy",
-        "graceful_shutdown", "observability", "dead_letter", "events", "unique_jobs", "workflows", "cron",
-    )
-}  # fmt: skip
+# What is there beyond the core; the core is named by its level and its capabilities.
+OFFICIAL: Final = (
+    "rate-limiting", "backpressure", "fair-scheduling", "admin-api", "dead-letter", "progress", "webhooks",
+    "graceful-shutdown", "observability",
+)  # fmt: skip
+EXPERIMENTAL: Final = ("multi-tenancy",)
 
 
 async def manifest(request: Request) -> Reply:
@@ -27,6 +26,7 @@ async def manifest(request: Request) -> Reply:
             "ojs_version": VERSION,
             "implementation": {"name": "penstock", "version": __version__, "language": "python"},
             "conformance_level": 4,
+            "conformance_tier": "runtime",
             "protocols": ["http"],
             "backend": store,
             "capabilities": {
@@ -34,9 +34,18 @@ async def manifest(request: Request) -> Reply:
                 "job_ttl": True, "priority_queues": True, "rate_limiting": True, "schema_validation": False,
                 "unique_jobs": True, "workflows": True, "pause_resume": True, "long_poll": True,
             },
-            "extensions": EXTENSIONS,
+            "extensions": {
+                "official": [_extension(name, "urn:ojs:ext", "1.0.0-rc.1") for name in OFFICIAL],
+                "experimental": [_extension(name, "urn:ojs:ext:experimental", "0.1.0") for name in EXPERIMENTAL],
+            },
+            "schema_validation": False,
+            "unique_job_strength": "strong",
         }
     )  # fmt: skip
+
+
+def _extension(name: str, home: str, version: str) -> dict[str, str]:
+    return {"name": name, "uri": f"{home}:{name}", "version": version}
 
 
 async def health(request: Request) -> Reply:

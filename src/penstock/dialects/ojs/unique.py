@@ -6,10 +6,10 @@ from typing import Any, Final
 import msgspec
 
 from penstock.dialects.ojs.bodies import JobBody, UniqueBody
+from penstock.dialects.ojs.names import span
 from penstock.errors import InvalidError
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from penstock.limits.durations import parse_duration
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 _CONFLICT: Final = {
@@ -45,7 +45,7 @@ def unique_of(body: UniqueBody | None, job: JobBody, meta: dict[str, Any], queue
     return Unique(
         f"ojs:{job.type if 'type' in values else '*'}:{digest}",
         _states(body.states),
-        None if body.period is None else parse_duration(body.period, "options.unique.period"),
+        None if body.period is None else span(body.period, "options.unique.period"),
         _CONFLICT[body.on_conflict],
     )
 
