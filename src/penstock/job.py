@@ -168,6 +168,21 @@ class Settlement(Struct, frozen=True, gc=False):
     heed_cancel: bool = False
 
 
+class Sequel(Struct, frozen=True):
+    """What follows an attempt that failed: the job's *state*, how many *attempts* it has, how long *after* the next.
+
+    An attempt that was cancelled meanwhile has no attempts to speak of.
+    """
+
+    state: State
+    attempts: int = 0
+    after: int | None = None
+
+
+# The answer to a settlement: False if the lease was lost, so that it counts for nothing; else True, or what follows.
+Settled = bool | Sequel
+
+
 class Beat(Struct, frozen=True):
     """The answer to a heartbeat for one attempt."""
 

@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 from penstock import AccessError, App, Client, InvalidError, JobCancelledError, NotFoundError, StoreDownError
-from penstock.client import RemoteEngine
+from penstock.client import RemoteEngine, wire
 from penstock.clock import SECOND
 from penstock.engine import open_engine
-from penstock.job import NewJob, Settlement
-from penstock.lifecycle.outcomes import Done
+from penstock.job import NewJob, Sequel, Settlement
+from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
 from penstock.limits.rules import Limit, Numbers, Window
@@ -426,6 +427,28 @@ def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, 
 
     assert ["made-here", "made-here-too"] == [each.id for each in added]
     assert 2 == len(remote.jobs())
+
+
+@pytest.mark.parametrize("verb", ["settle", "exchange"])
+def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_told_yes(server, remote, verb):
+    twice = RetryPolicy(attempts=2, delay=SECOND, jitter=False)
+    remote.enqueue([NewJob("a", retry=twice), NewJob("a", retry=twice)])
+    first, second = (
+        Settlement(job.seq, job.fence, Failed("Bad", "no"))
+        for job in remote.claim(["default"], 2, worker="w").jobs
+    )
+    if verb == "settle":
+        told = remote.settle([first])
+        old = remote._tell("settle", wire.Settle(wire.reports_of([second])), list[bool])
+    else:
+        told, _ = remote.exchange([first], ["default"], 1, worker="w")
+        take = wire.Take(["default"], 1, "w", SECOND, SECOND)
+        old = remote._tell(
+            "exchange", wire.Exchange(wire.reports_of([second]), take), wire.Exchanged
+        ).accepted
+
+    assert [Sequel(State.SCHEDULED, 2, SECOND)] == told
+    assert [True] == old
 
 
 @pytest.mark.parametrize("verb", [b"/claim", b"/exchange"])

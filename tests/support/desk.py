@@ -5,7 +5,7 @@ from typing import Any
 
 from penstock.clock import SECOND
 from penstock.engine import Engine
-from penstock.job import Claimed, Event, JobView, NewJob, Settlement
+from penstock.job import Claimed, Event, JobView, NewJob, Settled, Settlement
 from penstock.lifecycle.outcomes import Done, Outcome
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, OnLimit, Window
@@ -55,7 +55,7 @@ class Desk:
             self.attempts |= {claimed.id: claimed for claimed in claim.jobs}
         return " ".join(names)
 
-    def settle(self, names: str, outcome: Outcome | None = None, began: int | None = None) -> list[bool]:
+    def settle(self, names: str, outcome: Outcome | None = None, began: int | None = None) -> list[Settled]:
         """Settle the latest attempt of each."""
         attempts = [self.attempts[name] for name in names.split()]
         return self.engine.settle(

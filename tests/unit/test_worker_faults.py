@@ -8,7 +8,19 @@ from penstock import App, Rate
 from penstock.errors import StoreBusyError
 from penstock.job import Refresh
 from penstock.lifecycle.states import State
-from penstock.worker import attempt, crew, current_job, grace, leases, loop, pump, refresh, threads, watcher
+from penstock.worker import (
+    attempt,
+    crew,
+    current_job,
+    grace,
+    leases,
+    loop,
+    pump,
+    records,
+    refresh,
+    threads,
+    watcher,
+)
 from penstock.worker.refresh import AT_ONCE
 from tests.support.stub_engine import StubEngine
 from tests.support.working import working
@@ -43,7 +55,7 @@ STEPS = {
     "learning how late handlers begin": (grace.Grace, "learn"),
     "making reports of outcomes": (attempt.Attempt, "settlement"),
     "writing progress": (leases.Leases, "write_progress"),
-    "telling how attempts ended": (pump.Pump, "_tell"),
+    "telling how attempts ended": (records.Ends, "tell"),
     "telling when handlers began": (pump.Pump, "_tell_begun"),
     "looking whether there is more to do": (pump.Pump, "_rest"),
     "watching the store": (watcher.Watcher, "watch"),

@@ -41,6 +41,7 @@ class WorkerOptions(TypedDict, total=False):
     lease: Duration
     drain_timeout: Duration | None
     keep: Duration | None
+    log_arguments: bool
     name: str | None
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from penstock.app import App
 from penstock.bench.hands import Order, Sight
+from penstock.logs import LEVEL, log_to_stderr
 from penstock.worker import Worker
 from penstock.worker.collector import calm
 
@@ -68,6 +69,8 @@ def main() -> None:
     app = App(order.url)
     app.task(name=f"bench.{order.handler}")(getattr(witness, order.handler))
     calm()
+    # As `penstock worker` does, because a line for each job is part of its work.
+    log_to_stderr(LEVEL, as_json=False)
     worker = app.worker(concurrency=order.at_once) if order.at_once else app.worker()
     _await_word()
     threading.Thread(target=_watch, args=(order, witness, worker), daemon=True).start()

@@ -4,11 +4,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from os import SEEK_END
+from tempfile import TemporaryFile
+from typing import IO, Final
 
 import msgspec
 
 PATIENCE: Final = 240.0
+_TAIL: Final = 4_000  # bytes of a log that are shown of a process that was lost
 
 Hand = subprocess.Popen[bytes]
 
@@ -53,18 +56,29 @@ def hired(order: Order, count: int = 1) -> Iterator[Sequence[Hand]]:
     """Have *count* worker processes go to work at once; whatever happens, none outlives the block."""
     command = [sys.executable, "-m", "penstock.bench.child", msgspec.json.encode(order).decode()]
     with ExitStack() as stack:
+        # What they log goes to a file, as it does under a supervisor.
+        log = stack.enter_context(TemporaryFile())
         hands = []
-        for _ in range(count):
-            hand = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            stack.enter_context(hand)
-            stack.callback(hand.kill)
-            hands.append(hand)
-        # What is measured is work, not the start of processes.
-        for hand in hands:
-            _await_ready(hand)
-        for hand in hands:
-            _let_go(hand)
-        yield hands
+        try:
+            for _ in range(count):
+                hand = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+                stack.enter_context(hand)
+                stack.callback(hand.kill)
+                hands.append(hand)
+            # What is measured is work, not the start of processes.
+            for hand in hands:
+                _await_ready(hand)
+            for hand in hands:
+                _let_go(hand)
+            yield hands
+        except HandLostError:
+            _show_end(log)
+            raise
+
+
+def _show_end(log: IO[bytes]) -> None:
+    log.seek(max(0, log.seek(0, SEEK_END) - _TAIL))
+    sys.stderr.write(log.read().decode(errors="replace"))
 
 
 def dismiss(hands: Sequence[Hand]) -> list[Sight]:

@@ -1,7 +1,10 @@
 """Options that several commands share, and how they are read."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit, urlunsplit
@@ -48,6 +51,35 @@ RateOption = Annotated[
 ThrottleOption = Annotated[
     str, typer.Option("--throttle", metavar="N/TIME", help="Evenly spaced starts, as in 10/1s.")
 ]
+
+
+class LogLevel(StrEnum):
+    """How much a worker or a server tells."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """For whom it tells."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+LogFormatOption = Annotated[
+    LogFormat, typer.Option("--log-format", help="Lines for people, or JSON objects for programs.")
+]
+
+
+def log_to_stderr(level: LogLevel, form: LogFormat) -> None:
+    """Write the logs of this process to standard error, in colours where somebody looks."""
+    from penstock.logs import log_to_stderr as write
+
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    write(level.upper(), as_json=form is LogFormat.JSON, colour=colour)
 
 
 @contextmanager

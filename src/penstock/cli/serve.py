@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.options import StoreOption, read_time, shown
-from penstock.cli.worker import LogLevel
+from penstock.cli.options import (
+    LogFormat,
+    LogFormatOption,
+    LogLevel,
+    StoreOption,
+    log_to_stderr,
+    read_time,
+    shown,
+)
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -71,7 +78,7 @@ def serve(
     log_level: Annotated[
         LogLevel, typer.Option(help="How much to tell; info tells of each request.")
     ] = LogLevel.WARNING,
-    log_format: Annotated[str, typer.Option(metavar="text|json", help="How to write the log.")] = "text",
+    log_format: LogFormatOption = LogFormat.TEXT,
 ) -> None:
     """Offer the jobs of a store over HTTP, by the Open Job Spec.
 
@@ -80,7 +87,6 @@ def serve(
     from contextlib import closing
 
     try:
-        from penstock.server.logs import log_to_stderr
         from penstock.server.serve import Settings, check_open
         from penstock.server.serve import serve as run
         from penstock.server.visitors import host_name
@@ -90,15 +96,13 @@ def serve(
         ) from None
     from penstock.engine import open_engine
 
-    if log_format not in ("text", "json"):
-        raise InvalidError("--log-format", f"{log_format!r} must be text or json")
     settings = Settings(
         host, port, test_mode, insecure, read_time("keep", keep), most_megabytes * 1024 * 1024,
         tuple(map(host_name, allow_host or [])),
     )  # fmt: skip
     keyring = _keyring(token or [], token_file)
     check_open(settings, keyring)
-    log_to_stderr(log_level.upper(), as_json=log_format == "json")
+    log_to_stderr(log_level, log_format)
     with closing(open_engine(store)) as engine:
         run(engine, keyring, settings, lambda url: _say(url, store, keyring, settings))
 

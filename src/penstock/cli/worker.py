@@ -9,28 +9,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from difflib import get_close_matches
-from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.options import read_time
+from penstock.cli.options import LogFormat, LogFormatOption, LogLevel, log_to_stderr, read_time
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
     from penstock import App
     from penstock.worker import Worker
-
-
-class LogLevel(StrEnum):
-    """How much a worker tells."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 def worker(
@@ -69,16 +59,24 @@ def worker(
         bool, typer.Option("--strict", help="Serve the queues strictly in the order given.")
     ] = False,
     concurrency: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Async handlers at once.", show_default=False)
+        int | None, typer.Option(metavar="N", min=1, help="Async handlers at once.", show_default="100")
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Threads for plain handlers.", show_default=False)
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Threads for plain handlers.", show_default="what the app names, or 8"
+        ),
     ] = None,
     lease: Annotated[
         str, typer.Option(metavar="TIME", help="How long a silent worker keeps its jobs.", show_default="15s")
     ] = "",
     drain_timeout: Annotated[
-        str, typer.Option(metavar="TIME", help="How long running jobs may go on when it is asked to stop.")
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="How long running jobs may go on when it is asked to stop.",
+            show_default="30s",
+        ),
     ] = "",
     keep: Annotated[
         str,
@@ -97,7 +95,14 @@ def worker(
             "--stop-with-stdin", help="Stop when standard input closes, so as not to outlive a parent."
         ),
     ] = False,
-    log_level: Annotated[LogLevel, typer.Option(help="How much to tell on standard error.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(help="How much to tell on standard error; info tells of each job.")
+    ] = LogLevel.INFO,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    log_arguments: Annotated[
+        bool,
+        typer.Option("--log-arguments", help="Tell what jobs were called with, and what they returned."),
+    ] = False,
 ) -> None:
     """Run the jobs of an app.
 
@@ -113,7 +118,7 @@ def worker(
         )
     if token_file is not None and not url:
         raise InvalidError("--token-file", "is for a server; name it with --url")
-    options: dict[str, Any] = {"strict": strict}
+    options: dict[str, Any] = {"strict": strict, "log_arguments": log_arguments}
     if queue or weights:
         options["queues"] = read_weights(weights, queue or []) if weights else queue
     given = {
@@ -127,7 +132,7 @@ def worker(
     elif keep:
         given["keep"] = _span(read_time("keep", keep))
     options |= {name: value for name, value in given.items() if value is not None}
-    _log_to_stderr(log_level)
+    log_to_stderr(log_level, log_format)
     app = load(target)
     with _working_for(app, url, token_file):
         running = app.worker(**options)
@@ -231,14 +236,6 @@ def _attribute(owner: object, name: str, target: str) -> object:
         close = get_close_matches(name, [known for known in dir(owner) if not known.startswith("_")], n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise InvalidError("app", f"{target!r}: there is no {name!r} in it{hint}") from None
-
-
-def _log_to_stderr(level: LogLevel) -> None:
-    import logging
-
-    logging.basicConfig(
-        level=level.upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
-    )
 
 
 def _stop_with_stdin(running: "Worker") -> None:

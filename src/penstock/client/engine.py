@@ -28,6 +28,7 @@ from penstock.job import (
     JobView,
     NewJob,
     Refresh,
+    Settled,
     Settlement,
     Why,
 )
@@ -91,11 +92,12 @@ class RemoteEngine:
         """Start up to *count* jobs of these queues for a worker, the best first."""
         return self._tell("claim", wire.Take(list(queues), count, worker, lease, grace), Claim)
 
-    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
         if not settlements:
             return []
-        return self._tell("settle", wire.Settle(wire.reports_of(settlements)), list[bool])
+        body = wire.Settle(wire.reports_of(settlements), sequels=True)
+        return self._tell("settle", body, list[Settled])
 
     def exchange(
         self,
@@ -106,10 +108,10 @@ class RemoteEngine:
         worker: str,
         lease: int = LEASE,
         grace: int = START_GRACE,
-    ) -> tuple[list[bool], Claim]:
+    ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one question."""
         take = wire.Take(list(queues), count, worker, lease, grace)
-        body = wire.Exchange(wire.reports_of(settlements), take)
+        body = wire.Exchange(wire.reports_of(settlements), take, sequels=True)
         answer = self._tell("exchange", body, wire.Exchanged)
         return answer.accepted, answer.claim
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
 
-from penstock.job import Claim, GateView, NewJob, Refresh, Settlement
+from penstock.job import Claim, GateView, NewJob, Refresh, Settled, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
@@ -62,7 +62,10 @@ class Report(Struct):
 
 
 class Settle(Struct):
+    """*sequels* asks to be told what follows attempts that failed."""
+
     reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
+    sequels: bool = False
 
 
 class Take(Struct):
@@ -76,10 +79,11 @@ class Take(Struct):
 class Exchange(Struct):
     reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
     take: Take
+    sequels: bool = False
 
 
 class Exchanged(Struct):
-    accepted: list[bool]
+    accepted: list[Settled]
     claim: Claim
 
 

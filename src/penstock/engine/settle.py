@@ -24,7 +24,7 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
-from penstock.job import Settlement
+from penstock.job import Sequel, Settled, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
@@ -85,8 +85,8 @@ class Settling:
         self._rung: set[int] = set()
         self._successors: dict[int, tuple[int, int, int, str]] = {}  # seq, place, due and id by who ends
 
-    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
-        """Settle attempts; answer for each whether its fence was good."""
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
         rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
         running = {row[0]: Attempt(*row) for row in rows}
         self._meet_workflows(running.values())
@@ -94,7 +94,7 @@ class Settling:
         self.board.load_gates(
             gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
         )
-        accepted = []
+        accepted: list[Settled] = []
         for s in settlements:
             attempt = running.get(s.seq)
             if attempt is None or attempt.fence != s.fence:
@@ -106,8 +106,7 @@ class Settling:
                 self._stop(attempt, s.began_after)
                 self._end(attempt, State.CANCELLED, "cancelled while it ran")
                 continue
-            accepted.append(True)
-            self._one(attempt, s)
+            accepted.append(self._one(attempt, s) or True)
         self._save()
         follow(self.board)
         return accepted
@@ -156,15 +155,15 @@ class Settling:
             rows = successor_rows.take(self.board.db, followed)
             self._successors = {earlier: (seq, ord_, due, id_) for earlier, seq, ord_, due, id_ in rows}
 
-    def _one(self, attempt: Attempt, s: Settlement) -> None:
+    def _one(self, attempt: Attempt, s: Settlement) -> Sequel | None:
         outcome = s.outcome
         if isinstance(outcome, Done):
             self._stop(attempt, s.began_after)
             self._end(attempt, State.DONE, "", result=outcome.result)
-            return
+            return None
         if isinstance(outcome, HandedBack):
             self._hand_back(attempt, outcome, s.began_after)
-            return
+            return None
         self._stop(attempt, s.began_after)
         match outcome:
             case Cancelled(reason):
@@ -177,7 +176,8 @@ class Settling:
                 else:
                     self._limit_alone(attempt, until, key, reason)
             case Failed() | Again():
-                self._fail(attempt, outcome)
+                return self._fail(attempt, outcome)
+        return None
 
     def _limit_alone(self, attempt: Attempt, until: int, key: str | None, reason: str) -> None:
         """Put off a job that was told "too many" and has no gate to shut."""
@@ -222,14 +222,14 @@ class Settling:
         else:
             self._arriving.append((attempt.seq, ord_, made, lost))
 
-    def _fail(self, attempt: Attempt, outcome: Failed | Again) -> None:
+    def _fail(self, attempt: Attempt, outcome: Failed | Again) -> Sequel:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
             shut_until(self.board, attempt.gate_ids, outcome.shut_until, outcome.shut_key, outcome.message)
         if attempt.cancel:
             error = error_text(outcome)
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
             self._end(attempt, State.CANCELLED, "cancelled", error=error)
-            return
+            return Sequel(State.CANCELLED)
         policy = self._policy(attempt)
         after = self._after(policy, attempt, outcome)
         error = error_text(outcome, None if isinstance(after, Exhausted) else after)
@@ -239,8 +239,12 @@ class Settling:
             reason = "attempts used up" if spent else "an error that is not to be retried"
             state = State.FAILED if after is Exhausted.KEEP else State.DISCARDED
             self._end(attempt, state, reason, error=error)
-            return
-        if attempt.seq not in self._successors:
+            return Sequel(state, policy.attempts)
+        reason = between_attempts(outcome, attempt.attempt - attempt.lost, policy.attempts)
+        if attempt.seq in self._successors:
+            sequel = Sequel(State.CANCELLED)
+        else:
+            sequel = Sequel(State.SCHEDULED, policy.attempts, after)
             self.board.events.tell(
                 "job.retrying",
                 job=attempt.seq,
@@ -249,8 +253,8 @@ class Settling:
                 started=attempt.started,
                 error=error,
             )
-        reason = between_attempts(outcome, attempt.attempt - attempt.lost, policy.attempts)
         self._wait(attempt, self.board.now + after, None, attempt.attempt, attempt.lost, reason)
+        return sequel
 
     def _policy(self, attempt: Attempt) -> RetryPolicy:
         return policy_from_json(job_rows.policies(self.board.db, [attempt.seq])[attempt.seq])

@@ -57,12 +57,15 @@ class Attempt:
         "claimed",
         "ended",
         "entered",
+        "error",
+        "finished",
         "handler",
         "late",
         "lease_end",
         "lost",
         "offset",
         "outcome",
+        "overran",
         "progress",
         "renewed",
         "shift",
@@ -86,11 +89,14 @@ class Attempt:
         self._begun_by = 0
         self.entered = False
         self.ended = False
+        self.finished = 0
+        self.overran = False
         self.late = False
         self.lost = False
         self.cancel_asked = False
         self.timed_out = False
         self.outcome: Outcome | None = None
+        self.error: BaseException | None = None
         self.progress: str | None = None
         self.task: asyncio.Task[None] | None = None
         self._lock: threading.Lock | None = None
@@ -125,21 +131,25 @@ class Attempt:
 
     def end(self, outcome: Outcome) -> None:
         """Remember how the attempt ended."""
+        self.finished = since_boot()
         self.outcome = outcome
         self.ended = True
         self.task = None
 
-    def settlement(self, outcome: Outcome | None = None) -> Settlement:
-        """Return how this attempt ended (or *outcome* instead)."""
+    def settlement(self) -> Settlement:
+        """Return how this attempt ended."""
         began_after = self.began_after() if self.begin_by and self.began else None
-        return Settlement(
-            self.claimed.seq, self.claimed.fence, outcome or self.outcome or self.refusal(), began_after
-        )
+        return Settlement(self.claimed.seq, self.claimed.fence, self.outcome or self.refusal(), began_after)
 
     @property
     def lease_lost(self) -> bool:
         """Whether the lease is known to be lost, or could not be renewed in time."""
         return self.lost or since_boot() >= self.lease_end
+
+    @property
+    def thread(self) -> int:
+        """The thread that runs the handler, if it is a plain function; else 0."""
+        return self._thread
 
     def interrupt(self) -> None:
         """Cancel the handler's task if it is under way; only for the thread of the event loop."""

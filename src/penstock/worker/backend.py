@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from penstock.clock import Clock
-from penstock.job import Beat, Claim, Refresh, Settlement
+from penstock.job import Beat, Claim, Refresh, Settled, Settlement
 from penstock.lifecycle.states import State
 
 
@@ -16,7 +16,7 @@ class Backend(Protocol):
 
     def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int) -> Claim: ...
 
-    def settle(self, settlements: Sequence[Settlement]) -> list[bool]: ...
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
 
     def exchange(
         self,
@@ -27,7 +27,7 @@ class Backend(Protocol):
         worker: str,
         lease: int,
         grace: int,
-    ) -> tuple[list[bool], Claim]: ...
+    ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...
 

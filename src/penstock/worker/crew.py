@@ -10,6 +10,7 @@ from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
 from penstock.worker.loop import Loop
 from penstock.worker.threads import Threads
+from penstock.worker.watch import Watch
 
 _PATIENCE: Final = 1.0
 
@@ -43,9 +44,11 @@ class Crew:
         self._alarm = Alarm(self.running, lease, lose)
         self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
         self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
+        self._watch = Watch(self.running, self.loop)
 
     def start(self) -> None:
         self._alarm.routine.start()
+        self._watch.routine.start()
         if self.loop:
             self.loop.start()
         if self._threads:
@@ -57,8 +60,9 @@ class Crew:
             self.loop.stop(_PATIENCE)
         if self._threads:
             self._threads.stop(_PATIENCE if not self._shift.over else 0)
-        self._alarm.routine.stop()
-        self._alarm.routine.join(_PATIENCE)
+        for routine in (self._alarm.routine, self._watch.routine):
+            routine.stop()
+            routine.join(_PATIENCE)
 
     @property
     def capacity(self) -> int:
@@ -72,6 +76,7 @@ class Crew:
     def begin(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
         self.running.update(attempts)
+        self._watch.routine.wake()
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
         self._free_tasks -= len(tasks)

@@ -21,6 +21,12 @@ def failure(error: BaseException) -> Failed:
     return Failed(kind, _message(error), _traceback(error), ancestry(type(error)))
 
 
+def trimmed(error: BaseException) -> BaseException:
+    """Return *error* without the frames through which the worker called the handler."""
+    # They would also make a circle of the attempt and its error, which only the garbage collector could break.
+    return BaseException.with_traceback(error, _outside(error.__traceback__))
+
+
 def ancestry(kind: type[BaseException]) -> tuple[str, ...]:
     """Return the names of *kind* and its bases, each alone and with its module."""
     names: dict[str, None] = {}
@@ -47,7 +53,7 @@ def _message(error: BaseException) -> str:
 
 def _traceback(error: BaseException) -> str:
     try:
-        lines = traceback.format_exception(type(error), error, _outside(error.__traceback__))
+        lines = traceback.format_exception(trimmed(error))
         return shortened(_writable("".join(lines)), MAX_TRACEBACK)
     except Exception:  # noqa: BLE001
         return ""

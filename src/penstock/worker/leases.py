@@ -3,7 +3,6 @@
 Has its own thread, so that a blocked event loop or a busy pump loses no lease.
 """
 
-import logging
 from collections.abc import Callable, Collection
 from typing import Final
 
@@ -11,13 +10,12 @@ from penstock.clock import SECOND, since_boot
 from penstock.errors import StoreError
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
+from penstock.worker.records import warn
 from penstock.worker.routine import Routine
 
 PROGRESS_EVERY: Final = SECOND // 2
 # How soon after another a heartbeat may be that only asks whether somebody wants a job cancelled.
 ASK_EVERY: Final = SECOND
-
-log = logging.getLogger("penstock.worker")
 
 
 class Leases:
@@ -69,7 +67,7 @@ class Leases:
             return
         attempt.lost = True
         self._interrupt(attempt)
-        log.warning("lost the lease of job %s (%s)", attempt.claimed.id, attempt.claimed.task)
+        warn(attempt, "lost its lease while it ran: another worker may run it too")
 
     def _turn(self) -> float:
         now = since_boot()

@@ -10,6 +10,7 @@ from typing import Any, Final
 from penstock.clock import MILLISECOND, monotonic
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.attempt import Attempt
+from penstock.worker.context import CURRENT
 from penstock.worker.perform import perform_async
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
@@ -36,6 +37,7 @@ class Loop:
         self._gathering = False
         self._stopping = False
         self._present: set[Attempt] = set()
+        self.answered = 0
         self._ready = threading.Event()
         self._loop: asyncio.AbstractEventLoop
         self._over: asyncio.Event
@@ -61,6 +63,30 @@ class Loop:
         """Cancel the task of *attempt*; any thread may call this."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(attempt.interrupt)
+
+    def ask(self) -> None:
+        """Have the loop say, in `answered`, when it came round."""
+        self.answered = 0
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self.answered = monotonic()
+
+    @property
+    def thread(self) -> int:
+        """The thread of the loop."""
+        return self._thread.ident or 0
+
+    def current(self) -> Attempt | None:
+        """Return the attempt whose handler runs at this moment, as far as that can be seen from another thread."""
+        task = asyncio.current_task(self._loop)
+        # A task that a handler made has its context; before Python 3.12 that is hidden.
+        context = getattr(task, "get_context", None)
+        if context is not None:
+            found: Attempt | None = context().get(CURRENT)
+            return found
+        return next((each for each in list(self._present) if task is not None and each.task is task), None)
 
     def run(self, work: Coroutine[Any, Any, object]) -> object:
         """Wait for *work* to be done on the loop and return its answer; for other threads only."""

@@ -11,6 +11,7 @@ from penstock.worker.handler import Handler
 from penstock.worker.leases import Leases
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
+from penstock.worker.records import Ends, named
 from penstock.worker.refresh import Refresher, Refreshes
 from penstock.worker.upkeep import Upkeep
 
@@ -33,6 +34,7 @@ class Machinery:
         threads: int,
         lease: int,
         keep: int | None,
+        log_arguments: bool,
         idle: Callable[[], None] | None,
         drained: Callable[[], None],
         broken: Callable[[StoreBrokenError], None],
@@ -56,6 +58,7 @@ class Machinery:
             self._shift,
             self._leases,
             choice,
+            ends=Ends(arguments=log_arguments),
             worker=worker,
             lease=lease,
             idle=idle,
@@ -72,10 +75,10 @@ class Machinery:
         for routine in self._routines:
             routine.broken = broken
 
-    @property
-    def running(self) -> int:
-        """How many attempts have been claimed and not yet settled."""
-        return len(self._crew.running)
+    def left(self) -> list[str]:
+        """Return the names of the jobs that still run, those that began first coming first."""
+        running = [attempt for attempt in list(self._crew.running) if not attempt.ended]
+        return [named(attempt.claimed) for attempt in sorted(running, key=lambda each: each.began)]
 
     def start(self) -> None:
         self._crew.start()

@@ -10,10 +10,10 @@ from penstock.errors import LeaseLostError
 from penstock.lifecycle.outcomes import Cancelled, Done, Failed, HandedBack, Outcome
 from penstock.tracing import span
 from penstock.worker.alarm import Alarm
-from penstock.worker.attempt import Attempt, HandBack
+from penstock.worker.attempt import Attempt, AttemptTimeout, HandBack
 from penstock.worker.context import CURRENT
 from penstock.worker.ends import End
-from penstock.worker.failure import failure
+from penstock.worker.failure import failure, trimmed
 
 _DONE: Final = Done()
 
@@ -44,12 +44,12 @@ async def _perform_timed(attempt: Attempt, args: Sequence[Any], kwargs: Mapping[
             if not attempt.begin():
                 return attempt.refusal()
             value = await attempt.handler.call(*args, **kwargs)
-    except TimeoutError:
+    except TimeoutError as error:
         if not limit.expired():
             raise
-        return _timeout_outcome(timeout)
+        return _timeout_outcome(attempt, timeout, error.__cause__)
     # A handler that will not be cancelled is late all the same.
-    return _timeout_outcome(timeout) if limit.expired() else value_outcome(attempt, value)
+    return _timeout_outcome(attempt, timeout) if limit.expired() else value_outcome(attempt, value)
 
 
 def perform(attempt: Attempt, alarm: Alarm) -> None:
@@ -62,7 +62,7 @@ def perform(attempt: Attempt, alarm: Alarm) -> None:
         # A strike may come when the handler has just ended; there is only ever one.
         outcome = error_outcome(attempt, error)
     if attempt.timed_out and attempt.timeout is not None:
-        outcome = _timeout_outcome(attempt.timeout)
+        outcome = _timeout_outcome(attempt, attempt.timeout, attempt.error)
     attempt.end(outcome)
 
 
@@ -92,12 +92,14 @@ def value_outcome(attempt: Attempt, value: object) -> Outcome:
     try:
         return Done(attempt.handler.encode(value))
     except Exception as error:  # noqa: BLE001
+        attempt.error = trimmed(error)
         message = f"{attempt.claimed.task} returned a {type(value).__name__} that has no JSON form: {error}"
         return Failed("ResultNotJSON", message, ancestry=("ResultNotJSON",))
 
 
 def error_outcome(attempt: Attempt, error: BaseException) -> Outcome:
     """Return how an attempt ended whose handler raised *error*."""
+    attempt.error = trimmed(error)
     if isinstance(error, End):
         try:
             return error.outcome(attempt.shift.clock)
@@ -123,7 +125,9 @@ def _gave_up(attempt: Attempt, error: BaseException) -> bool:
             return False
 
 
-def _timeout_outcome(timeout: int) -> Outcome:
-    return Failed(
-        "AttemptTimeout", f"the attempt took longer than {timeout / SECOND:g} s", ancestry=("AttemptTimeout",)
-    )
+def _timeout_outcome(attempt: Attempt, timeout: int, error: BaseException | None = None) -> Outcome:
+    """Return how an attempt ended that took too long; *error* shows where its handler was."""
+    message = f"the attempt took longer than {timeout / SECOND:g} s"
+    where = None if error is None else trimmed(error).__traceback__
+    attempt.error = AttemptTimeout(message).with_traceback(where)
+    return Failed("AttemptTimeout", message, ancestry=("AttemptTimeout",))

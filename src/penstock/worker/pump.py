@@ -7,24 +7,24 @@ Invariants: never more is claimed than can begin at once.  An attempt stays in `
 lease is kept, until its settling was answered.
 """
 
-import logging
 from collections.abc import Callable, Sequence
-from typing import Final, TypedDict, TypeVar
+from typing import Final, TypedDict
 
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
 from penstock.errors import StoreError
-from penstock.job import Claim, Claimed, Settlement
-from penstock.lifecycle.outcomes import Failed, HandedBack
+from penstock.job import Claim, Claimed
+from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
-from penstock.worker.failure import failure
 from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
+from penstock.worker.records import Ends, fields, log, one_line
 from penstock.worker.routine import Routine
+from penstock.worker.settling import Settling
 from penstock.worker.watcher import Watcher
 
 # Look again after this long whatever the store said: somebody may have set the wall clock.
@@ -37,10 +37,6 @@ LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # A job of a task this worker does not know, as while a new version is rolled out, is left to others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
-
-log = logging.getLogger("penstock.worker")
-
-T = TypeVar("T")
 
 
 class Terms(TypedDict):
@@ -62,6 +58,7 @@ class Pump:
         leases: Leases,
         choice: Choice,
         *,
+        ends: Ends,
         worker: str,
         lease: int,
         idle: Callable[[], None] | None,
@@ -70,13 +67,12 @@ class Pump:
         self._engine = engine
         self._crew = crew
         self._shift = shift
-        self._leases = leases
         self._choice = choice
         self._worker = worker
         self._lease = lease
         self._idle = idle
         self._drained = drained
-        self._unsettled: list[Attempt] = []
+        self._settling = Settling(engine, crew.running, leases, ends)
         self._beginning: list[Attempt] = []
         self._grace = Grace()
         self._aside: dict[int, int] = {}
@@ -93,11 +89,11 @@ class Pump:
 
     def _turn(self) -> float:
         self._take_ended()
-        if self._unsettled:
+        if self._settling.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
             if self._shift.stopping or self._crew.capacity <= 0:
-                self._settle()
+                self._settling.settle()
         if self._beginning:
             self._tell_begun()
         rest = FALLBACK
@@ -111,7 +107,7 @@ class Pump:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
         # Into the list at once: what the crew has given up is settled, whatever raises from here on.
         ended = self._crew.ended()
-        self._unsettled += ended
+        self._settling.waiting += ended
         moment = min(self._lasted // 4, LONGEST_MOMENT)
         if (
             ended
@@ -121,74 +117,9 @@ class Pump:
         ):
             pause(moment / SECOND)
             late = self._crew.ended()
-            self._unsettled += late
+            self._settling.waiting += late
             ended += late
         self._grace.learn(ended)
-
-    def _settle(self) -> None:
-        self._settle_together(lambda reports: (self._engine.settle(reports), None))
-
-    def _settle_together(self, settle: Callable[[list[Settlement]], tuple[list[bool], T]]) -> T | None:
-        """Settle what has ended at once; None if that failed, so that each was settled by itself."""
-        try:
-            answers, rest = settle(self._settlements())
-        except StoreError:
-            raise
-        except Exception:
-            log.exception("could not settle %d attempts together", len(self._unsettled))
-            self._settle_each()
-            return None
-        settled, self._unsettled = self._unsettled, []
-        self._settled(settled, answers)
-        return rest
-
-    def _settlements(self) -> list[Settlement]:
-        for attempt in self._unsettled:
-            if attempt.progress is not None:
-                self._leases.write_progress(attempt)
-        return [attempt.settlement() for attempt in self._unsettled]
-
-    def _settle_each(self) -> None:
-        """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
-        while self._unsettled:
-            attempt = self._unsettled[-1]
-            try:
-                (accepted,) = self._engine.settle([attempt.settlement()])
-            except StoreError:
-                raise
-            except Exception as error:  # noqa: BLE001
-                accepted = self._settle_failed(attempt, failure(error))
-            # Only now: an outcome that the store could not take is offered again.
-            self._unsettled.pop()
-            self._settled([attempt], [accepted])
-
-    def _settle_failed(self, attempt: Attempt, outcome: Failed) -> bool:
-        """Settle *attempt* as failed; if the engine chokes on that too its lease runs out, and is not renewed."""
-        try:
-            return self._engine.settle([attempt.settlement(outcome)])[0]
-        except StoreError:
-            raise
-        except Exception:
-            log.exception("could not settle job %s at all", attempt.claimed.id)
-            return False
-
-    def _settled(self, attempts: Sequence[Attempt], answers: Sequence[bool]) -> None:
-        self._crew.running.difference_update(attempts)
-        try:
-            self._tell(attempts, answers)
-        except Exception:
-            # A filter of the user's, say; it must not take along what was claimed in the same transaction.
-            log.exception("could not tell how %d attempts ended", len(attempts))
-
-    def _tell(self, attempts: Sequence[Attempt], answers: Sequence[bool]) -> None:
-        for attempt, accepted in zip(attempts, answers, strict=True):
-            if not accepted and not attempt.lost:
-                attempt.lost = True
-                log.warning(
-                    "job %s (%s): the lease was lost, its outcome counts for nothing",
-                    attempt.claimed.id,
-                    attempt.claimed.task,
-                )
 
     def _tell_begun(self) -> None:
         now = since_boot()
@@ -216,7 +147,7 @@ class Pump:
             # Read before the claim, so that a change during it is a change to the watcher.
             token = self._engine.token()
             claim = self._claim_once()
-            if self._unsettled:
+            if self._settling.waiting:
                 return 0
             if not self._hungry():
                 self._rest(claim, token)
@@ -258,8 +189,8 @@ class Pump:
     def _exchange(self, queues: Sequence[str], count: int) -> Claim:
         """Claim, and settle in the same transaction what has ended."""
         terms: Terms = {"worker": self._worker, "lease": self._lease, "grace": self._grace.span}
-        if self._unsettled:
-            claim = self._settle_together(
+        if self._settling.waiting:
+            claim = self._settling.together(
                 lambda reports: self._engine.exchange(reports, queues, count, **terms)
             )
             if claim is not None:
@@ -276,12 +207,12 @@ class Pump:
         self._beginning += [attempt for attempt in attempts if attempt.begin_by]
         self._crew.begin(attempts)
         if len(attempts) < len(jobs):
-            self._unsettled += [self._unknown(job) for job in jobs if job.task not in handlers]
+            self._settling.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
 
     def _hand_back(self, jobs: Sequence[Claimed]) -> None:
         """Let others have those of *jobs* that were claimed and then got lost on their way to a handler."""
-        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._unsettled)}
-        self._unsettled += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
+        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._settling.waiting)}
+        self._settling.waiting += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
 
     def _left(self, job: Claimed, outcome: HandedBack) -> Attempt:
         attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
@@ -293,10 +224,11 @@ class Pump:
         known = ", ".join(sorted(self._crew.handlers)) or "none"
         log.error(
             "job %s: this worker has no task %r and leaves it to another for %d s; it knows: %s",
-            job.id,
+            one_line(job.id),
             job.task,
             UNKNOWN_PAUSE // SECOND,
             known,
+            extra=fields(job) | {"outcome": "unknown"},
         )
         self._aside[job.seq] = since_boot() + UNKNOWN_PAUSE
         reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"

@@ -6,7 +6,7 @@ import secrets
 import signal
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
@@ -15,7 +15,7 @@ from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.errors import StoreBrokenError
-from penstock.limits.durations import Duration, parse_duration
+from penstock.limits.durations import Duration, format_duration, parse_duration
 from penstock.worker.backend import Backend
 from penstock.worker.handler import Handler
 from penstock.worker.machinery import Machinery
@@ -29,6 +29,8 @@ KEEP: Final = "7d"
 GRACE: Final = SECOND // 2
 # A signal that reaches another thread is seen by the main thread only when it wakes by itself.
 SLICE: Final = SECOND // 4
+# How many jobs are named where many are meant.
+FEW: Final = 3
 
 log = logging.getLogger("penstock.worker")
 
@@ -45,7 +47,8 @@ class Worker:
 
     *concurrency* async handlers and *threads* plain functions at once.  Claims at most as many jobs as
     can begin at once: if *handlers* are of both kinds, the smaller of what both can take.  Jobs that
-    ended longer than *keep* ago are forgotten (None: never).
+    ended longer than *keep* ago are forgotten (None: never).  With *log_arguments* the log shows what jobs
+    were called with and what they returned.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Worker:
         lease: Duration = 15,
         drain_timeout: Duration | None = 30,
         keep: Duration | None = KEEP,
+        log_arguments: bool = False,
         refreshers: Mapping[str, Refresher] | None = None,
         name: str | None = None,
     ) -> None:
@@ -77,6 +81,7 @@ class Worker:
             None if drain_timeout is None else parse_duration(drain_timeout, "drain_timeout", zero=True)
         )
         self._keep = None if keep is None else parse_duration(keep, "keep")
+        self._log_arguments = log_arguments
         self._orders: SimpleQueue[_Order] = SimpleQueue()
         self._trouble: StoreBrokenError
 
@@ -98,15 +103,16 @@ class Worker:
             threads=self._threads,
             lease=self._lease,
             keep=self._keep,
+            log_arguments=self._log_arguments,
             idle=self.stop if until_idle else None,
             drained=lambda: self._orders.put(_Order.DRAINED),
             broken=self._give_up,
         )
-        log.info("worker %s begins, with %d tasks", self.name, len(self._handlers))
+        self._introduce()
         with self._trapped(signals=signals):
             try:
                 machinery.start()
-                self._conduct(machinery)
+                self._conduct(machinery, signals=signals)
             except BaseException:
                 self._end(machinery)
                 raise
@@ -131,23 +137,37 @@ class Worker:
         self._trouble = error
         self._orders.put(_Order.BROKEN)
 
-    def _conduct(self, machinery: Machinery) -> None:
+    def _introduce(self) -> None:
+        tasks = f"{len(self._handlers)} task{'' if len(self._handlers) == 1 else 's'}"
+        log.info("worker %s begins: %s, queues %s", self.name, tasks, ", ".join(self._choice.queues))
+        if not self._handlers:
+            log.warning(
+                "this app has no tasks, so no job can run here; is the module imported that declares them?"
+            )
+
+    def _conduct(self, machinery: Machinery, *, signals: bool) -> None:
         order = self._await({_Order.STOP, _Order.NOW, _Order.BROKEN}, None)
         if order is _Order.STOP:
-            if machinery.running:
-                log.info("stopping: %d jobs are left to finish", machinery.running)
+            if left := machinery.left():
+                span = (
+                    "" if self._drain_timeout is None else f" within {format_duration(self._drain_timeout)}"
+                )
+                again = "; Ctrl-C again hands them back" if signals else ""
+                log.info("stopping: %s left to finish%s%s", _some(left), span, again)
             machinery.drain()
             order = self._await({_Order.DRAINED, _Order.NOW, _Order.BROKEN}, self._drain_timeout)
         if order is _Order.BROKEN:
             log.error("worker %s gives up: %s", self.name, self._trouble)
             raise self._trouble
         if order is not _Order.DRAINED:
+            if left := machinery.left():
+                log.info("stopping now: %s handed back", _some(left))
             self._end(machinery)
 
     def _end(self, machinery: Machinery) -> None:
         machinery.interrupt()
-        if self._await({_Order.DRAINED}, GRACE) is None and machinery.running:
-            log.warning("%d jobs would not end; their leases will run out", machinery.running)
+        if self._await({_Order.DRAINED}, GRACE) is None and (left := machinery.left()):
+            log.warning("stopped, though %s still at work; the leases will run out", _some(left))
 
     def _await(self, wanted: set[_Order], patience: int | None) -> _Order | None:
         """Return the first order that is *wanted*, or None when *patience* has ended."""
@@ -177,3 +197,9 @@ class Worker:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return how many jobs *names* are, and the first of them."""
+    named = ", ".join(names[:FEW]) + (f" and {len(names) - FEW} more" if len(names) > FEW else "")
+    return f"1 job ({named}) is" if len(names) == 1 else f"{len(names)} jobs ({named}) are"

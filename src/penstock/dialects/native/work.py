@@ -15,7 +15,7 @@ from penstock.dialects.ojs.maintenance import is_on
 from penstock.edge.access import WORKERS
 from penstock.edge.routes import Request
 from penstock.engine import Engine
-from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settlement
+from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 
@@ -38,15 +38,16 @@ def _nothing(request: Request) -> Claim:
     return Claim([], more=False, next_at=request.service.engine.clock.now() + SECOND)
 
 
-async def settle(request: Request, body: wire.Settle) -> list[bool]:
+async def settle(request: Request, body: wire.Settle) -> list[Settled]:
     """Record how attempts ended."""
     settlements = _settlements(body.reports)
     own = await own_attempts(request, (each.seq for each in settlements))
     if not settlements or not own:
         return [False] * len(settlements)
     mine = [each for each in settlements if each.seq in own]
-    accepted = iter(await request.service.run(lambda engine: engine.settle(mine)))
-    return [each.seq in own and next(accepted) for each in settlements]
+    answers = iter(await request.service.run(lambda engine: engine.settle(mine)))
+    told = [each.seq in own and next(answers) for each in settlements]
+    return told if body.sequels else _accepted(told)
 
 
 async def exchange(request: Request, body: wire.Exchange) -> Made:
@@ -58,7 +59,7 @@ async def exchange(request: Request, body: wire.Exchange) -> Made:
 
     pausing = await is_on(request.service)
 
-    def work(engine: Engine) -> tuple[list[bool], Claim]:
+    def work(engine: Engine) -> tuple[list[Settled], Claim]:
         if pausing:
             return engine.settle(mine), _nothing(request)
         return engine.exchange(
@@ -69,6 +70,7 @@ async def exchange(request: Request, body: wire.Exchange) -> Made:
     found = _known(request, claim)
     accepted = iter(answers)
     told = [each.seq in own and next(accepted) for each in settlements]
+    told = told if body.sequels else _accepted(told)
     without = wire.encode(wire.Exchanged(told, _without(found)))
     return Made(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
 
@@ -130,6 +132,11 @@ def _settlements(reports: Sequence[wire.Report]) -> list[Settlement]:
     return settlements
 
 
+def _accepted(told: Sequence[Settled]) -> list[Settled]:
+    """Return answers for a client that knows yes and no only."""
+    return [bool(each) for each in told]
+
+
 def _known(request: Request, claim: Claim) -> Claim:
     """Return a claim as whoever asked for it knows its queues; their jobs are remembered as theirs."""
     if request.tenant is None:
@@ -151,7 +158,7 @@ def _without(claim: Claim) -> Claim:
 
 ROUTES = (
     verb("claim", wire.Take, claim, WORKERS, "Start jobs for a worker", Claim, once=True),
-    verb("settle", wire.Settle, settle, WORKERS, "Record how attempts ended", list[bool], once=True),
+    verb("settle", wire.Settle, settle, WORKERS, "Record how attempts ended", list[Settled], once=True),
     verb("exchange", wire.Exchange, exchange, WORKERS, "Settle, then claim", wire.Exchanged, once=True),
     verb("begun", wire.Begun, begun, WORKERS, "Tell when handlers began"),
     verb("heartbeat", wire.Heartbeat, heartbeat, WORKERS, "Renew leases", list[Beat]),

@@ -18,6 +18,7 @@ from penstock.job import (
     NewJob,
     Order,
     Running,
+    Settled,
     Settlement,
 )
 from penstock.store import leases as lease_rows
@@ -72,9 +73,11 @@ class AttemptVerbs(Transactions):
         self._time.heed(taken.moment)
         return claimed_at_once(request, taken)
 
-    def settle(self, settlements: Sequence[Settlement]) -> list[bool]:
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
-        return [at is not None for at in self.settled_at(settlements)]
+        if not settlements:
+            return []
+        return self._write_freely(lambda board: Settling(board).settle(settlements), Hold.NOTHING)
 
     def settled_at(self, settlements: Sequence[Settlement]) -> list[int | None]:
         """Record how attempts ended; return when each did, None for one whose lease was lost."""
@@ -91,12 +94,12 @@ class AttemptVerbs(Transactions):
         worker: str,
         lease: int = LEASE,
         grace: int = START_GRACE,
-    ) -> tuple[list[bool], Claim]:
+    ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
         wanted = ClaimFor(tuple(queues), count, worker, lease, grace)
         check_claim(wanted)
 
-        def work(board: Board) -> tuple[list[bool], Claim]:
+        def work(board: Board) -> tuple[list[Settled], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
             return answers, claim_all(board, [wanted])[0]
 

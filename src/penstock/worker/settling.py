@@ -1,0 +1,90 @@
+"""Outcomes on their way to the store.
+
+Invariant: an attempt stays in *waiting*, and in *running*, until its settling was answered, whatever raises.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+from penstock.errors import StoreError
+from penstock.job import Settled, Settlement
+from penstock.worker.attempt import Attempt
+from penstock.worker.backend import Backend
+from penstock.worker.failure import failure
+from penstock.worker.leases import Leases
+from penstock.worker.records import Ends
+
+log = logging.getLogger("penstock.worker")
+
+T = TypeVar("T")
+
+
+class Settling:
+    """Settles what is *waiting*, takes it out of *running*, and has *ends* tell of it."""
+
+    def __init__(self, engine: Backend, running: set[Attempt], leases: Leases, ends: Ends) -> None:
+        self.waiting: list[Attempt] = []
+        self._engine = engine
+        self._running = running
+        self._leases = leases
+        self._ends = ends
+
+    def settle(self) -> None:
+        """Settle what is waiting."""
+        self.together(lambda reports: (self._engine.settle(reports), None))
+
+    def together(self, settle: Callable[[list[Settlement]], tuple[list[Settled], T]]) -> T | None:
+        """Settle all at once, by means of *settle*; None if that failed, so that each was settled by itself."""
+        try:
+            answers, rest = settle(self._settlements())
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("could not settle %d attempts together", len(self.waiting))
+            self._each()
+            return None
+        settled, self.waiting = self.waiting, []
+        self._settled(settled, answers)
+        return rest
+
+    def _settlements(self) -> list[Settlement]:
+        for attempt in self.waiting:
+            if attempt.progress is not None:
+                self._leases.write_progress(attempt)
+        return [attempt.settlement() for attempt in self.waiting]
+
+    def _each(self) -> None:
+        """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
+        while self.waiting:
+            attempt = self.waiting[-1]
+            try:
+                (answer,) = self._engine.settle([attempt.settlement()])
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001
+                attempt.outcome, attempt.error = failure(error), error
+                answer = self._as_failed(attempt)
+            # Only now: an outcome that the store could not take is offered again.
+            self.waiting.pop()
+            self._settled([attempt], [answer])
+
+    def _as_failed(self, attempt: Attempt) -> Settled:
+        """Settle *attempt* as failed; if the engine chokes on that too its lease runs out, and is not renewed."""
+        try:
+            return self._engine.settle([attempt.settlement()])[0]
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("could not settle job %s at all", attempt.claimed.id)
+            return False
+
+    def _settled(self, attempts: Sequence[Attempt], answers: Sequence[Settled]) -> None:
+        self._running.difference_update(attempts)
+        # A filter of the user's may raise; it must not take along what was claimed in the same transaction.
+        try:
+            self._ends.tell(attempts, answers)
+        except Exception:
+            with suppress(Exception):
+                log.exception("could not tell how %d attempts ended", len(attempts))

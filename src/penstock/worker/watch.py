@@ -1,0 +1,99 @@
+"""Who keeps others waiting?  A handler that blocks the event loop, or goes on long after its timeout.
+
+Looks from a thread of its own while handlers run, and says each thing once.
+"""
+
+import sys
+import traceback
+from collections.abc import Collection
+from typing import Final
+
+from penstock.clock import SECOND, monotonic, since_boot
+from penstock.worker import perform
+from penstock.worker.attempt import Attempt
+from penstock.worker.loop import Loop
+from penstock.worker.records import log, span, warn
+from penstock.worker.routine import Routine
+
+EVERY: Final = SECOND // 4
+# How long the loop may be silent, and a handler go on after its timeout, before that is told.
+PATIENCE: Final = SECOND
+_PERFORM: Final = perform.__file__
+
+
+class Watch:
+    """Looks at the *running* attempts and at the event *loop*, if there is one."""
+
+    def __init__(self, running: Collection[Attempt], loop: Loop | None) -> None:
+        self._running = running
+        self._loop = loop
+        self._asked = 0  # since when the loop has not answered
+        self._blocking: Attempt | None = None
+        self._told = False
+        self.routine = Routine("watch", self._look)
+
+    def _look(self) -> float | None:
+        if self._loop is not None:
+            self._look_at_loop(self._loop)
+        for attempt in list(self._running):
+            # While the loop is blocked, what stands still there is not to blame.
+            if not (self._told and attempt.handler.is_async):
+                self._look_at(attempt)
+        return EVERY / SECOND if self._running or self._asked else None
+
+    def _look_at(self, attempt: Attempt) -> None:
+        if attempt.timeout is None or not attempt.began or attempt.ended or attempt.overran:
+            return
+        if since_boot() > attempt.began + attempt.timeout + PATIENCE:
+            attempt.overran = True
+            text = "goes on after its timeout of %s: it cannot be interrupted where it is"
+            warn(attempt, text, span(attempt.timeout), stack=_stack(attempt.thread))
+
+    def _look_at_loop(self, loop: Loop) -> None:
+        if self._asked and loop.answered:
+            self._tell_end(loop.answered - self._asked)
+            self._asked = 0
+        if self._asked:
+            self._tell_block(loop)
+        elif self._running:
+            # Set first: the answer may come before the call returns.
+            self._asked = monotonic()
+            loop.ask()
+
+    def _tell_block(self, loop: Loop) -> None:
+        silent = monotonic() - self._asked
+        if silent < PATIENCE or self._told:
+            return
+        self._told = True
+        self._blocking = loop.current()
+        stack = _stack(loop.thread)
+        if self._blocking is not None:
+            text = "blocks the event loop: nothing else has run there for %s"
+            warn(self._blocking, text, span(silent), stack=stack)
+        else:
+            log.warning("the event loop is blocked: nothing has run there for %s\n%s", span(silent), stack)
+
+    def _tell_end(self, lasted: int) -> None:
+        if lasted < PATIENCE:
+            return
+        if self._blocking is not None:
+            warn(self._blocking, "blocked the event loop for %s; it runs again", span(lasted))
+        else:
+            log.warning("the event loop was blocked for %s; it runs again", span(lasted))
+        self._told = False
+        self._blocking = None
+
+
+def _stack(thread: int) -> str | None:
+    """Return where *thread* is, from the handler on."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - there is no other way to see another thread
+    if frame is None:
+        return None
+    frames = []
+    for each, line in traceback.walk_stack(frame):
+        # What called the handler tells nothing about it.
+        if each.f_code.co_filename == _PERFORM:
+            break
+        frames.append((each, line))
+    told = traceback.StackSummary.extract(reversed(frames)).format()
+    return "Stack (most recent call last):\n" + "".join(told).rstrip()
