@@ -55,6 +55,8 @@ def with_options(account_id: str) -> list[str]:
         raise Cancel("no longer wanted")
     if job.attempt > 3:
         raise RateLimited("10s")
+    if job.failures:
+        raise RateLimited({"Retry-After": "20"}.get("Retry-After"), key="pool")
     return [job.id]
 
 
@@ -63,6 +65,10 @@ async def coroutine(number: int) -> float:
     if number > 3:
         raise Retry(after="1s")
     return number / 2
+
+
+@app.task(limits=Concurrency(1, key="one"))
+def with_one_limit() -> None: ...
 
 
 @app.task(unique={"by": True, "window": "10m", "on_duplicate": "reject"})

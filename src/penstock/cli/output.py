@@ -71,8 +71,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     for column, room in zip(shown, widths(shown, console.width), strict=True):
         justify: JustifyMethod = "right" if column.right else "left"
-        # A name that is cut must stay one that can be written.
-        overflow: OverflowMethod = "ellipsis" if column.rank else "crop"
+        # The beginning of an id is a name too, and must stay one that can be copied.
+        overflow: OverflowMethod = "crop" if column.least and not column.rank else "ellipsis"
         table.add_column(column.title, justify=justify, no_wrap=True, overflow=overflow, max_width=room)
     for cells in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*(Text(cell, STATE_COLOURS.get(cell, "")) for cell in cells))
