@@ -55,7 +55,12 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     """Return the envelope of a job."""
     state = state_of(view)
     shown = _base(view.id, view.task, view.queue, view.args, view.meta, state, view.enqueued)
-    shown |= {"priority": view.priority, "attempt": view.used, "max_attempts": view.max_attempts}
+    # To the spec an attempt that was lost with its worker counts; it is granted once more, so both do.
+    shown |= {
+        "priority": view.priority,
+        "attempt": view.attempt,
+        "max_attempts": view.max_attempts + view.lost,
+    }
     _bound(shown, view.limits, view.expires, view.timeout)
     if view.workflow is not None:
         shown["workflow_id"] = view.workflow
