@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.browser import PATIENCE, Rebound, Somebody, browsing, chromium
+from tests.support.browser import PATIENCE, Rebound, Stranger, browsing, chromium
 from tests.support.server import served
 
 REQUEST = re.compile(r"(GET|POST|PUT|DELETE|OPTIONS|HEAD) (/\S*) (\d+) [\d.]+ ms")
@@ -21,8 +21,8 @@ def server(tmp_path_factory):
 
 
 @pytest.fixture
-def somebody():
-    site = Somebody()
+def stranger():
+    site = Stranger()
     yield site
     site.shutdown()
     site.server_close()
@@ -36,19 +36,19 @@ def rebound(server):
 
 
 @pytest.fixture
-def look(server, somebody, rebound, tmp_path):
+def look(server, stranger, rebound, tmp_path):
     """Show the page by a name, aimed at another; return what it read, and how its requests were answered."""
     assert 200 == server.post("/ojs/v1/admin/reset").status
     server.enqueue({"type": "ours.kept", "args": []})
 
     def show(page, target):
-        places = {"SOMEBODY": str(somebody.port), "SERVER": str(rebound.port)}
+        places = {"STRANGER": str(stranger.port), "SERVER": str(rebound.port)}
         page, target = (re.sub("[A-Z]{6,}", lambda found: places[found[0]], url) for url in (page, target))
-        options = {"target": target, "report": f"http://127.0.0.1:{somebody.port}/report"}
+        options = {"target": target, "report": f"http://127.0.0.1:{stranger.port}/report"}
         before = marked(server, "before")
         with browsing(tmp_path / "browser", f"{page}/page?{urlencode(options)}"):
-            assert somebody.reported.wait(PATIENCE), (tmp_path / "browser" / "log").read_text()
-        seen = {name: text for name, text in json.loads(somebody.report).items() if text}
+            assert stranger.reported.wait(PATIENCE), (tmp_path / "browser" / "log").read_text()
+        seen = {name: text for name, text in json.loads(stranger.report).items() if text}
         lines = server.log[before : marked(server, "after")]
         return seen, [REQUEST.search(line).groups() for line in lines if REQUEST.search(line)][:-1]
 
@@ -64,7 +64,7 @@ def marked(server, name):
 
 
 def state(server):
-    """Return what anybody could have changed."""
+    """Return what a page could have changed."""
     jobs = [job["type"] for job in server.get("/ojs/v1/admin/jobs")["items"]]
     hooks = server.get("/ojs/v1/webhooks/subscriptions").body
     paused = [queue["name"] for queue in server.get("/ojs/v1/queues")["queues"] if queue.get("paused")]
@@ -74,8 +74,8 @@ def state(server):
 @pytest.mark.parametrize(
     ("page", "target"),
     [
-        ("http://hostile.example:SOMEBODY", "http://127.0.0.1:SERVER"),
-        ("http://127.0.0.1:SOMEBODY", "http://127.0.0.1:SERVER"),
+        ("http://hostile.example:STRANGER", "http://127.0.0.1:SERVER"),
+        ("http://127.0.0.1:STRANGER", "http://127.0.0.1:SERVER"),
         ("http://evil.example:SERVER", "http://evil.example:SERVER"),
     ],
     ids=["another site", "another port of this machine", "a name that was made to mean this machine"],

@@ -1,4 +1,4 @@
-"""A real browser without a window, a site of somebody else's, and a name that comes to mean another machine."""
+"""A real browser without a window, another site, and a name that comes to mean another machine."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ _FLAGS = (
 
 
 def chromium():
-    """Return where the browser is; without one, skip at a desk and fail where checks are run for everybody."""
+    """Return where the browser is; without one, skip at a desk and fail where CI is set."""
     found = shutil.which("chromium")
     if found is None:
         reason = "NOT CHECKED: there is no chromium here (Debian: apt-get install chromium)"
@@ -66,8 +66,8 @@ def browsing(folder, url):
                 process.wait(PATIENCE)
 
 
-class Somebody(ThreadingHTTPServer):
-    """A site of somebody else's on this machine: it has the page, and hears what the page reports."""
+class Stranger(ThreadingHTTPServer):
+    """Another site, on this machine: it has the page, and hears what the page reports."""
 
     daemon_threads = True
 

@@ -1,4 +1,4 @@
-"""B13: what the server does by itself goes on after a failure that nobody foresaw, and keeps nothing for ever."""
+"""B13: what the server does by itself goes on after an unforeseen failure, and keeps nothing for ever."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def run(work):
 
 
 class Once:
-    """A function that fails the first time, in a way that nobody foresaw; *again* is set when it is called after."""
+    """A function that fails the first time, in an unforeseen way; *again* is set when it is called after."""
 
     def __init__(self, original):
         self._original = original
@@ -46,7 +46,7 @@ class Once:
         return self._original(*args, **kwargs)
 
 
-def test_whoever_waits_for_a_change_hears_of_it_though_looking_failed_once(engine, monkeypatch):
+def test_a_request_that_waits_for_a_change_hears_of_it_though_looking_failed_once(engine, monkeypatch):
     once = Once(engine.wait)
     monkeypatch.setattr(engine, "wait", once)
 

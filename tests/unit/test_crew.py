@@ -1,4 +1,4 @@
-"""S9: what workers say of themselves takes a bounded place, whoever makes up names."""
+"""S9: what workers say of themselves takes a bounded place, however many names are made up."""
 
 import pytest
 

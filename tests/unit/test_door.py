@@ -110,7 +110,7 @@ def test_without_a_token_no_page_of_another_site_opens_a_socket(engine, headers)
 
 
 def test_where_a_token_is_needed_it_alone_decides(engine):
-    """No browser sends it by itself, so whoever does was given it."""
+    """No browser sends it by itself, so a client that sends it was given it."""
     keyring = Keyring()
     keyring.add(TOKEN, Access("ours", frozenset(Role)))
     bearer = {"authorization": f"Bearer {TOKEN}"}

@@ -120,7 +120,7 @@ def asked(gatherer, *questions):
     [lambda questions: questions[1:], lambda questions: iter(()).__next__(), lambda questions: 1 / 0],
     ids=["too few answers", "StopIteration", "an error"],
 )
-def test_a_batch_that_goes_wrong_leaves_nobody_waiting(together):
+def test_a_batch_that_goes_wrong_answers_all_its_questions(together):
     broken = True
 
     async def ask(gatherer):

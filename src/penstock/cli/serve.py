@@ -127,7 +127,7 @@ def _say(url: str, store: str, keyring: "Keyring", settings: "Settings") -> None
     if settings.insecure and keyring.is_open:
         names = ", ".join(("localhost", "the address they arrive at", *settings.names))
         print(
-            f"no token: lets everybody in, by requests for {names}; --allow-host adds a name",
+            f"no token: every request for {names} is let in; --allow-host adds a name",
             file=sys.stderr,
             flush=True,
         )

@@ -12,6 +12,6 @@ class Claims:
         self.jobs = jobs or []
 
     def unheard(self) -> list[Claimed]:
-        """Return the jobs to give back because nobody will hear the answer."""
+        """Return the jobs to give back because the answer will not be heard."""
         jobs, self.jobs = self.jobs, []
         return jobs

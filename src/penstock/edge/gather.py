@@ -99,11 +99,11 @@ class Gatherer(Generic[Q, A]):
         return done.result() if failure is None else [failure] * count
 
     def _leave(self, answer: A) -> None:
-        """Have an answer that nobody waits for be made up for."""
+        """Undo an answer whose question was given up."""
         try:
             self._unwanted(answer)
         except Exception:
-            log.exception("an answer that nobody waits for could not be undone")
+            log.exception("an answer whose question was given up could not be undone")
 
 
 def _gone(error: BaseException | None = None) -> StoreDownError:

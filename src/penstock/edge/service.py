@@ -149,7 +149,7 @@ class Service:
         await self._watch.changed(token, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
-        """Give back attempts that nobody began: they keep their place, and count for nothing."""
+        """Give back attempts that were never begun: they keep their place, and count for nothing."""
         for job in jobs:
             if self._held.get(job.id, (None,))[0] == job:
                 del self._held[job.id]
@@ -158,7 +158,7 @@ class Service:
             await self.run(lambda engine: engine.settle(settlements))
 
     async def give_back(self, claims: Claims) -> None:
-        """Give back what was claimed for an answer that nobody will hear.  Raises nothing but cancellation.
+        """Give back what was claimed for an answer that will not be heard.  Raises nothing but cancellation.
 
         If the store cannot be reached this goes on by itself, until the leases run out.
         """

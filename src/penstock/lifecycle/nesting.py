@@ -17,6 +17,8 @@ def is_deep(text: str | bytes) -> bool:
 
     Time grows with the length only; nothing here calls itself.
     """
+    if len(text) <= DEEPEST:
+        return False
     if isinstance(text, str):
         # So few brackets cannot nest deeper, wherever they stand.
         if text.count("[") + text.count("{") <= DEEPEST:

@@ -18,7 +18,7 @@ _BROWSERS: Final = ("origin", "sec-fetch-site")  # what only browsers send
 
 
 class GoneError(Exception):
-    """Whoever asked has hung up."""
+    """The client has hung up."""
 
 
 class RefusedError(Exception):

@@ -31,7 +31,7 @@ def encoded(reply: Reply) -> bytes:
 async def write(
     service: Service, reply: Reply, request_id: str, method: str, receive: Receive, send: Send
 ) -> None:
-    """Send an answer; if nobody is there to hear it, give back what was claimed for it."""
+    """Send an answer; if the client has gone, give back what was claimed for it."""
     try:
         if reply.claims.jobs and await _is_gone(receive):
             await service.give_back(reply.claims)
@@ -47,7 +47,7 @@ async def write(
 
 
 async def stream(reply: Stream, request_id: str, receive: Receive, send: Send) -> None:
-    """Send an answer that goes on, until it ends or nobody hears it."""
+    """Send an answer that goes on, until it ends or the client has gone."""
     headers = _head(reply.media, request_id, {"Cache-Control": "no-cache", **reply.headers})
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 

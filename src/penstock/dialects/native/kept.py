@@ -22,7 +22,7 @@ Place = tuple[str, ...]
 
 
 class Made(Claims):
-    """An answer.  If nobody hears it, the *jobs* claimed for it are given back, and *without* is left of it."""
+    """An answer.  If no request hears it, the *jobs* claimed for it are given back, and *without* is left of it."""
 
     __slots__ = ("at", "body", "takers", "without")
 
@@ -65,7 +65,7 @@ class Answers:
             # Who waits for the same answer was not cancelled, and asks again.
             given_up = StoreBusyError("the request was given up before it was answered")
             future.set_exception(error if isinstance(error, Exception) else given_up)
-            future.exception()  # nobody else may be there to see it
+            future.exception()  # else asyncio complains where no other request waits for it
             raise
         future.set_result(made)
         self._bytes += len(made.body)

@@ -81,7 +81,7 @@ def invalid(error: msgspec.ValidationError) -> InvalidError:
 async def _answered(request: Request, body: B, answer: Answer[B]) -> Made:
     found = await answer(request, body)
     made = found if isinstance(found, Made) else Made(encode(found))
-    # Before anybody can ask for it again: who is told of it then must not be told of jobs that were given back.
+    # Before the answer is kept: a request that asks for it again must not hear of jobs that were given back.
     request.claims = made
     return made
 

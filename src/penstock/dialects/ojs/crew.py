@@ -1,7 +1,7 @@
 """The workers that were heard from lately, and what they are to do.
 
-What workers say of themselves is kept as JSON, so much of one and so much of all: whoever makes up names can push
-out those that were heard from longest ago, and nothing more.
+What workers say of themselves is kept as JSON, so much of one and so much of all: a client that makes up names
+can push out those that were heard from longest ago, and nothing more.
 """
 
 from collections import OrderedDict
@@ -54,7 +54,7 @@ class Member:
 
 
 class Crew:
-    """Workers by tenant and id, whoever was heard from longest ago first."""
+    """Workers by tenant and id, the one heard from longest ago first."""
 
     def __init__(self) -> None:
         self.members: OrderedDict[tuple[str, str], Member] = OrderedDict()

@@ -52,7 +52,9 @@ async def talk(request: Request, socket: Socket) -> None:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             failure = task.exception()
-            if failure is not None and not isinstance(failure, OSError):  # that one says that nobody is there
+            if failure is not None and not isinstance(
+                failure, OSError
+            ):  # an OSError says that the client has gone
                 raise failure
     finally:
         reader.close()
