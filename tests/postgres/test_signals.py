@@ -6,21 +6,26 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from penstock.clock import SECOND
 from penstock.engine import open_engine
+from penstock.errors import StoreDownError
 from penstock.job import NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Numbers
 from penstock.store.postgres import signals
 from penstock.store.session import Topic
+from penstock.worker import pump
 from tests.postgres.race import QUIET, quiet
 from tests.support.desk import slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
+from tests.support.sharing import until
+from tests.support.working import working
 
 ROOT = Path(__file__).parents[2]
 SOON = 5.0
@@ -379,3 +384,78 @@ def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
 
     assert min(wakes) > 5
     assert max(wakes) < 50 + 70 * span
+
+
+class TestWorker:
+    """A worker that looks by itself only once in ten minutes hears of every job."""
+
+    @pytest.fixture(autouse=True)
+    def _no_timed_look(self, monkeypatch):
+        monkeypatch.setattr(pump, "FALLBACK", 600 * SECOND)
+
+    @pytest.fixture
+    def begun(self):
+        return []
+
+    @pytest.fixture
+    def task(self, begun):
+        def task():
+            begun.append(1)
+
+        return task
+
+    def test_a_job_that_arrives_while_a_claim_finds_nothing_is_begun(
+        self, url, opened, teller, task, begun, monkeypatch
+    ):
+        claim_once = pump.Pump._claim_once
+
+        engine = opened(url)
+
+        def late(self):
+            claim = claim_once(self)
+            if len(begun) < 5 and not claim.jobs:
+                # Committed and heard of when the claim has looked already, before the worker says that it waits.
+                token = engine.token()
+                teller.enqueue([NewJob("task")])
+                assert engine.wait(token, SOON) != token
+            return claim
+
+        monkeypatch.setattr(pump.Pump, "_claim_once", late)
+        with working(engine, task):
+            until(lambda: len(begun) >= 5)
+
+    def test_a_job_that_another_thread_of_the_process_enqueues_is_begun(self, url, opened, task, begun):
+        engine = opened(url)
+        with working(engine, task):
+            for count in range(1, 6):
+                engine.enqueue([NewJob("task")])
+                until(lambda count=count: len(begun) == count)
+
+    def test_a_job_that_arrives_in_a_storm_of_others_is_begun(self, url, opened, producers, task, begun):
+        hired = producers(2)
+        for producer in hired:
+            producer.begin(threads=8, each=50)
+        with working(opened(url), task):
+            for producer in hired:
+                producer.ended()
+            until(lambda: len(begun) == 800)
+
+
+@pytest.mark.parametrize("topic", Topic)
+def test_a_store_that_is_closed_keeps_no_thread_waiting(url, topic):
+    engine = open_engine(url)
+    quiet(engine)
+    ended = threading.Event()
+
+    def wait():
+        with suppress(StoreDownError):
+            engine.wait(engine.token(topic), 600, topic)
+        ended.set()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    until(lambda: engine.store._signals._waiting[topic])
+    engine.close()
+
+    assert ended.wait(SOON)
+    thread.join()
