@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from penstock.clock import SECOND
 from penstock.engine import Engine
-from penstock.errors import DuplicateJobError, QueueFullError
+from penstock.errors import DuplicateJobError, InvalidJobError, QueueFullError
 from penstock.job import Bound, Enqueued, NewJob, Schedule
 from penstock.lifecycle.outcomes import Again, Cancelled, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.overlap import Overlap
@@ -431,6 +431,192 @@ class TestWhileItRuns:
         assert desk.heard("job.retrying") == []
         (event,) = desk.heard("job.cancelled")
         assert (event.facts["job"], event.facts["reason"]) == ("a", "replaced by b")
+
+
+class TestPause:
+    def test_a_job_waits_for_a_pause_in_the_calls(self, desk: Desk) -> None:
+        for name in "abc":
+            call(desk, name, quiet(5))
+            assert desk.state(name) is State.SCHEDULED
+            desk.wait(3 * SECOND)
+            assert desk.claim() == ""
+        desk.wait(2 * SECOND - 1)
+        assert desk.claim() == ""
+        desk.wait(1)
+
+        assert desk.claim() == "c"
+        assert [desk.job(name).reason for name in "ab"] == ["replaced by b", "replaced by c"]
+        assert desk.engine.doctor() == []
+
+    def test_it_waits_for_no_longer_than_it_may(self, desk: Desk) -> None:
+        begin = desk.clock.now()
+        for number in range(4):
+            call(desk, f"call-{number}", quiet(5, max_wait=12))
+            desk.wait(3 * SECOND)
+
+        assert desk.clock.now() - begin == 12 * SECOND
+        assert desk.claim() == "call-3"
+
+    def test_after_the_longest_wait_it_keeps_its_place_in_line(self, desk: Desk) -> None:
+        for number in range(5):
+            call(desk, f"call-{number}", quiet(5, max_wait=12))
+            desk.wait(3 * SECOND)
+            desk.engine.upkeep()
+        desk.enqueue("other")
+        call(desk, "last", quiet(5, max_wait=12))
+
+        assert desk.state("last") is State.WAITING
+        assert desk.claim() == "last other"
+
+    def test_a_call_after_the_pause_and_before_the_start_begins_it_anew(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5))
+        desk.wait(5 * SECOND)
+        desk.engine.upkeep()
+        assert desk.state("a") is State.WAITING
+        call(desk, "b", quiet(5))
+
+        assert desk.claim() == ""
+        desk.wait(5 * SECOND)
+        assert desk.claim() == "b"
+
+    def test_calls_while_it_runs_have_a_pause_of_their_own(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5, max_wait=6))
+        desk.wait(5 * SECOND)
+        assert desk.claim() == "a"
+        desk.wait(SECOND)
+        call(desk, "b", quiet(5, max_wait=6))  # the first of the calls that are yet to be served
+        desk.wait(3 * SECOND)
+        call(desk, "c", quiet(5, max_wait=6))
+        desk.settle("a")
+
+        assert desk.state("c") is State.SCHEDULED
+        desk.wait(3 * SECOND - 1)
+        assert desk.claim() == ""
+        desk.wait(1)
+        assert desk.claim() == "c"
+
+    def test_a_pause_that_ended_while_the_earlier_one_ran_is_over(self, desk: Desk) -> None:
+        call(desk, "a", quiet(1))
+        desk.wait(SECOND)
+        desk.claim()
+        call(desk, "b", quiet(1))
+        desk.wait(SECOND)
+        desk.settle("a")
+
+        assert desk.claim() == "b"
+
+    def test_a_call_that_waits_for_no_pause_goes_at_once(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5))
+        call(desk, "b")
+
+        assert desk.claim() == "b"
+
+    def test_a_retry_waits_for_no_pause(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5), retry=RetryPolicy(attempts=2, delay=SECOND, jitter=False))
+        desk.wait(5 * SECOND)
+        desk.claim()
+        desk.settle("a", NO)
+        desk.wait(SECOND)
+
+        assert desk.claim() == "a"
+
+    def test_calls_after_a_failed_attempt_are_calls_of_their_own(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5, max_wait=6), retry=RetryPolicy(attempts=2, delay=60 * SECOND, jitter=False))
+        desk.wait(5 * SECOND)
+        desk.claim()
+        desk.settle("a", NO)
+        desk.wait(SECOND)
+        call(desk, "b", quiet(5, max_wait=6))
+
+        desk.wait(5 * SECOND - 1)
+        assert desk.claim() == ""
+        desk.wait(1)
+        assert desk.claim() == "b"
+
+    def test_calls_of_one_batch_are_one_burst(self, desk: Desk) -> None:
+        desk.engine.enqueue([NewJob("task", id=name, queue="q", unique=quiet(5)) for name in "abc"])
+
+        desk.wait(5 * SECOND)
+        assert desk.claim() == "c"
+
+    def test_why_tells_how_long_it_waits(self, desk: Desk) -> None:
+        call(desk, "a", quiet(5, max_wait=60))
+        desk.wait(2 * SECOND)
+        call(desk, "b", quiet(5, max_wait=60))
+
+        why = desk.engine.why("b")
+        assert why.earliest == desk.clock.now() + 5 * SECOND
+        assert (
+            why.sentence
+            == "waits until no call has come for 5s, at the latest 58s from now: 1m after the first call"
+        )
+
+    def test_why_tells_of_both_if_the_earlier_one_runs(self, desk: Desk) -> None:
+        call(desk, "a")
+        desk.claim()
+        call(desk, "b", quiet(5))
+
+        assert desk.engine.why("b").sentence == "waits for job a to end; waits until no call has come for 5s"
+
+    def test_two_processes_count_the_same_calls(self, opened: Callable[[], Engine], clock: FakeClock) -> None:
+        desks = [Desk(opened(), clock) for _ in range(2)]
+        for number in range(4):
+            call(desks[number % 2], f"call-{number}", quiet(5, max_wait=12))
+            clock.advance(3 * SECOND)
+
+        assert [desk.claim() for desk in desks] == ["call-3", ""]
+
+    def test_the_clock_of_the_store_decides(self, desk: Desk) -> None:
+        """A caller names no moment: each call is one of a transaction, whose time the store tells."""
+        with pytest.raises(InvalidJobError, match="due"):
+            call(desk, "a", quiet(5), due=desk.clock.now() + SECOND)
+
+    def test_a_schedule_waits_for_a_pause_too(self, desk: Desk) -> None:
+        job = NewJob("task", queue="q", unique=quiet(5))
+        desk.engine.set_schedule(Schedule("s", "* * * * *", job))
+        desk.wait(60 * SECOND)
+        assert desk.claim() == ""
+        call(desk, "a", quiet(5))
+        desk.wait(5 * SECOND)
+
+        assert desk.claim() == "a"
+
+
+@pytest.mark.parametrize(
+    ("terms", "field"),
+    [
+        ({"quiet": 5}, "quiet"),
+        ({"quiet": 5, "on_duplicate": "reject"}, "quiet"),
+        ({"quiet": 0, "on_duplicate": "replace"}, "quiet"),
+        ({"quiet": 5, "max_wait": 4, "on_duplicate": "replace"}, "max_wait"),
+        ({"max_wait": 4, "on_duplicate": "replace"}, "max_wait"),
+        ({"quiet": 5, "window": 10, "on_duplicate": "replace"}, "quiet"),
+        ({"quiet": 5, "states": ["waiting"], "on_duplicate": "replace"}, "quiet"),
+    ],
+)
+def test_a_pause_that_makes_no_sense_is_refused(terms: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidJobError) as caught:
+        Unique("k", **terms)
+
+    assert caught.value.field == field
+
+
+def test_a_successor_that_its_job_does_not_know_of_is_found_by_the_doctor(desk: Desk) -> None:
+    call(desk, "a")
+    desk.claim()
+    call(desk, "b")
+    desk.engine.store.write(lambda db: db.run("UPDATE running SET has_successor = 0"))
+
+    (complaint,) = desk.engine.doctor()
+    assert complaint.startswith("job b waits for the end of job number")
+
+
+def test_two_jobs_of_one_key_are_found_by_the_doctor(desk: Desk) -> None:
+    call(desk, "a", REUSE)
+    call(desk, "b", Unique("other"))
+    desk.engine.store.write(lambda db: db.run("UPDATE uniqueness SET key = ?", "\x1fk"))
+
+    assert desk.engine.doctor() == ["2 jobs stand for the unique key 'k' at once"]
 
 
 def test_it_outlives_the_process_that_remembered_it(opened: Callable[[], Engine], clock: FakeClock) -> None:

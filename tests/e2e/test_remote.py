@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock import AccessError, App, Client, InvalidError, JobCancelledError, NotFoundError, StoreDownError
+from penstock import (
+    AccessError,
+    App,
+    Client,
+    InvalidError,
+    InvalidJobError,
+    JobCancelledError,
+    NotFoundError,
+    StoreDownError,
+)
 from penstock.client import RemoteEngine, wire
 from penstock.clock import SECOND
 from penstock.engine import open_engine
@@ -359,6 +368,26 @@ def test_a_client_waits_for_what_a_worker_elsewhere_returns(server):
     worker.stop()
     thread.join(20)
     app.close()
+
+
+def test_the_latest_call_wins_and_waits_for_a_pause_over_http_too(server, remote):
+    with Client(server.url) as client:
+        options = {"unique": "settings", "quiet": "1h", "max_wait": "2h"}
+        first, second = (client.enqueue("task", size, **options) for size in (1, 2))
+        assert ["cancelled", "scheduled"] == [first.state, second.state]
+        assert remote.why(second.id).sentence.startswith(
+            "waits until no call has come for 1h, at the latest "
+        )
+        with pytest.raises(InvalidJobError, match="max_wait"):
+            client.enqueue("task", 3, unique="settings", quiet="1h", max_wait="1s")
+
+        latest = {"by": "other", "on_duplicate": "replace"}
+        third = client.enqueue("task", 3, unique=latest)
+        (claimed,) = remote.claim(["default"], 5, worker="w").jobs
+        fourth = client.enqueue("task", 4, unique=latest)
+        assert f"waits for job {third.id} to end" == remote.why(fourth.id).sentence
+        remote.settle([Settlement(claimed.seq, claimed.fence, Done())])
+        assert [fourth.id] == [job.id for job in remote.claim(["default"], 5, worker="w").jobs]
 
 
 def test_every_look_at_a_server_is_the_same_as_at_its_database(server, remote, tmp_path):

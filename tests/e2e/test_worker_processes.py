@@ -15,6 +15,7 @@ from penstock.clock import SECOND
 from penstock.engine import open_engine
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Limit, Numbers, Window
 
 ROOT = Path(__file__).parents[2]
@@ -123,6 +124,67 @@ def test_a_killed_worker_loses_its_lease_and_another_finishes_its_jobs(place):
     # The victim's handler ended with it, without a line to say so.
     cut = place.lines("began")[0]
     assert overlaps([line for line in place.lines() if line != cut]) == 1
+
+
+def test_a_killed_worker_loses_no_last_update(place):
+    latest = {"unique": Unique("settings", on_duplicate=OnDuplicate.REPLACE)}
+    victim = place.hire(lease="1s")
+    (first,) = place.enqueue(key="first", seconds=60, **latest)
+    place.until(lambda: place.lines("began"))
+    (second,) = place.enqueue(key="second", **latest)
+    (last,) = place.enqueue(key="last", **latest)
+    victim.kill()
+    victim.wait()
+    place.hire(lease="1s")
+
+    place.ended([last])
+    place.ended([first, second], State.CANCELLED)
+    assert ["first", "last"] == [line["key"] for line in place.lines("began")]
+
+
+def test_steady_calls_and_a_storm_of_kills_lose_no_last_update_and_overlap_nothing(place):
+    latest = Unique("settings", on_duplicate=OnDuplicate.REPLACE)
+    ids = []
+    for _ in range(4):
+        victim = place.hire(lease="1s")
+        seen = len(place.lines("began"))
+        while len(place.lines("began")) < seen + 3:
+            ids += place.enqueue(key="settings", seconds=0.02, unique=latest)
+        victim.kill()
+        victim.wait()
+    place.hire(lease="1s")
+    place.ended(ids[-1:])
+
+    # A handler that was killed wrote no end; the next one began only after its lease had run out.
+    ends = {(line["job"], line["pid"]) for line in place.lines("ended")}
+    assert overlaps([line for line in place.lines() if (line["job"], line["pid"]) in ends]) == 1
+    assert place.lines("ended")[-1]["job"] == ids[-1]
+    assert {place.engine.job(job).state for job in ids} <= {State.DONE, State.CANCELLED}
+
+
+def test_two_processes_wait_for_a_pause_in_the_calls_of_both(place):
+    pause = Unique("k", on_duplicate=OnDuplicate.REPLACE, quiet=SECOND, max_wait=60 * SECOND)
+    other = open_engine(str(place.store))
+    place.hire()
+    place.hire()
+    called = []
+    for number in range(4):
+        engine = (place.engine, other)[number % 2]
+        args = json.dumps({"args": [f"call-{number}", 0]})
+        called += [(answer.id, answer.at) for answer in engine.enqueue([NewJob("wait", args, unique=pause)])]
+        # Each comes before the pause of the one before it is over.
+        place.until(lambda at=called[-1][1]: place.engine.clock.now() >= at + SECOND // 10)
+    place.ended([called[-1][0]])
+    other.close()
+
+    # On a busy machine a pause may come in between.
+    begun = [number for number, (job, _) in enumerate(called) if place.engine.job(job).state is State.DONE]
+    assert begun[-1] == 3
+    assert [line["key"] for line in place.lines("began")] == [f"call-{number}" for number in begun]
+    for number in begun:
+        job, at = called[number]
+        assert place.engine.job(job).started >= at + SECOND
+        assert number == 3 or called[number + 1][1] >= at + SECOND
 
 
 def test_sigterm_lets_running_handlers_finish_and_leaves_the_rest(place):

@@ -69,6 +69,8 @@ async def coroutine(number: int) -> float:
 
 @app.task(limits=Concurrency(1, key="one"))
 def with_one_limit() -> None: ...
+@app.task(unique=["account_id"], quiet="5s", max_wait=timedelta(minutes=1))
+def refresh_quietly(account_id: str) -> None: ...
 
 
 @app.task(unique={"by": True, "window": "10m", "on_duplicate": "reject"})

@@ -180,6 +180,14 @@ def test_a_retry_policy_can_be_written_in_three_ways(app, retry, expected):
         ({"unique": {"by": True, "widow": "1m"}}, InvalidJobError),
         ({"unique": {"window": "soon"}}, InvalidJobError),
         ({"unique": Unique("{acount_id}")}, InvalidJobError),
+        ({"quiet": "5s"}, InvalidJobError),
+        ({"max_wait": "5s"}, InvalidJobError),
+        ({"unique": True, "max_wait": "5s"}, InvalidJobError),
+        ({"unique": True, "quiet": 0}, InvalidJobError),
+        ({"unique": True, "quiet": "5s", "max_wait": "4s"}, InvalidJobError),
+        ({"unique": True, "quiet": "5s", "delay": "1s"}, InvalidJobError),
+        ({"unique": {"on_duplicate": "reuse"}, "quiet": "5s"}, InvalidJobError),
+        ({"unique": {"window": "1m"}, "quiet": "5s"}, InvalidJobError),
         ({"meta": {"bad": object()}}, InvalidJobError),
         ({"tenant": 4}, InvalidJobError),
         ({"prioritty": 4}, TypeError),
@@ -238,6 +246,38 @@ def test_a_duplicate_can_be_rejected_instead(app):
         task.enqueue("acme")
 
     assert caught.value.existing == first.id
+
+
+def test_with_quiet_the_latest_call_wins(app):
+    task = app.task(unique=["account_id"], quiet="5s", max_wait="1m")(sync)
+
+    unique = task.new_job(("acme",), {}, 0).unique
+    assert (5_000_000, 60_000_000, "replace") == (unique.quiet, unique.max_wait, unique.on_duplicate)
+    first, second = task.enqueue("acme"), task.enqueue("acme")
+    assert ["cancelled", "scheduled"] == [first.state, second.state]
+
+
+def test_one_call_may_wait_for_another_pause_or_for_none(app):
+    task = app.task(unique=True, quiet="5s", max_wait="1m")(sync)
+
+    longer = task.with_options(quiet="1m", max_wait=None).new_job(("acme",), {}, 0).unique
+    assert (60_000_000, None) == (longer.quiet, longer.max_wait)
+    none = task.with_options(quiet=None, max_wait=None, delay="1s").new_job(("acme",), {}, 0)
+    assert (None, "reuse", 1_000_000) == (none.unique.quiet, none.unique.on_duplicate, none.due)
+
+
+def test_a_unique_key_written_out_may_wait_for_a_pause(app):
+    task = app.task(unique=Unique("{account_id}"), quiet="5s")(sync)
+
+    assert "replace" == task.new_job(("acme",), {}, 0).unique.on_duplicate
+
+
+def test_what_is_wrong_with_a_pause_is_said_with_what_to_do(app):
+    with pytest.raises(InvalidJobError, match="give unique as well") as caught:
+        app.task(quiet="5s")(sync)
+    assert "quiet" == caught.value.field
+    with pytest.raises(InvalidJobError, match="excludes a delay"):
+        app.task(unique=True, quiet="5s")(sync).with_options(delay="1s")
 
 
 def test_many_calls_are_enqueued_at_once_in_three_ways(app):

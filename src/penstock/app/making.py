@@ -29,6 +29,8 @@ def new_job(
         None if options.expires is None else options.expires.at(now),
         options.timeout,
         options.retry,
-        None if options.unique is None else options.unique.of_call(task, arguments),
+        None
+        if options.unique is None
+        else options.unique.of_call(task, arguments, options.quiet, options.max_wait),
         noted(options.meta),
     )

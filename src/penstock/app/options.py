@@ -18,13 +18,14 @@ RetryOption = RetryPolicy | int | Mapping[str, Any]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 # What None clears.
-_CLEARED: Final = {"expires", "timeout", "id"}
+_CLEARED: Final = {"expires", "timeout", "id", "quiet", "max_wait"}
 
 
 class TaskOptions(TypedDict, total=False):
     """What can be said of every job of a task.
 
-    *delay* keeps a job from starting for a while, *expires* gives it up when it has not started by then.
+    *delay* keeps a job from starting for a while, *expires* gives it up when it has not started by then.  With
+    *quiet* a unique job starts once no call of its key has come for so long, *max_wait* after the first at the latest.
     """
 
     queue: str
@@ -37,6 +38,8 @@ class TaskOptions(TypedDict, total=False):
     timeout: Duration | None
     retry: RetryOption
     unique: UniqueOption
+    quiet: Duration | None
+    max_wait: Duration | None
     meta: Mapping[str, Any]
 
 
@@ -77,6 +80,8 @@ class Options:
     timeout: int | None = None
     retry: RetryPolicy = RetryPolicy()
     unique: Sameness | None = None
+    quiet: int | None = None
+    max_wait: int | None = None
     meta: str = "{}"
     id: str | None = None
     connection: object = None
@@ -121,7 +126,19 @@ def change(options: Options, given: Mapping[str, Any], task: str, taken: Taken) 
                 changes[name] = _READERS[name](name, value)
             case _:
                 raise TypeError(f"{task}: there is no option {name!r}")
-    return replace(options, **changes)
+    changed = replace(options, **changes)
+    if changed.quiet is not None or changed.max_wait is not None:
+        _check_pause(changed)
+    return changed
+
+
+def _check_pause(options: Options) -> None:
+    name = "max_wait" if options.quiet is None else "quiet"
+    if options.unique is None:
+        raise InvalidJobError(name, "give unique as well: it says which calls are the same request")
+    if options.due is not None:
+        raise InvalidJobError(name, "excludes a delay and a due time; None clears what the task says")
+    options.unique.with_pause(options.quiet, options.max_wait)
 
 
 def _kept(check: Callable[[object], None]) -> Callable[[str, Any], object]:
@@ -190,6 +207,8 @@ _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "priority": _kept(check_priority),
     "expires": _when,
     "timeout": _span,
+    "quiet": _span,
+    "max_wait": _span,
     "retry": _retry,
     "meta": _meta,
     "id": _kept(check_job_id),

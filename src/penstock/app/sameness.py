@@ -28,12 +28,27 @@ class Sameness:
     chosen: tuple[str, ...]
     template: Template | None
     unique: Unique
+    decided: bool  # whether it was said what becomes of duplicates
 
-    def of_call(self, task: str, arguments: Mapping[str, object]) -> Unique:
-        """Return what stands for this call of *task*."""
+    def of_call(
+        self, task: str, arguments: Mapping[str, object], quiet: int | None, max_wait: int | None
+    ) -> Unique:
+        """Return what stands for this call of *task*, which waits for a pause in the calls if *quiet* is given."""
         key = self.template.fill(arguments) if self.template else ""
-        key = unique_key(task, self.by, arguments, self.chosen, key)
-        return Unique(key, self.unique.states, self.unique.window, self.unique.on_duplicate)
+        return self.with_pause(quiet, max_wait, unique_key(task, self.by, arguments, self.chosen, key))
+
+    def with_pause(self, quiet: int | None, max_wait: int | None, key: str = "any") -> Unique:
+        """Return what stands for a call of this *key*: with a pause the latest wins, unless it was said otherwise."""
+        unique = self.unique
+        latest = quiet is not None and not self.decided
+        return Unique(
+            key,
+            unique.states,
+            unique.window,
+            OnDuplicate.REPLACE if latest else unique.on_duplicate,
+            unique.quiet if quiet is None else quiet,
+            unique.max_wait if max_wait is None else max_wait,
+        )
 
 
 def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Sameness | None:
@@ -42,26 +57,27 @@ def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Samen
         case None | False:
             return None
         case Unique():
-            return _by_text(value.key, names, value)
+            return _by_text(value.key, names, value, decided=value.on_duplicate is not OnDuplicate.REUSE)
         case Mapping():
-            return _by(value.get("by", True), task, names, _settings(value))
+            settings, decided = _settings(value), "on_duplicate" in value
+            return _by(value.get("by", True), task, names, settings, decided=decided)
         case _:
-            return _by(value, task, names, Unique("any"))
+            return _by(value, task, names, Unique("any"), decided=False)
 
 
-def _by(value: object, task: str, names: Collection[str], unique: Unique) -> Sameness:
+def _by(value: object, task: str, names: Collection[str], unique: Unique, *, decided: bool) -> Sameness:
     match value:
         case True:
-            return Sameness(UniqueBy.ARGUMENTS, (), None, unique)
+            return Sameness(UniqueBy.ARGUMENTS, (), None, unique, decided)
         case str() if value in names:
             raise InvalidJobError("unique", f"{value!r} is an argument; write [{value!r}] or '{{{value}}}'")
         case str():
             # Two tasks that use the same words must not take each other's jobs for their own.
-            return _by_text(f"{_escaped(task)}:{value}", names, unique)
+            return _by_text(f"{_escaped(task)}:{value}", names, unique, decided=decided)
         case [*several]:
             chosen = [name for name in several if isinstance(name, str)]
             check_chosen(chosen, names)
-            return Sameness(UniqueBy.CHOSEN, tuple(chosen), None, unique)
+            return Sameness(UniqueBy.CHOSEN, tuple(chosen), None, unique, decided)
         case _:
             problem = (
                 f"{value!r} must be True, the names of arguments, or text such as 'refresh:{{account_id}}'"
@@ -69,10 +85,10 @@ def _by(value: object, task: str, names: Collection[str], unique: Unique) -> Sam
             raise InvalidJobError("unique", problem)
 
 
-def _by_text(text: str, names: Collection[str], unique: Unique) -> Sameness:
+def _by_text(text: str, names: Collection[str], unique: Unique, *, decided: bool) -> Sameness:
     try:
         check_template(text, names)
-        return Sameness(UniqueBy.KEY, (), parse_template(text), unique)
+        return Sameness(UniqueBy.KEY, (), parse_template(text), unique, decided)
     except InvalidError as error:
         raise InvalidJobError("unique", error.problem) from None
 

@@ -3,6 +3,7 @@
 import json
 from typing import NamedTuple
 
+from penstock.clock import SECOND
 from penstock.engine.board import Board
 from penstock.errors import DuplicateJobError
 from penstock.job import JobView, NewJob, Why
@@ -68,8 +69,9 @@ def _pause_in_words(board: Board, seq: int, quiet: int, max_wait: int | None) ->
     since = unique_rows.since(board.db, seq)
     if max_wait is None or since is None:
         return words
-    left = format_duration(max(since + max_wait - board.now, 0))
-    return f"{words}, at the latest {left} from now: {format_duration(max_wait)} after the first call"
+    left = -(-max(since + max_wait - board.now, 0) // SECOND) * SECOND
+    most = format_duration(max_wait)
+    return f"{words}, at the latest {format_duration(left)} from now: {most} after the first call"
 
 
 def stand_again(board: Board, seq: int) -> None:
