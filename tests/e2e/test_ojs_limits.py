@@ -650,3 +650,18 @@ def _apart(moments, steps):
 
 def _code(answer):
     return answer.status, answer["error"]["code"]
+
+
+def test_the_list_of_keys_shows_every_key_that_can_be_looked_at(server):
+    for name in "bd":
+        later = {"queue": "q", "scheduled_at": "+PT1H", "rate_limit": {"key": name, "concurrency": 1}}
+        server.enqueue({"type": "api.call", "args": [], "options": later})
+    server.post("/ojs/v1/jobs/batch", {"jobs": [a_job(key=name, concurrency=1) for name in "ac"]})
+
+    listed = server.get("/ojs/v1/rate-limits")
+    pages = [server.get(f"/ojs/v1/rate-limits?page={n}&per_page=3") for n in (1, 2)]
+
+    assert list("abcd") == [item["key"] for item in listed["items"]]
+    assert listed["items"] == [server.get(f"/ojs/v1/rate-limits/{name}").body for name in "abcd"]
+    assert [list("abc"), ["d"]] == [[item["key"] for item in page["items"]] for page in pages]
+    assert [4, 4] == [page["pagination"]["total"] for page in pages]

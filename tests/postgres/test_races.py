@@ -204,6 +204,16 @@ class TestEnqueueAndClaim:
         assert race.desk.engine.upkeep()["let_in"] == 1
         assert race.desk.engine.gate("X").waiting == 1
 
+    def test_the_key_of_a_job_at_the_door_is_listed(self, race):
+        race.desk.enqueue("a", slots("W", 1))
+        has_gates = race.take_gates()
+        race.desk.enqueue("b c", slots("X", 1))
+
+        views, total = race.desk.engine.gates()
+        assert [("W", 1), ("X", 2)] == [(view.key, view.waiting) for view in views]
+        assert 2 == total
+        has_gates.commit()
+
     def test_jobs_at_the_door_keep_their_order(self, race):
         race.desk.enqueue("a", slots("X", 1))
         has_gates = race.take_gates()

@@ -292,9 +292,11 @@ CREATE TABLE scheduled (
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
     reason text COLLATE "C",
+    signature text COLLATE "C",
     CONSTRAINT scheduled_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX scheduled_due ON scheduled USING btree (due, seq);
+CREATE INDEX scheduled_signature ON scheduled USING btree (signature, seq) WHERE signature IS NOT NULL;
 
 CREATE TABLE schema_version (
     version bigint NOT NULL

@@ -280,9 +280,11 @@ CREATE TABLE scheduled (
     due BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-, reason TEXT);
+, reason TEXT, signature TEXT);
 
 CREATE INDEX scheduled_due ON scheduled (due, seq);
+
+CREATE INDEX scheduled_signature ON scheduled (signature, seq) WHERE signature IS NOT NULL;
 
 CREATE TABLE schema_version (version BIGINT NOT NULL);
 

@@ -83,20 +83,6 @@ def job_view(row: Row, now: int) -> JobView:
     )  # fmt: skip
 
 
-def gate(board: Board, key: str, tenant: str) -> GateView:
-    """Return one gate."""
-    found = gate_rows.find(board.db, "key", tenant, [key]).get(key)
-    if found is not None:
-        return gate_view(board, found, key, tenant)
-    # Nobody has come to it yet, but perhaps somebody will.
-    limits = views.coming(board.db, tenant, key)
-    for limit in limits_from_json(limits) if limits else ():
-        if limit.key == key:
-            waiting = views.at_door(board.db, tenant, key)
-            return GateView(key, tenant, 0, 0, waiting, limit.numbers, opens_at=board.now)
-    raise NotFoundError("gate", key)
-
-
 def configured(board: Board, scope: str, name: str) -> Numbers | None:
     """Return the numbers that were set for a queue or a type."""
     gate_ = gate_rows.find(board.db, scope, "", [name]).get(name)

@@ -367,14 +367,29 @@ def stop(db: Session, seqs: list[int]) -> None:
 
 def schedule(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, due, attempt, lost)."""
-    db.tell(Topic.WORK)
-    db.many("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", rows)
+    _schedule(db, "INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", list(rows))
 
 
 def put_off(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, due, attempt, lost, reason) of jobs that have begun before."""
+    _schedule(
+        db, "INSERT INTO scheduled (seq, due, attempt, lost, reason) VALUES (?, ?, ?, ?, ?)", list(rows)
+    )
+
+
+def _schedule(db: Session, adding: str, rows: list[Row]) -> None:
     db.tell(Topic.WORK)
-    db.many("INSERT INTO scheduled (seq, due, attempt, lost, reason) VALUES (?, ?, ?, ?, ?)", rows)
+    db.many(adding, rows)
+    db.run(
+        """
+        UPDATE scheduled SET signature = (
+            SELECT CASE WHEN length(j.limits) + length(j.tenant) > 500 THEN j.seq || ''
+                ELSE j.limits || j.tenant END
+            FROM job j WHERE j.seq = scheduled.seq)
+        WHERE seq IN (SELECT j.seq FROM job j WHERE j.limits <> '' AND j.seq IN (SELECT value FROM each(?)))
+        """,
+        [row[0] for row in rows],
+    )
 
 
 def due(db: Session, now: int, most: int) -> list[Row]:

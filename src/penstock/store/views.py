@@ -128,18 +128,26 @@ def _gates_of(tenant: str | None, prefix: str, without: str) -> tuple[str, list[
     return (which, values) if tenant is None else (f"{which} AND tenant = ?", [*values, tenant])
 
 
-def coming(db: Session, tenant: str, key: str) -> str | None:
-    """Return the limits of the newest job that will pass the gate of *key* but has not come to it yet."""
-    row = db.one(
+def foretold(db: Session) -> list[Row]:
+    """Return the (tenant, limits) with which jobs will come to gates that they have not come to yet, newest last.
+
+    Of jobs that are not due yet one is looked at for each kind of limits, however many there are.
+    """
+    rows = db.all(
         """
-        SELECT j.limits FROM (SELECT seq FROM door UNION ALL SELECT seq FROM scheduled) AS t
-        JOIN job j ON j.seq = t.seq
-        WHERE j.tenant = ? AND j.limits LIKE ? ESCAPE '!' ORDER BY j.seq DESC LIMIT 1
-        """,
-        tenant,
-        _naming(key),
+        WITH RECURSIVE kind(signature) AS (
+            SELECT min(signature) FROM scheduled WHERE signature IS NOT NULL
+            UNION ALL
+            SELECT (SELECT min(s.signature) FROM scheduled s WHERE s.signature > kind.signature)
+            FROM kind WHERE kind.signature IS NOT NULL
+        )
+        SELECT j.seq, j.tenant, j.limits FROM kind JOIN job j
+            ON j.seq = (SELECT max(s.seq) FROM scheduled s WHERE s.signature = kind.signature)
+        UNION ALL
+        SELECT max(j.seq), j.tenant, j.limits FROM door d JOIN job j ON j.seq = d.seq GROUP BY j.tenant, j.limits
+        """
     )
-    return None if row is None else str(row[0])
+    return [row[1:] for row in sorted(rows)]
 
 
 def at_door(db: Session, tenant: str, key: str) -> int:

@@ -1,13 +1,12 @@
 """Gates: set the numbers of keys, queues and job types, override them, shut a gate; look at them."""
 
-from penstock.engine import look, rules
+from penstock.engine import foretold, look, rules
 from penstock.engine.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.errors import NotFoundError
 from penstock.job import GateView
 from penstock.limits.rules import Numbers
 from penstock.store import gates as gate_rows
-from penstock.store import views
 from penstock.store.session import Hold
 
 
@@ -38,8 +37,8 @@ class GateVerbs(Transactions):
         self._write(work)
 
     def gate(self, key: str, tenant: str = "") -> GateView:
-        """Return one gate with its numbers in force."""
-        return self._read(lambda board: look.gate(board, key, tenant))
+        """Return one gate with its numbers in force; or those that jobs to come will bring."""
+        return self._read(lambda board: foretold.gate(board, key, tenant))
 
     def gates(
         self,
@@ -54,13 +53,7 @@ class GateVerbs(Transactions):
 
         Only those whose names begin with *prefix*, and not with *without*.
         """
-
-        def work(board: Board) -> tuple[list[GateView], int]:
-            rows = views.gates(board.db, tenant, prefix, without, offset, limit)
-            page = [look.gate_view(board, id_, name, owner) for id_, owner, name in rows]
-            return page, views.gates_total(board.db, tenant, prefix, without)
-
-        return self._read(work)
+        return self._read(lambda board: foretold.page(board, tenant, prefix, without, offset, limit))
 
 
 def _clear(board: Board, key: str, tenant: str) -> None:
