@@ -288,7 +288,7 @@ class TestDamaged:
 
     @pytest.mark.parametrize("filling", [b"\0", b"\xa5"], ids=["zeros", "noise"])
     @pytest.mark.parametrize("first", [True, False], ids=["the first page", "all but the first page"])
-    def test_a_damaged_database_is_not_taken_for_somebody_elses(self, path, first, filling):
+    def test_a_damaged_database_is_not_taken_for_another_programs(self, path, first, filling):
         with closing(open_engine(str(path))) as engine:
             engine.enqueue([JOB] * 200)
         for page in [1] if first else range(2, path.stat().st_size // PAGE + 1):
@@ -325,7 +325,7 @@ class TestDamaged:
 
 
 class TestModes:
-    """S10: what a job was given may be nobody else's business."""
+    """S10: what a job was given is not for others to read."""
 
     @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
     def umask(self, request):

@@ -96,7 +96,7 @@ def until(true):
 
 
 def put_copy(folder):
-    """Put another database in place, as somebody who restores a copy and forgets to stop."""
+    """Put another database in place, as an operator does who restores a copy and forgets to stop."""
     with closing(open_engine(str(folder / "copy.db"))) as engine:
         engine.enqueue([NewJob("rest", json.dumps({"args": [0]}))])
     (folder / "copy.db").replace(folder / "jobs.db")

@@ -13,7 +13,7 @@ from penstock.errors import InvalidError
 from penstock.server.keys import Keyring
 
 TOKEN = "acme-token-0123456789"
-ROOT, SOMEBODY = 0, 1000
+ROOT, USER = 0, 1000
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_a_file_that_others_can_read_or_write_is_refused(file, mode, reader):
         (ROOT, 0o640, True),
         (ROOT, 0o444, False),
         (ROOT, 0o660, False),
-        (SOMEBODY, 0o440, False),
-        (SOMEBODY, 0o400, True),
+        (USER, 0o440, False),
+        (USER, 0o400, True),
     ],
 )
 def test_only_a_file_of_root_may_be_readable_by_its_group(file, owned, owner, mode, well):

@@ -1,4 +1,4 @@
-"""Open a file, unless it is somebody else's."""
+"""Open a file, unless it belongs to another program."""
 
 import sqlite3
 from pathlib import Path

@@ -59,7 +59,7 @@ class SqliteStore:
             self._read_lock = self._writer.lock
         else:
             self._reader.execute(f"PRAGMA busy_timeout = {READ_PATIENCE}")
-        # One that nobody closes is closed when nobody can use it any more.
+        # A store that is not closed is closed when it cannot be used any more.
         weakref.finalize(self, _close, self._process, self.connection, self._reader)
 
     def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:  # noqa: ARG002 - one writer holds it all
@@ -124,7 +124,7 @@ class SqliteStore:
         return seen
 
     def wait(self, topic: Topic, token: int, timeout: float) -> int:
-        """Wait until somebody commits after *token* was read, or for *timeout* seconds; return the new token.
+        """Wait until any process commits after *token* was read, or for *timeout* seconds; return the new token.
 
         A commit of this process ends the wait at once; those of others are looked for now and then,
         less often when nothing has happened for a while.
@@ -157,7 +157,7 @@ class SqliteStore:
         return self.write(work)
 
     def advice(self) -> list[str]:
-        """Return what somebody should look after: a file looks after itself."""
+        """Return what an operator should look after: a file looks after itself."""
         self._check_open()
         return []
 
@@ -179,7 +179,7 @@ class SqliteStore:
         if self._closed:
             raise StoreDownError(f"{self.path} was closed")
         if os.getpid() != self._process:
-            raise StoreDownError(f"{self.path} was opened before a fork; open it anew in the child")
+            raise StoreDownError(f"{self.path} was opened before a fork; open it again in the child")
         if self._files.broken is not None:
             self._files.check()
 

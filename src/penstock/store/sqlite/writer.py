@@ -23,7 +23,7 @@ from penstock.store.sqlite.trouble import patiently
 
 T = TypeVar("T")
 
-GATHER: Final = 64  # pieces of work in one transaction, so that nobody waits long
+GATHER: Final = 64  # pieces of work in one transaction, so that no caller waits long
 
 
 class Piece(Generic[T]):
