@@ -100,7 +100,7 @@ def test_rl_001_an_ack_a_nack_and_a_lost_worker_each_free_one_slot(server):
     assert ids(added[:4]) == ids([first, second, third, fourth])
     assert third["id"] == again["id"]
     assert ["LeaseLost"] == [error["code"] for error in again["errors"]]
-    assert 1 == again["attempt"]  # a lost worker uses up none
+    assert 2 == again["attempt"]
 
 
 def test_rl_001_cancelling_an_active_job_keeps_its_slot_until_its_worker_lets_go(server):

@@ -28,7 +28,7 @@ _HINTS: Final = {
     "TENANT_LIMIT_EXCEEDED": "Wait until some of the tenant's jobs have ended; details say which limit it is.",
     "unavailable": "The store cannot be reached; try again soon.",
     "host_not_allowed": "Ask for localhost, or start the server with --allow-host or with a token.",
-    "origin_not_allowed": "Ask from a program, or open the address by typing it; a page of another site is never answered.",
+    "origin_not_allowed": "Ask from a program, or type the address; a page of another site is never answered.",
     "unauthorized": "Send a token: Authorization: Bearer <token>.",
     "forbidden": "This token does not allow it; use one with the role that the message names.",
     "method_not_allowed": "The Allow header names the methods of this path.",
@@ -36,7 +36,6 @@ _HINTS: Final = {
     "unsupported_media_type": "Send JSON: application/openjobspec+json or application/json.",
     "internal_error": "This is a defect of the server; its log tells more under the request's id.",
 }
-
 _WORDS: Final = {"gate": "rate limit key", "schedule": "cron job", "webhook": "subscription"}
 
 
