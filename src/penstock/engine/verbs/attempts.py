@@ -60,8 +60,11 @@ class AttemptVerbs(Transactions):
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one step, where the store can and there is nothing to think of but jobs without limits."""
         take = self.store.take_free
-        alone = len(request.queues) == 1 and not request.timed
-        if take is None or not alone or self._gated or self._telling.listeners or not self._time.is_stores:
+        # One that asks for anything else goes the long way, which knows of everything.
+        plain = ClaimFor(request.queues, request.count, request.worker, request.lease, request.grace)
+        if take is None or request != plain or len(request.queues) > 1:
+            return None
+        if self._gated or self._telling.listeners or not self._time.is_stores:
             return None
         if self._thoughtful:
             self._thoughtful -= 1
