@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from statistics import mean, stdev
 from urllib.parse import parse_qsl, urlsplit
 
 import psycopg
@@ -11,6 +12,7 @@ from penstock.bench.drain import free_jobs
 from penstock.bench.ground import fill, opened, prepared
 from penstock.bench.hands import HandLostError, Order, dismiss, drained, hired, served
 from penstock.bench.main import main
+from penstock.bench.pickup import CASES, WARM_UP
 from penstock.bench.place import Files, place_for
 from penstock.bench.rate import worst_window
 from penstock.errors import InvalidError
@@ -54,6 +56,18 @@ def schemas():
 )
 def test_the_worst_window_is_found_wherever_it_begins(starts, worst):
     assert worst_window(starts) == worst
+
+
+def test_jobs_to_pick_up_come_at_random_moments_for_one_and_for_four_idle_workers():
+    """P1: at an even pace nothing showed."""
+    assert {(gap, workers) for gap in (0.02, 0.1, 1.0) for workers in (1, 4)} == {
+        (case.mean, case.workers) for case in CASES
+    }
+    for case in CASES:
+        pauses = case._replace(jobs=5_000).pauses()[WARM_UP:]
+        assert pytest.approx(case.mean, rel=0.1) == mean(pauses)
+        # Those of an even pace would hardly differ.
+        assert pytest.approx(case.mean, rel=0.1) == stdev(pauses)
 
 
 @pytest.mark.parametrize("once", [False, True])
