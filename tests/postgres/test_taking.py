@@ -14,10 +14,12 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 from penstock.store.postgres.store import PostgresStore
 from penstock.store.session import Hold
+from tests.postgres.proxy import COMMITTED, Proxy
 from tests.support.desk import slots
 from tests.support.postgres import split_schema
 
 BOUND = 10.0
+MESSAGE = b"EXECUTE penstock_take"
 
 
 @pytest.fixture
@@ -230,6 +232,50 @@ class TestSpecial:
         assert len(claim(engine).jobs) == 1
 
 
+class TestLost:
+    """The connection breaks while the one message, or its answer, is on its way."""
+
+    @pytest.fixture
+    def proxy(self, url):
+        proxy = Proxy(url)
+        yield proxy
+        proxy.close()
+
+    @pytest.fixture
+    def far(self, proxy, opened, engine):
+        """An engine at the other end of a wire that can be cut, which has claimed once."""
+        engine.enqueue([NewJob("task")] * 3)
+        far = opened(proxy.url)
+        (job,) = claim(far, 1).jobs
+        settle(engine, [job])
+        return far
+
+    @pytest.mark.parametrize("lost", ["answer", "request"])
+    def test_a_claim_is_made_once(self, proxy, far, engine, lost):
+        if lost == "answer":
+            proxy.lose_answer(COMMITTED)
+        else:
+            proxy.lose_request(MESSAGE)
+        (job,) = claim(far, 1).jobs
+
+        assert proxy.cuts == 1
+        (running,) = engine.jobs(state=State.RUNNING)
+        assert (running.id, running.attempt) == (job.id, 1)
+        assert settle(far, [job]) == [True]
+        assert engine.doctor() == []
+
+    def test_a_message_that_the_server_hears_of_late_starts_nothing(self, proxy, far, engine):
+        hear = proxy.hold_request(MESSAGE)
+        (job,) = claim(far, 1).jobs
+        wires = _alive(proxy)
+        hear()
+        _soon(lambda: _alive(proxy) < wires)  # once the server has answered
+
+        assert proxy.cuts == 1
+        assert [running.id for running in engine.jobs(state=State.RUNNING)] == [job.id]
+        assert engine.count()[State.WAITING] == 1
+
+
 def test_the_store_is_asked_in_one_message_only_now_and_then_where_that_is_in_vain(engine, monkeypatch):
     asked = []
     take = PostgresStore.take_free
@@ -261,6 +307,10 @@ def _soon(found):
             return answer
         waited.wait(0.01)
     raise AssertionError("it did not come about")
+
+
+def _alive(proxy):
+    return sum(thread.is_alive() for thread in proxy._threads)
 
 
 def _waits(url):

@@ -242,10 +242,10 @@ class PostgresStore:
                 fence = PostgresSession(connection, ledger).next_fence(self._opening)
                 opening = self._opening.writing(Hold.STARTS, keep=True)
                 return take(connection, ledger, opening, queue, most, worker, lease)
-            except psycopg.Error as error:
-                if not connection.closed:
-                    # Whether the statement was prepared is not known.
-                    connection.close()
+            except BaseException as error:
+                undone = not connection.closed
+                connection.close()  # whether the statement was prepared is not known
+                if undone or not isinstance(error, psycopg.Error):
                     raise
                 lost = error
         if not self._is_there(ledger, lost):
