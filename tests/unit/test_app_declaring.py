@@ -75,6 +75,23 @@ def test_a_task_that_takes_anything_passes_it_on(app):
     assert keys(task.enqueue("a", 1, 2, x=3)) == ["a21"]
 
 
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (lambda account: f"k:{account}", "k:acme"),
+        (lambda args, **_: f"k:{args}", "k:1"),
+        (lambda *rest, account: f"{rest}:{account}".replace(" ", ""), "(1,):acme"),
+    ],
+)
+def test_of_a_task_that_takes_anything_too_a_function_may_name_what_it_needs(app, key, expected):
+    def anything(*args, account="acme"):
+        pass
+
+    task = app.task(limits=[Concurrency(1, key=key)])(anything)
+
+    assert keys(task.enqueue(1)) == [expected]
+
+
 def test_a_function_that_does_not_tell_what_it_takes_is_called_as_the_task_is(app):
     def one(x):
         pass

@@ -93,7 +93,8 @@ class Parameters:
             return Fitted(function, self._spread)
         named = [each.name for each in wanted.parameters.values() if each.kind in _SIMPLE]
         others = {each.kind for each in wanted.parameters.values()}.difference(_SIMPLE)
-        if self._simple and self.names.issuperset(named) and others <= {Parameter.VAR_KEYWORD}:
+        allowed = {Parameter.VAR_KEYWORD} if self._simple else set()
+        if {*self._positional, *self._named_only}.issuperset(named) and others <= allowed:
             names = self.names if others else named
             return Fitted(function, lambda arguments: ((), {name: arguments[name] for name in names}))
         self._check_call(function, wanted)
