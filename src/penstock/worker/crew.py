@@ -76,7 +76,7 @@ class Crew:
     def begin(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
         self.running.update(attempts)
-        self._watch.routine.wake()
+        self._watch.begin()
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
         self._free_tasks -= len(tasks)

@@ -30,7 +30,13 @@ class Watch:
         self._asked = 0  # since when the loop has not answered
         self._blocking: Attempt | None = None
         self._told = False
+        self._resting = True
         self.routine = Routine("watch", self._look)
+
+    def begin(self) -> None:
+        """Look from now on, for something runs; costs nothing if it looks already."""
+        if self._resting:
+            self.routine.wake()
 
     def _look(self) -> float | None:
         if self._loop is not None:
@@ -39,7 +45,10 @@ class Watch:
             # While the loop is blocked, what stands still there is not to blame.
             if not (self._told and attempt.handler.is_async):
                 self._look_at(attempt)
-        return EVERY / SECOND if self._running or self._asked else None
+        # Written first: whoever begins after the look at what runs finds it resting, and wakes it.
+        self._resting = True
+        self._resting = not self._running and not self._asked
+        return None if self._resting else EVERY / SECOND
 
     def _look_at(self, attempt: Attempt) -> None:
         if attempt.timeout is None or not attempt.began or attempt.ended or attempt.overran:
