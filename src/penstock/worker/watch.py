@@ -55,7 +55,7 @@ class Watch:
             return
         if since_boot() > attempt.began + attempt.timeout + PATIENCE:
             attempt.overran = True
-            text = "goes on after its timeout of %s: it cannot be interrupted where it is"
+            text = "still runs, though its timeout of %s is over"
             warn(attempt, text, span(attempt.timeout), stack=_stack(attempt.thread))
 
     def _look_at_loop(self, loop: Loop) -> None:

@@ -161,7 +161,7 @@ class Worker:
             raise self._trouble
         if order is not _Order.DRAINED:
             if left := machinery.left():
-                log.info("stopping now: %s handed back", _some(left))
+                log.info("stopping now: handing back what runs, %d in all", len(left))
             self._end(machinery)
 
     def _end(self, machinery: Machinery) -> None:
