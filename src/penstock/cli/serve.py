@@ -73,7 +73,11 @@ def serve(
         typer.Option("--max-body", metavar="MB", min=1, max=1024, help="The longest request that is taken."),
     ] = 10,
     test_mode: Annotated[
-        bool, typer.Option("--test-mode", help="Offer POST /ojs/v1/admin/reset, which empties everything.")
+        bool,
+        typer.Option(
+            "--test-mode",
+            help="Offer POST /ojs/v1/admin/reset, which empties everything; heed the spec's test directives.",
+        ),
     ] = False,
     log_level: Annotated[
         LogLevel, typer.Option(help="How much to tell; info tells of each request.")
