@@ -31,9 +31,9 @@ def test_a_slot_that_is_given_back_goes_to_the_next_in_the_same_turn(engine):
     (first,) = engine.claims(ask("w", count=2))
     (running,) = first.jobs
 
-    _, accepted, claims = engine.turn([], [Settlement(running.seq, running.fence, Done())], ask("v", "w"))
+    _, ended, claims = engine.turn([], [Settlement(running.seq, running.fence, Done())], ask("v", "w"))
 
-    assert accepted == [True]
+    assert ended == [engine.clock.now()]
     assert [[job.task for job in claim.jobs] for claim in claims] == [["b"], []]
 
 
@@ -65,9 +65,9 @@ def test_a_late_outcome_is_refused_and_the_rest_is_done(engine):
     (claim,) = engine.claims(ask("w"))
     (running,) = claim.jobs
 
-    _, accepted, (next_claim,) = engine.turn(
+    _, ended, (next_claim,) = engine.turn(
         [NewJob("b", queue="q")], [Settlement(running.seq, running.fence + 1, Done())], ask("w")
     )
 
-    assert accepted == [False]
+    assert ended == [None]
     assert [job.task for job in next_claim.jobs] == ["b"]
