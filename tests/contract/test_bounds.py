@@ -76,7 +76,7 @@ class TestReject:
         desk.enqueue("a", *limits, retry=RetryPolicy(attempts=2))
         desk.claim()
         desk.enqueue("b c", *limits)
-        assert desk.settle("a", Failed("X", "no")) == [True]
+        assert all(desk.settle("a", Failed("X", "no")))
 
         assert desk.engine.depth("q") == 3
         with pytest.raises(QueueFullError) as caught:

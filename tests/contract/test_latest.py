@@ -110,32 +110,40 @@ class TestPlace:
         assert desk.claim(queues=["q"]) == ""
         assert desk.claim(queues=["r"]) == "b other"
 
-    def test_it_inherits_the_turn(self, desk: Desk) -> None:
-        """A job that needs two busy gates is not overtaken for ever because it is called again and again."""
-        both = (slots("X", 1), slots("Y", 1))
-        desk.enqueue("x0", both[0])
-        desk.enqueue("y0", both[1])
-        desk.claim()
-        call(desk, "call-0", limits=both)
-        running = {"x": "x0", "y": "y0"}
-        for number in range(1, 30):
-            # Each time one gate opens the other one is busy, and a newcomer takes it.
-            key = "xy"[number % 2]
-            desk.enqueue(f"{key}{number}", both["xy".index(key)])
-            call(desk, f"call-{number}", limits=both)
-            desk.settle(running[key])
-            started = desk.claim()
-            if started.startswith("call"):
+    def test_it_inherits_the_refusals_and_the_turn(self, desk: Desk) -> None:
+        """A job that others overtake gets its turn though it is called again and again; and so does a call then."""
+        desk.enqueue("fast-0", X, queue="fast")
+        desk.claim(queues=["fast"])
+        call(desk, "slow-0", limits=(X,), queue="slow")
+        for number in range(1, 9):  # the workers of the slow queue come a moment late
+            desk.enqueue(f"fast-{number}", X, queue="fast")
+            desk.settle(f"fast-{number - 1}")
+            if desk.claim(queues=["fast"]) == "":
                 break
-            running[key] = started or running[key]
-            if not started:
-                other = "yx"[number % 2]
-                desk.settle(running[other])
-                started = desk.claim()
-                break
+            desk.claim(queues=["slow"])
+            call(desk, f"slow-{number}", limits=(X,), queue="slow")
+        call(desk, "slow-last", limits=(X,), queue="slow")
 
-        assert started.startswith("call")
+        assert number < 8
+        assert desk.claim(queues=["fast"]) == ""
+        assert desk.claim(queues=["slow"]) == "slow-last"
         assert desk.engine.doctor() == []
+
+    def test_with_another_cost_it_inherits_the_refusals(self, desk: Desk) -> None:
+        both = (slots("X", 1), slots("Y", 1))
+        desk.enqueue("x", both[0])
+        desk.enqueue("y", both[1])
+        desk.claim()
+        call(desk, "a", limits=both)
+        desk.settle("x")
+        desk.claim()
+        call(desk, "b", limits=both, cost=2)
+
+        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM line"))
+        assert rows == [(1,)]
+        call(desk, "c", limits=(*both, slots("Z", 1)))  # which waits in another lane
+        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM line"))
+        assert rows == [(0,)]
 
     def test_one_that_is_scheduled_gives_way_to_one_that_is_due_at_once(self, desk: Desk) -> None:
         call(desk, "a", due=desk.clock.now() + 60 * SECOND)
@@ -169,6 +177,20 @@ class TestPlace:
         hour = Unique("k", window=3600 * SECOND, on_duplicate=OnDuplicate.REPLACE)
         call(desk, "a", hour)
         call(desk, "b", Unique("k", window=SECOND, on_duplicate=OnDuplicate.REPLACE))
+        desk.claim()
+        desk.settle("b")
+        desk.wait(SECOND)
+
+        assert call(desk, "c", hour) == Enqueued("c")
+
+    def test_one_that_was_replaced_when_it_would_have_run_again_stands_for_its_key_no_more(
+        self, desk: Desk
+    ) -> None:
+        hour = Unique("k", window=3600 * SECOND, on_duplicate=OnDuplicate.REPLACE)
+        call(desk, "a", hour, retry=RetryPolicy(attempts=2))
+        desk.claim()
+        call(desk, "b", Unique("k", window=SECOND, on_duplicate=OnDuplicate.REPLACE))
+        desk.settle("a", NO)
         desk.claim()
         desk.settle("b")
         desk.wait(SECOND)

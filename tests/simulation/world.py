@@ -271,7 +271,7 @@ class World:
             )
             for name, outcome, began in told
         ]
-        accepted = self._ask(lambda engine: engine.settle(settlements))
+        accepted = [bool(answer) for answer in self._ask(lambda engine: engine.settle(settlements))]
         expected = self.model.settle(
             [
                 (name, hands[name].claimed.fence, outcome, None if began is None else began + self.offset)

@@ -73,7 +73,8 @@ def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Pla
         elif remove(board, old, State.CANCELLED, _reason(call.id)):
             unique_rows.forget(board.db, old)
             place = call.arrival.ord if ord_ is None else ord_
-            return placed._replace(arrival=call.arrival._replace(ord=place, refused=refused))
+            kept = refused if refused and _in_one_lane(board, old, call.arrival) else 0
+            return placed._replace(arrival=call.arrival._replace(ord=place, refused=kept))
 
 
 def let_in(board: Board, rows: Sequence[Row]) -> None:
@@ -142,6 +143,11 @@ def _reason(id_: str) -> str:
 
 
 def _alike(board: Board, old: int, new: Arrival) -> bool:
-    """Tell whether two jobs wait in one lane, at one place whoever of them it is."""
+    """Tell whether two jobs wait in one lane, at one place whichever of them it is."""
     ((_, *known),) = job_rows.arriving(board.db, [old])
     return known == [new.tenant, new.queue, new.task, new.limits, new.priority, new.cost]
+
+
+def _in_one_lane(board: Board, old: int, new: Arrival) -> bool:
+    ((_, *known),) = job_rows.arriving(board.db, [old])
+    return known[:4] == [new.tenant, new.queue, new.task, new.limits]
