@@ -106,23 +106,22 @@ class Ends:
                 self._tell(attempt, answer)
         if not done:
             return
+        messages = [self._done(attempt) for attempt in done]
         if write_many := _direct():
-            messages = [_DONE % self._done(attempt) for attempt in done]
             write_many(logging.INFO, messages, lambda: map(self._done_fields, done))
         else:
-            for attempt in done:
-                log.info(_DONE, *self._done(attempt), extra=self._done_fields(attempt))
+            for attempt, message in zip(done, messages, strict=True):
+                log.info("%s", message, extra=self._done_fields(attempt))
 
-    def _done(self, attempt: Attempt) -> tuple[str, str, str]:
+    def _done(self, attempt: Attempt) -> str:
         job, began = attempt.claimed, attempt.began
+        text = f"{named(job)} done in {span(attempt.finished - began)}, "
         # Of a later attempt it also counts what came before, so it is left to the field.
         if job.attempt == 1:
-            when = f"waited {span(began - attempt.offset - job.enqueued)}"
+            text += f"waited {span(began - attempt.offset - job.enqueued)}"
         else:
-            when = f"attempt {job.attempt - job.lost}"
-        if self._arguments:
-            when += _called(attempt, {})
-        return named(job), span(attempt.finished - began), when
+            text += f"attempt {job.attempt - job.lost}"
+        return text + _called(attempt, {}) if self._arguments else text
 
     def _done_fields(self, attempt: Attempt) -> Fields:
         told = fields(attempt.claimed)
@@ -154,7 +153,7 @@ class Ends:
     def _lost(self, attempt: Attempt) -> None:
         attempt.lost = True
         text = "%s ended%s as %s, but its lease was lost: that counts for nothing"
-        self._log(attempt, logging.WARNING, "lost", text, type(attempt.outcome).__name__.lower())
+        self._log(attempt, logging.WARNING, "lost", text, _WORDS[type(attempt.outcome)])
 
     def _failed(self, attempt: Attempt, outcome: Failed | Again, sequel: Sequel) -> None:
         kind, why = _why(outcome)
@@ -208,7 +207,14 @@ class Ends:
         log.log(level, f"{text}%s", named(attempt.claimed), after, *args, called, extra=extra, exc_info=error)  # noqa: G004
 
 
-_DONE: Final = "%s done in %s, %s"
+_WORDS: Final[dict[type, str]] = {
+    Done: "done",
+    Failed: "failed",
+    Again: "to be run again",
+    Limited: "rate limited",
+    Cancelled: "cancelled",
+    HandedBack: "handed back",
+}
 
 
 def _add_times(attempt: Attempt, told: Fields) -> None:
