@@ -105,7 +105,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     media: str | None = None
-    claims: Claims = field(default_factory=Claims)
+    claims: Claims | None = None
 
 
 @dataclass(slots=True)

@@ -41,6 +41,8 @@ class Visitors:
                 f"127.0.0.1 and [::1]; start it with --allow-host {name[:80]} to add this one, or with a token",
             )
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+        if origin is None and site is None:
+            return None
         own = origin is not None and origin.lower() in (f"http://{host}", f"https://{host}")
         if (origin is not None and not own) or not (
             site is None or site in _OWN or (own and site == "same-site")

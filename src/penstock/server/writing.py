@@ -33,7 +33,7 @@ async def write(
 ) -> None:
     """Send an answer; if the client has gone, give back what was claimed for it."""
     try:
-        if reply.claims.jobs and await _is_gone(receive):
+        if reply.claims is not None and reply.claims.jobs and await _is_gone(receive):
             await service.give_back(reply.claims)
             return
         content = encoded(reply)
@@ -41,7 +41,8 @@ async def write(
         headers.append((b"content-length", str(len(content)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     except BaseException:
-        await service.give_back(reply.claims)
+        if reply.claims is not None:
+            await service.give_back(reply.claims)
         raise
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
 
@@ -71,8 +72,13 @@ async def stream(reply: Stream, request_id: str, receive: Receive, send: Send) -
 
 
 def _head(media: str, request_id: str, more: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    headers = {"content-type": media, "ojs-version": VERSION, "x-request-id": request_id, **more}
-    return [(name.encode().lower(), value.encode("latin-1", "replace")) for name, value in headers.items()]
+    head = [
+        (b"content-type", media.encode()),
+        (b"ojs-version", VERSION.encode()),
+        (b"x-request-id", request_id.encode("latin-1")),
+    ]
+    head += [(name.encode().lower(), value.encode("latin-1", "replace")) for name, value in more.items()]
+    return head
 
 
 async def _is_gone(receive: Receive) -> bool:
