@@ -236,7 +236,7 @@ class Pump:
 
     def _rest(self, claim: Claim, token: int) -> None:
         if self._crew.capacity > 0:
-            self.watcher.watch(token)
+            self.watcher.watch(token, found=bool(claim.jobs))
         if self._idle is None or self._crew.running:
             return
         # If something has changed since the claim, the watcher lets it be asked again.

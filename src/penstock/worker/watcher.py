@@ -3,11 +3,16 @@
 from collections.abc import Callable
 from typing import Final
 
+from penstock.clock import MILLISECOND, SECOND, monotonic, pause
 from penstock.worker.backend import Backend
 from penstock.worker.routine import Routine
 
 # How long one wait in the store lasts, and so how long stopping may take.
 SLICE: Final = 0.1
+# One of several idle workers is enough for one job.  The others, woken in vain the last time, let it go first
+# so far, unless that was so long ago; a process that is slow because it has much to do gives its lead away.
+HEAD_START: Final = 3 * MILLISECOND
+MEMORY: Final = SECOND
 
 
 class Watcher:
@@ -17,10 +22,15 @@ class Watcher:
         self._engine = engine
         self._changed = changed
         self._token: int | None = None
+        self._woke = False
+        self._late_until = 0
         self.routine = Routine("watcher", self._look)
 
-    def watch(self, token: int) -> None:
-        """Wait for a change after *token* from now on."""
+    def watch(self, token: int, *, found: bool) -> None:
+        """Wait for a change after *token* from now on, given whether there was anything to do after the last one."""
+        if self._woke:
+            self._woke = False
+            self._late_until = 0 if found else monotonic() + MEMORY
         self._token = token
         self.routine.wake()
 
@@ -29,6 +39,9 @@ class Watcher:
         if token is None:
             return None
         if self._engine.wait(token, SLICE) != token and self._token == token:
+            if monotonic() < self._late_until:
+                pause(HEAD_START / SECOND)
             self._token = None
+            self._woke = True
             self._changed()
         return 0
