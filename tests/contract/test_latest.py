@@ -16,7 +16,7 @@ from penstock.lifecycle.retry import Exhausted, RetryPolicy
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from tests.support.clock import FakeClock
-from tests.support.desk import LEASE, Desk, slots
+from tests.support.desk import LEASE, Desk, slots, work_of
 
 NO = Failed("ValueError", "no")
 REUSE = Unique("k")
@@ -408,7 +408,7 @@ class TestWhileItRuns:
             call(desk, "b", unique)
 
     def test_a_settlement_in_a_batch_with_another_job_of_its_fence_loses_nobody(self, desk: Desk) -> None:
-        """A row that was taken by mistake is put back as it was, with the note that somebody waits."""
+        """A row that was taken by mistake is put back as it was, with the mark that it has a successor."""
         call(desk, "a")
         desk.enqueue("other")
         desk.claim()
@@ -641,6 +641,21 @@ def test_two_jobs_of_one_key_are_found_by_the_doctor(desk: Desk) -> None:
     assert desk.engine.doctor() == ["2 jobs stand for the unique key 'k' at once"]
 
 
+def test_jobs_without_a_unique_key_pay_nothing_for_those_that_have_one(desk: Desk, store: str) -> None:
+    if store != "sqlite":
+        pytest.skip("counts statements of SQLite")
+    job = NewJob("task", id="a", queue="q", limits=(X,))
+    works = [
+        work_of(desk.engine, lambda: desk.engine.enqueue([job])),
+        work_of(desk.engine, desk.claim),
+        work_of(desk.engine, lambda: desk.settle("a")),
+    ]
+
+    texts = " ".join(statement for work in works for statement in work.statements)
+    assert " successor" not in texts
+    assert " uniqueness " not in texts.replace(" meta, uniqueness, enqueued", "")
+
+
 def test_it_outlives_the_process_that_remembered_it(opened: Callable[[], Engine], clock: FakeClock) -> None:
     here = Desk(opened(), clock)
     call(here, "a")
@@ -655,5 +670,5 @@ def test_it_outlives_the_process_that_remembered_it(opened: Callable[[], Engine]
 
 
 def test_outcomes_are_all_tried() -> None:
-    """Whoever adds a way to end an attempt adds it above."""
+    """A new way to end an attempt belongs among the ends above."""
     assert len(Outcome.__args__) == 6  # type: ignore[attr-defined]

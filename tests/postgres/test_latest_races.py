@@ -27,7 +27,7 @@ def running(race, name="a", *limits):
 
 
 def rest(race):
-    """Let everybody finish; return who ran on, one after the other."""
+    """Let all transactions finish; return the jobs that run then, one after the other."""
     race.finish()
     started = []
     while names := race.desk.claim():

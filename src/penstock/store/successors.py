@@ -6,13 +6,13 @@ from penstock.store.session import Row, Session
 def announce(db: Session, earlier: int) -> bool:
     """Have the end of a running attempt look for a successor; False if it does not run.
 
-    The row itself is changed, so that one who ends the attempt at this moment sees it.
+    The row itself is changed, so that a transaction which ends the attempt at this moment sees it.
     """
     return db.run("UPDATE running SET has_successor = 1 WHERE seq = ?", earlier) > 0
 
 
 def of(db: Session, earlier: int) -> int | None:
-    """Return who waits for this job to end."""
+    """Return the job that waits for this one to end."""
     row = db.one("SELECT seq FROM successor WHERE earlier = ?", earlier)
     return None if row is None else int(row[0])
 
@@ -34,7 +34,7 @@ def replace(db: Session, old: int, new: int, due: int) -> bool:
 
 
 def take(db: Session, earlier: list[int]) -> list[Row]:
-    """Have nobody wait for these jobs any more; return the (earlier, seq, ord, due, id) of those who did."""
+    """Take the successors of these jobs away; return their (earlier, seq, ord, due, id)."""
     return db.all(
         """
         DELETE FROM successor WHERE earlier IN (SELECT value FROM each(?))
@@ -50,7 +50,7 @@ def waits_for(db: Session, seq: int) -> Row | None:
 
 
 def forsaken(db: Session) -> list[Row]:
-    """Return (id, earlier) of those who wait for a job that does not run, or whose end does not look for them."""
+    """Return (id, earlier) of the successors whose earlier job does not run, or does not know of them."""
     return db.all(
         """
         SELECT j.id, s.earlier FROM successor s JOIN job j ON j.seq = s.seq
