@@ -366,6 +366,14 @@ class TestWhileItRuns:
         assert [(q.queue, q.counts) for q in desk.engine.tally()] == [("q", {"running": 1, "waiting": 1})]
         assert ("q", "waiting", 1) in desk.engine.gauges(10).queues
 
+    def test_it_waits_at_the_keys_that_it_will_come_to(self, desk: Desk) -> None:
+        call(desk, "a")
+        desk.claim()
+        call(desk, "b", limits=(X, slots("new", 3)))
+
+        view = desk.engine.gate("new")
+        assert (view.waiting, view.numbers.slots) == (1, 3)
+
     def test_why_names_the_job_it_waits_for(self, desk: Desk) -> None:
         call(desk, "a")
         desk.claim()
@@ -652,7 +660,7 @@ def test_jobs_without_a_unique_key_pay_nothing_for_those_that_have_one(desk: Des
     ]
 
     texts = " ".join(statement for work in works for statement in work.statements)
-    assert " successor" not in texts
+    assert " successor " not in texts
     assert " uniqueness " not in texts.replace(" meta, uniqueness, enqueued", "")
 
 

@@ -144,17 +144,19 @@ def foretold(db: Session) -> list[Row]:
         SELECT j.seq, j.tenant, j.limits FROM kind JOIN job j
             ON j.seq = (SELECT max(s.seq) FROM scheduled s WHERE s.signature = kind.signature)
         UNION ALL
-        SELECT max(j.seq), j.tenant, j.limits FROM door d JOIN job j ON j.seq = d.seq GROUP BY j.tenant, j.limits
+        SELECT max(j.seq), j.tenant, j.limits FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
+            JOIN job j ON j.seq = d.seq GROUP BY j.tenant, j.limits
         """
     )
     return [row[1:] for row in sorted(rows)]
 
 
 def at_door(db: Session, tenant: str, key: str) -> int:
-    """Return how many jobs at the door will pass the gate of *key*."""
+    """Return how many jobs at the door, or that succeed others, will pass the gate of *key*."""
     row = db.one(
         """
-        SELECT count(*) FROM door d JOIN job j ON j.seq = d.seq
+        SELECT count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
+            JOIN job j ON j.seq = d.seq
         WHERE j.tenant = ? AND j.limits LIKE ? ESCAPE '!'
         """,
         tenant,
