@@ -76,11 +76,14 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a retry that keeps its place": (
         "engine.settle:Settling._fail",
-        ("(attempt.seq, None, attempt.attempt", "(attempt.seq, attempt.ord, attempt.attempt"),
+        (
+            "self.board.now + after, None, attempt.attempt",
+            "self.board.now + after, attempt.ord, attempt.attempt",
+        ),
     ),
     "a rescue that loses its place": (
         "engine.settle:Settling.rescue",
-        ("(attempt.seq, attempt.ord, attempt.attempt, lost)", "(attempt.seq, None, attempt.attempt, lost)"),
+        ("attempt, None, attempt.ord, attempt.attempt, lost", "attempt, None, None, attempt.attempt, lost"),
     ),
     "a fence with a hole": (
         "engine.settle:Settling.settle",
