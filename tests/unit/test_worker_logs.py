@@ -413,6 +413,25 @@ class TestSlowOnes:
         assert "perform.py" not in first.stack_info
         assert "blocked the event loop for " in second.getMessage()
 
+    def test_a_task_of_a_handlers_own_that_blocks_the_event_loop_is_told_of_with_its_stack(self, log):
+        engine, release = StubEngine(), threading.Event()
+
+        async def child():
+            release.wait(10)
+
+        async def blocks():
+            await asyncio.gather(child(), child())
+
+        engine.enqueue("blocks")
+        with working(engine, blocks):
+            wait_for(lambda: ends(log))
+            release.set()
+            wait_for(lambda: len(ends(log)) == 3)
+
+        first = ends(log)[0]
+        assert "blocks the event loop" in first.getMessage()
+        assert "in child\n    release.wait(10)" in first.stack_info
+
     def test_a_loop_that_comes_round_is_not_told_of(self, log, looked, monkeypatch):
         monkeypatch.setattr(watch, "PATIENCE", 10 * SECOND)
         engine = StubEngine()

@@ -76,16 +76,14 @@ def _tenths(count: int, unit: str) -> str:
     return f"{max(0, count) / 10:.1f} {unit}"
 
 
-def warn(attempt: Attempt, text: str, *args: object, stack: str | None = None) -> None:
-    """Tell what happened to *attempt* while it ran; *stack* is where its handler is."""
+def warn(attempt: Attempt | None, text: str, *args: object, stack: str | None = None) -> None:
+    """Tell what happened to *attempt* while it ran, or to one that is not known; *stack* is where its handler is."""
     if log.isEnabledFor(logging.WARNING):
-        message = f"%s {text}"
-        told = (named(attempt.claimed), *args)
+        who = "a handler" if attempt is None else named(attempt.claimed)
+        extra = None if attempt is None else fields(attempt.claimed)
         # `Logger.warning` would take the stack of whoever calls it.
-        record = log.makeRecord(
-            log.name, logging.WARNING, "", 0, message, told, None, None, fields(attempt.claimed), stack
-        )
-        log.handle(record)
+        told = (f"%s {text}", (who, *args), None, None, extra, stack)
+        log.handle(log.makeRecord(log.name, logging.WARNING, "", 0, *told))
 
 
 class Ends:

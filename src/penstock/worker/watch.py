@@ -12,7 +12,7 @@ from penstock.clock import SECOND, monotonic, since_boot
 from penstock.worker import perform
 from penstock.worker.attempt import Attempt
 from penstock.worker.loop import Loop
-from penstock.worker.records import log, span, warn
+from penstock.worker.records import span, warn
 from penstock.worker.routine import Routine
 
 EVERY: Final = SECOND // 4
@@ -75,20 +75,13 @@ class Watch:
             return
         self._told = True
         self._blocking = loop.current()
-        stack = _stack(loop.thread)
-        if self._blocking is not None:
-            text = "blocks the event loop: nothing else has run there for %s"
-            warn(self._blocking, text, span(silent), stack=stack)
-        else:
-            log.warning("the event loop is blocked: nothing has run there for %s\n%s", span(silent), stack)
+        text = "blocks the event loop: nothing else has run there for %s"
+        warn(self._blocking, text, span(silent), stack=_stack(loop.thread))
 
     def _tell_end(self, lasted: int) -> None:
         if lasted < PATIENCE:
             return
-        if self._blocking is not None:
-            warn(self._blocking, "blocked the event loop for %s; it runs again", span(lasted))
-        else:
-            log.warning("the event loop was blocked for %s; it runs again", span(lasted))
+        warn(self._blocking, "blocked the event loop for %s; it runs again", span(lasted))
         self._told = False
         self._blocking = None
 
