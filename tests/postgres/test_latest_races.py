@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.clock import SECOND
-from penstock.job import NewJob
+from penstock.job import NewJob, Schedule
 from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -206,6 +206,19 @@ class TestRescuedMeanwhile:
         claim.commit()
         call.answer()
         assert rest(race) == ["b"]
+
+
+def test_a_claim_that_fires_a_schedule_has_the_gates_before_it_wants_a_name(race):
+    """It may have rows by then for which a call waits that has the name."""
+    unique = Unique("k", on_duplicate=OnDuplicate.REPLACE)
+    race.desk.engine.set_schedule(Schedule("s", "* * * * *", NewJob("task", queue="q", unique=unique)))
+    race.clock.advance(60 * SECOND)
+    has_gates = race.take_gates()
+    claim = race.start(lambda desk: desk.claim())
+    claim.waits_for("the gates")
+
+    has_gates.commit()
+    assert claim.answer()
 
 
 class TestTwoCallsAtOnce:
