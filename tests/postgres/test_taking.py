@@ -66,6 +66,14 @@ class TestOneMessage:
         assert len(claim(engine, 1).jobs) == 1
         assert len(messages) == 1
 
+    def test_the_oldest_psycopg_that_is_supported_will_do(self, engine, messages, monkeypatch):
+        """P1: 3.2 cannot iterate over several results."""
+        monkeypatch.delattr(psycopg.Cursor, "results", raising=False)
+        engine.enqueue([NewJob("task")])
+
+        assert len(claim(engine).jobs) == 1
+        assert any(MESSAGE.decode() in str(sent) for sent in messages)
+
     def test_that_there_is_nothing_to_do_is_found_in_one_message_that_writes_nothing(
         self, engine, messages, url
     ):

@@ -30,9 +30,10 @@ def take(
     asked = since_boot()
     cursor = connection.execute(f"{opening}; {prepare}EXECUTE {_NAME} ({values}); COMMIT")
     ledger.can_take = True
-    answers = [
-        each.fetchall() for each in cursor.results() if (each.statusmessage or "").startswith("SELECT")
-    ]
+    answers = []
+    while cursor.nextset():
+        if cursor.description:
+            answers.append(cursor.fetchall())
     (then, *_), rows = answers[0][0], answers[-1]
     now, special, next_at = rows[0][:3]
     if special:
