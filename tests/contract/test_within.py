@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import psycopg
@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from penstock import App, Concurrency
 from penstock.engine import Engine
-from penstock.errors import DuplicateJobError, InvalidError, QueueFullError
+from penstock.errors import DuplicateJobError, InvalidError, QueueFullError, WrongStateError
 from penstock.job import Bound, NewJob, OnFull, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
@@ -180,6 +180,56 @@ def test_a_later_call_replaces_one_that_was_committed_and_not_let_in_yet(
 
     assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
     assert {engine.job(job.id).state for job in (first, second)} == {State.CANCELLED}
+    assert engine.doctor() == []
+
+
+def test_a_call_whose_predecessor_was_cancelled_before_it_was_let_in_waits_for_the_one_that_runs(
+    engine: Engine, connection: Connection
+) -> None:
+    engine.enqueue([replacing()])
+    (running,) = engine.claim(["default"], 5, worker="w").jobs
+    (second,) = engine.enqueue([replacing()], connection=connection)
+    connection.commit()
+    (third,) = engine.enqueue([replacing()], connection=connection)
+    connection.commit()
+    with suppress(WrongStateError):  # where it was replaced at once
+        engine.cancel(second.id)
+
+    assert engine.claim(["default"], 5, worker="w").jobs == []
+    engine.settle([Settlement(running.seq, running.fence, Done())])
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
+    assert engine.doctor() == []
+
+
+def test_a_call_whose_predecessor_was_cancelled_while_it_waited_for_one_that_runs_waits_for_that_too(
+    engine: Engine, connection: Connection
+) -> None:
+    engine.enqueue([replacing((ONE,))])
+    (running,) = engine.claim(["default"], 5, worker="w").jobs
+    (second,) = engine.enqueue([replacing()])
+    (third,) = engine.enqueue([replacing()], connection=connection)
+    connection.commit()
+    with suppress(WrongStateError):
+        engine.cancel(second.id)
+
+    assert engine.claim(["default"], 5, worker="w").jobs == []
+    engine.settle([Settlement(running.seq, running.fence, Done())])
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
+    assert engine.doctor() == []
+
+
+def test_a_call_replaces_any_number_that_were_committed_and_not_let_in_yet(
+    engine: Engine, connection: Connection
+) -> None:
+    (first,) = engine.enqueue([replacing((ONE,))])
+    for _ in range(5):
+        engine.enqueue([replacing((ONE,))] * 100, connection=connection)
+        connection.commit()
+    (last,) = engine.enqueue([replacing((ONE,))])
+
+    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [last.id]
+    assert engine.count() == {State.RUNNING: 1, State.CANCELLED: 501}
+    assert engine.job(first.id).reason.startswith("replaced by")
     assert engine.doctor() == []
 
 

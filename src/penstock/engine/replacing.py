@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.engine.arrive import Arrival, again, arrive
 from penstock.engine.board import Board
-from penstock.engine.sameness import pause_of
+from penstock.engine.sameness import earlier, pause_of
 from penstock.engine.waiting import end, remove
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import pause_ends
@@ -83,12 +83,14 @@ def let_in(board: Board, rows: Sequence[Row]) -> None:
     replacing = [row for row in rows if row[3] is not None]
     if replacing:
         job_rows.attempts(board.db, [row[3] for row in replacing])  # kept from others in one order
-    for seq, _, _, replaces, due in replacing:
+    for seq, _, _, _, due in replacing:
         # Called in a transaction of the caller's own, which must not keep others from starting jobs.
         (known,) = job_rows.arriving(board.db, [seq])
         arrival = Arrival._make((*known, seq, 0, 0, 0))
         call = Call(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
-        placed = take_place(board, replaces, unique_rows.since(board.db, replaces), call)
+        # The one it was to replace may have been cancelled, and not the one before.
+        found = earlier(board, seq)
+        placed = by_itself(call) if found is None else take_place(board, found.seq, found.since, call)
         if call.pause is not None:
             unique_rows.set_since(board.db, seq, placed.since)
         if placed.arrival is not None:

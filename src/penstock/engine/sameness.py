@@ -1,18 +1,20 @@
 """Who stands for a unique key?"""
 
 import json
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from penstock.clock import SECOND
 from penstock.engine.board import Board
 from penstock.errors import DuplicateJobError
 from penstock.job import JobView, NewJob, Why
-from penstock.lifecycle.states import ENDED, State
+from penstock.lifecycle.states import ENDED, LIVE, State
 from penstock.lifecycle.unique import holds
 from penstock.limits.durations import format_duration
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
+from penstock.store.session import Row
 
 
 class Holder(NamedTuple):
@@ -26,14 +28,23 @@ class Holder(NamedTuple):
 
 def holder(board: Board, key: str) -> Holder | None:
     """Return the job that stands for a key now, the latest if there are several."""
-    for seq, id_, states, until, since in unique_rows.holders(board.db, key):
+    return next(_standing(board, unique_rows.holders(board.db, key)), None)
+
+
+def earlier(board: Board, seq: int) -> Holder | None:
+    """Return the latest of those that stand for the key of a job, came before it and have not ended."""
+    found = _standing(board, unique_rows.earlier(board.db, seq))
+    return next((each for each in found if each.state in LIVE), None)
+
+
+def _standing(board: Board, rows: Iterable[Row]) -> Iterator[Holder]:
+    for seq, id_, states, until, since in rows:
         state = job_rows.state(board.db, seq)
         # The holder's own terms count: it was told that nothing else would run while it stands.
         if state is not None and holds(unique_rows.states(states), until, state, board.now):
-            return Holder(seq, id_, state, since)
-        if state in ENDED:
+            yield Holder(seq, id_, state, since)
+        elif state in ENDED:
             unique_rows.forget(board.db, seq)
-    return None
 
 
 def terms_to_text(job: NewJob) -> str:

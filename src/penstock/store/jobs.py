@@ -207,8 +207,17 @@ def at_door(db: Session, most: int) -> list[Row]:
 
 
 def from_door(db: Session, seq: int) -> list[Row]:
-    """Let in one, as `at_door` does."""
-    return db.all("DELETE FROM door WHERE seq = ? RETURNING seq, attempt, lost, replaces, due", seq)
+    """Let in those of the unique key of one, as `at_door` does."""
+    return sorted(
+        db.all(
+            """
+            DELETE FROM door WHERE seq IN EVERY (
+                SELECT o.seq FROM uniqueness u JOIN uniqueness o ON o.key = u.key WHERE u.seq = ?)
+            RETURNING seq, attempt, lost, replaces, due
+            """,
+            seq,
+        )
+    )
 
 
 # Running.

@@ -17,6 +17,18 @@ def holders(db: Session, key: str) -> list[Row]:
     )
 
 
+def earlier(db: Session, seq: int) -> list[Row]:
+    """Return the same of the jobs that took the key of this one before it, the latest first."""
+    return db.all(
+        """
+        SELECT e.seq, j.id, e.states, e.until, e.since
+        FROM uniqueness u JOIN uniqueness e ON e.key = u.key AND e.seq < u.seq JOIN job j ON j.seq = e.seq
+        WHERE u.seq = ? ORDER BY e.seq DESC
+        """,
+        seq,
+    )
+
+
 def seqs(db: Session, keys: Collection[str]) -> list[int]:
     """Return the jobs that took any of these keys."""
     rows = db.all("SELECT seq FROM uniqueness WHERE key IN (SELECT value FROM each(?))", sorted(keys))
