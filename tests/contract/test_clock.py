@@ -11,6 +11,7 @@ from penstock.engine import START_GRACE, Engine, open_engine
 from penstock.engine.settle import GUARD
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
+from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Floating, Limit, Numbers
 from tests.support.clock import BEGINNING, FakeClock
 from tests.support.desk import LEASE, Desk, rate, slots, throttle
@@ -197,6 +198,47 @@ class TestTheMachinesClock:
         assert there.engine.clock.now() == here.engine.clock.now() == machine.wall
         machine.wait(1)
         assert there.claim() == "b"
+
+    @STEPS
+    def test_a_job_waits_as_long_for_a_pause_in_the_calls_as_it_would_have(
+        self, start: Callable[[], Desk], machine: Machine, step: int
+    ) -> None:
+        latest = Unique("k", on_duplicate=OnDuplicate.REPLACE, quiet=5 * SECOND, max_wait=6 * SECOND)
+        desk = start()
+        desk.enqueue("a", unique=latest)
+        machine.set_clock(step)
+        desk.engine.upkeep()
+        machine.wait(5 * SECOND - 1)
+        assert desk.claim() == ""
+        machine.wait(1)
+        assert desk.claim() == "a"
+        desk.enqueue("b", unique=latest)
+        machine.wait(3 * SECOND)
+        machine.set_clock(step)
+        desk.engine.upkeep()
+        desk.enqueue("c", unique=latest)
+        desk.settle("a")
+        machine.wait(3 * SECOND - 1)
+        assert desk.claim() == ""
+        machine.wait(1)
+        assert desk.claim() == "c"  # six seconds after b
+
+    @STEPS
+    def test_a_call_that_waits_for_the_end_of_another_and_for_a_pause_waits_as_long_as_it_would_have(
+        self, start: Callable[[], Desk], machine: Machine, step: int
+    ) -> None:
+        latest = Unique("k", on_duplicate=OnDuplicate.REPLACE, quiet=5 * SECOND)
+        desk = start()
+        desk.enqueue("a", unique=Unique("k"))
+        desk.claim()
+        desk.enqueue("b", unique=latest)
+        machine.set_clock(step)
+        desk.engine.upkeep()
+        desk.settle("a")
+        machine.wait(5 * SECOND - 1)
+        assert desk.claim() == ""
+        machine.wait(1)
+        assert desk.claim() == "b"
 
     @STEPS
     def test_a_floating_limit_is_refreshed_in_time(

@@ -33,6 +33,11 @@ def move(db: Session, by: int) -> None:
     db.run("UPDATE turn SET until = until + ? WHERE until IS NOT NULL", by)
     db.run("UPDATE floating SET next_at = next_at + ?", by)
     db.run("UPDATE holder SET lease = lease + ?", by)
+    # A pause in the calls is a span too; a retry is not waiting for one any more.
+    pausing = "seq IN (SELECT u.seq FROM uniqueness u WHERE u.since IS NOT NULL)"
+    db.run(f"UPDATE scheduled SET due = due + ? WHERE attempt = 0 AND {pausing}", by)
+    db.run(f"UPDATE successor SET due = due + ? WHERE {pausing}", by)
+    db.run("UPDATE uniqueness SET since = since + ? WHERE since IS NOT NULL", by)
     for gate, text in db.all("SELECT id, rules FROM gate WHERE rules IS NOT NULL"):
         rules = {
             k: v + by if k in ("shut_until", "override_until") else v for k, v in json.loads(text).items()
