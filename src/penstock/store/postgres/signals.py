@@ -4,12 +4,13 @@
 notifies, shortly after commits and at most every few milliseconds however many there were.  What is
 lost, as when the server is restarted, is made up for by a look now and then.
 
-Who waits is woken at once.  Only in a storm, when more arrives than PACE allows for longer than BURST lasts,
-several notifications become one wake-up.
+A thread that waits is woken at once.  Only in a storm, when more than STORM notifications arrive in a second,
+the wake-ups are LONGEST_GAP apart and each stands for several notifications.
 """
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 from uuid import uuid4
@@ -25,8 +26,7 @@ from penstock.store.session import Topic
 LEAST_GAP: Final = 0.002  # seconds between two notifications
 QUIET: Final = 0.005  # after so long a notification may go along with the transaction that it tells of
 LONGEST_GAP: Final = 0.032  # in a storm
-BURST: Final = 60  # wake-ups that a listener passes on at once
-PACE: Final = 1 / 60  # seconds for each one more
+STORM: Final = 200  # notifications, all in one second, that a listener passes on at once
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
 _SLICE: Final = 0.5
@@ -146,34 +146,42 @@ class Signals:
             if pause := self._pause(heard):
                 self._closed.wait(pause / SECOND)
                 heard |= self._heard(connection.notifies(timeout=0))
-            self._count(heard)
+            self._count(set(heard))
 
-    def _heard(self, notices: Iterable[psycopg.Notify]) -> set[Topic]:
-        """Return what others told of; what this process told itself it knows."""
-        topics = set()
+    def _heard(self, notices: Iterable[psycopg.Notify]) -> Counter[Topic]:
+        """Return what other processes told of, and how often; what this process told itself it knows."""
+        topics: Counter[Topic] = Counter()
         for notice in notices:
             sender, _, names = notice.payload.partition(" ")
             if sender != self._self:
-                topics |= {Topic[name] for name in names.split() if name in Topic.__members__}
+                topics.update(Topic[name] for name in names.split() if name in Topic.__members__)
+        for topic, count in topics.items():
+            self._paces[topic].count(count, monotonic())
         return topics
 
-    def _pause(self, topics: set[Topic]) -> int:
-        """Return how long those who wait for *topics* are to be left in peace."""
+    def _pause(self, topics: Iterable[Topic]) -> int:
+        """Return how long the threads that wait for *topics* are left in peace."""
         now = monotonic()
         return max((self._paces[topic].pause(now) for topic in topics if self._waiting[topic]), default=0)
 
 
 class Pace:
-    """BURST at once after a silence, and one every PACE seconds for ever."""
+    """When to wake: at once, or LONGEST_GAP after the last time while notifications come faster than STORM."""
 
     def __init__(self) -> None:
-        self._next = 0
+        self._woke = 0
+        self._calm_from = 0  # when the notifications so far would have taken their time at the pace of STORM
+
+    def count(self, notifications: int, now: int) -> None:
+        """Count what has come; a storm is forgotten within a second of its end."""
+        took = notifications * SECOND // STORM
+        self._calm_from = min(max(self._calm_from, now - SECOND) + took, now + SECOND // STORM)
 
     def pause(self, now: int) -> int:
-        """Count one more; return how long it has to wait."""
-        gap = int(PACE * SECOND)
-        self._next = max(self._next + gap, now - (BURST - 1) * gap)
-        return max(self._next - now, 0)
+        """Return how long the next wake-up has to wait."""
+        wait = max(self._woke + int(LONGEST_GAP * SECOND) - now, 0) if self._calm_from > now else 0
+        self._woke = now + wait
+        return wait
 
 
 def _payload(sender: str, topics: set[Topic]) -> str:
