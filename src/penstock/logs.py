@@ -30,7 +30,7 @@ _COLOURS: Final = {
     logging.ERROR: "\x1b[31m",
     logging.CRITICAL: "\x1b[1;31m",
 }
-_encode: Final = json.JSONEncoder(default=str, skipkeys=True).encode
+_encode: Final = json.JSONEncoder(default=str, skipkeys=True, allow_nan=False).encode
 
 
 class JobFields(logging.Filter):
@@ -144,8 +144,19 @@ def _line(created: float, level: int, name: str, message: str, extra: Fields) ->
     told = line | {key: value for key, value in extra.items() if key not in line}
     try:
         return _encode(told)
-    except (TypeError, ValueError, RecursionError):
-        return _encode({key: str(value) for key, value in told.items()})
+    except Exception:  # noqa: BLE001 - a field may be anything
+        return _encode({key: _json_or_text(value) for key, value in told.items()})
+
+
+def _json_or_text(value: object) -> object:
+    try:
+        _encode(value)
+    except Exception:  # noqa: BLE001
+        try:
+            return str(value)
+        except Exception:  # noqa: BLE001
+            return f"<{type(value).__name__}>"
+    return value
 
 
 def _start(created: float, level: int, name: str) -> Fields:

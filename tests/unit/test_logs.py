@@ -42,6 +42,13 @@ def raised(message):
     return found.value
 
 
+class Untold:
+    """What cannot even be shown."""
+
+    def __str__(self):
+        raise RuntimeError("no words")
+
+
 class TestText:
     def test_a_line_says_when_and_how_grave_and_what(self):
         line = formatted(TextFormatter(), "sold %d", 3)
@@ -130,6 +137,16 @@ class TestJson:
 
         assert "MainThread" in lines[0]["thing"]
         assert ["sold"] * 4 == [line["message"] for line in lines]
+
+    @pytest.mark.parametrize("thing", [float("nan"), {"ratio": float("inf")}, Untold()])
+    def test_a_field_that_no_reader_of_json_takes_spoils_neither_the_line_nor_the_others(self, thing):
+        line = json.loads(
+            formatted(JsonFormatter(), "sold", thing=thing, count=3),
+            parse_constant=pytest.fail,
+        )
+
+        assert isinstance(line["thing"], str)
+        assert ("sold", 3) == (line["message"], line["count"])
 
 
 @pytest.mark.parametrize("formatter", [TextFormatter, JsonFormatter])
