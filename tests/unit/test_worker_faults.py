@@ -1,5 +1,6 @@
 """Whatever a worker has taken out of a list is settled, begun or put back, whatever raises in between."""
 
+import logging
 import threading
 
 import pytest
@@ -18,6 +19,8 @@ from penstock.worker import (
     pump,
     records,
     refresh,
+    routine,
+    settling,
     threads,
     watcher,
 )
@@ -111,6 +114,10 @@ def engine():
     return StubEngine()
 
 
+async def quick():
+    pass
+
+
 def fails_once(engine, verb, error):
     """Have the engine raise *error* the first time it is asked for *verb*; return what tells that it did."""
     met = threading.Event()
@@ -173,14 +180,67 @@ def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engin
             raise ValueError("cannot be settled")
         return settle(settlements)
 
-    async def quick():
-        pass
-
     engine.settle = choking
     with working(engine, quick, concurrency=4):
         engine.ended(*others)
 
     assert poison not in engine.outcomes
+
+
+@pytest.fixture
+def raising_filter(monkeypatch):
+    """A filter of the user's that expects of every warning what only records of jobs have."""
+
+    def refuse(record):
+        if record.levelno >= logging.WARNING:
+            raise AttributeError("job_id")
+        return True
+
+    for logger in (routine.log, settling.log, loop.log):
+        monkeypatch.setattr(logger, "filters", [refuse])
+
+
+def test_a_failing_store_whose_failure_cannot_be_logged_does_not_end_the_worker(engine, raising_filter):
+    """B13."""
+    met = fails_once(engine, "claim", StoreBusyError("busy"))
+    job = engine.enqueue("quick")
+    with working(engine, quick):
+        engine.ended(job)
+
+    assert met.is_set()
+
+
+def test_outcomes_are_settled_one_by_one_though_the_reason_cannot_be_logged(engine, raising_filter):
+    """B13."""
+    poison = engine.enqueue("quick")
+    others = [engine.enqueue("quick") for _ in range(3)]
+    settle = engine.settle
+
+    def choking(settlements):
+        if any(f"job-{each.seq}" == poison for each in settlements):
+            raise ValueError("cannot be settled")
+        return settle(settlements)
+
+    engine.settle = choking
+    with working(engine, quick, concurrency=4):
+        engine.ended(*others)
+
+
+def test_a_handler_that_ends_the_loop_takes_no_other_along_though_that_cannot_be_logged(
+    engine, raising_filter
+):
+    """B13."""
+    ended = threading.Event()
+
+    async def ends():
+        if not ended.is_set():
+            ended.set()
+            loop.asyncio.get_running_loop().stop()
+
+    engine.enqueue("ends")
+    with working(engine, ends, quick):
+        assert ended.wait(10)
+        engine.ended(engine.enqueue("quick"))
 
 
 def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch):

@@ -106,7 +106,8 @@ class Loop:
                 with asyncio.Runner(loop_factory=new_event_loop) as runner:
                     runner.run(self._serve())
             except BaseException:
-                log.critical("a handler ended the event loop; another is started", exc_info=True)
+                with suppress(Exception):  # a filter of the user's may raise
+                    log.critical("a handler ended the event loop; another is started", exc_info=True)
             self._give_back(list(self._present))
             if self._stopping:
                 return

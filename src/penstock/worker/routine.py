@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from penstock.errors import StoreBrokenError, StoreError
@@ -69,7 +70,9 @@ class Routine:
     def _report(self, error: BaseException) -> None:
         if self._stopped.is_set():
             return
-        if isinstance(error, StoreError):
-            log.warning("%s: the store failed, trying again: %s", self.name, error)
-        else:
-            log.error("%s: unexpected error, trying again", self.name, exc_info=error)
+        # A filter of the user's may raise; the thread goes on all the same.
+        with suppress(Exception):
+            if isinstance(error, StoreError):
+                log.warning("%s: the store failed, trying again: %s", self.name, error)
+            else:
+                log.error("%s: unexpected error, trying again", self.name, exc_info=error)

@@ -42,7 +42,8 @@ class Settling:
         except StoreError:
             raise
         except Exception:
-            log.exception("could not settle %d attempts together", len(self.waiting))
+            with suppress(Exception):  # a filter of the user's may raise
+                log.exception("could not settle %d attempts together", len(self.waiting))
             self._each()
             return None
         settled, self.waiting = self.waiting, []
@@ -77,12 +78,13 @@ class Settling:
         except StoreError:
             raise
         except Exception:
-            log.exception("could not settle job %s at all", attempt.claimed.id)
+            with suppress(Exception):
+                log.exception("could not settle job %s at all", attempt.claimed.id)
             return False
 
     def _settled(self, attempts: Sequence[Attempt], answers: Sequence[Settled]) -> None:
         self._running.difference_update(attempts)
-        # A filter of the user's may raise; it must not take along what was claimed in the same transaction.
+        # What raises there must not take along what was claimed in the same transaction.
         try:
             self._ends.tell(attempts, answers)
         except Exception:
