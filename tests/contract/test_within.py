@@ -233,6 +233,20 @@ def test_a_call_replaces_any_number_that_were_committed_and_not_let_in_yet(
     assert engine.doctor() == []
 
 
+def test_a_call_replaces_nobody_if_the_one_at_the_door_is_dropped_when_it_is_let_in(
+    engine: Engine, connection: Connection
+) -> None:
+    engine.enqueue([NewJob("task", limits=(ONE,))])
+    engine.claim(["default"], 5, worker="w")
+    dropped = replacing((slots("X", 1, "drop"),))
+    (first,) = engine.enqueue([dropped], connection=connection)
+    connection.commit()
+    (second,) = engine.enqueue([dropped])
+
+    assert [engine.job(job.id).state for job in (first, second)] == [State.DISCARDED] * 2
+    assert engine.doctor() == []
+
+
 def replacing(limits: tuple[Limit, ...] = ()) -> NewJob:
     return NewJob("task", limits=limits, unique=Unique("once", on_duplicate=OnDuplicate.REPLACE))
 

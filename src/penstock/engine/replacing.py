@@ -49,8 +49,8 @@ def by_itself(call: Call) -> Placed:
 def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Placed:
     """Let a call take the place of an earlier job; the caller lets it arrive if it has no place then."""
     board.db.need_gates()
-    board.flush_lanes()  # a job that was dropped in this transaction waits no more
     while True:
+        board.flush_lanes()  # a job that was dropped in this transaction, as one let in, waits no more
         # Another transaction may start or end a job without limits at any moment; then it is looked for again.
         found = job_rows.place(board.db, old)
         if found is None:
