@@ -11,7 +11,7 @@ import pytest
 from penstock.clock import SECOND
 from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
 from penstock.job import NewJob, Settlement
-from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.outcomes import Done, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -580,6 +580,76 @@ class TestRetryAndPrune:
 
         assert ended.start(lambda desk: desk.engine.prune(ended.clock.now())).answer() == 0
         assert one.commit() == 1
+
+
+class TestLatest:
+    """A later call of a unique key, while the attempt of an earlier one ends."""
+
+    @pytest.fixture
+    def latest(self, race):
+        unique = Unique("key", on_duplicate=OnDuplicate.REPLACE)
+        race.call = lambda desk, name: desk.enqueue(name, unique=unique, retry=AGAIN)
+        race.call(race.desk, "a")
+        race.desk.claim()
+        quiet(race.desk.engine)
+        return race
+
+    @pytest.mark.parametrize("outcome", [Done(), FAILED, HandedBack()])
+    def test_it_takes_the_place_of_one_that_has_just_left_off(self, latest, outcome):
+        one = latest.hold(lambda desk: desk.settle("a", outcome))
+        two = latest.start(lambda desk: latest.call(desk, "b"))
+        two.waits_for("a row")
+
+        assert one.commit() != [False]
+        two.answer()
+        assert latest.desk.claim() == "b"
+        assert latest.desk.engine.doctor() == []
+
+    @pytest.mark.parametrize("outcome", [Done(), FAILED, HandedBack()])
+    def test_one_that_leaves_off_sees_the_call_that_has_just_come(self, latest, outcome):
+        one = latest.hold(lambda desk: latest.call(desk, "b"))
+        two = latest.start(lambda desk: desk.settle("a", outcome))
+        two.waits_for("a row")
+
+        one.commit()
+        assert two.answer() != [False]
+        assert latest.desk.claim() == "b"
+        assert latest.desk.engine.doctor() == []
+
+    def test_one_that_leaves_off_sees_the_call_that_has_just_taken_the_place_of_another(self, latest):
+        latest.call(latest.desk, "b")
+        one = latest.hold(lambda desk: latest.call(desk, "c"))
+        two = latest.start(lambda desk: desk.settle("a", HandedBack()))
+        two.waits_for("a row")
+
+        one.commit()
+        two.answer()
+        assert latest.desk.job("a").reason == "replaced by c"
+        assert latest.desk.claim() == "c"
+        assert latest.desk.engine.doctor() == []
+
+    def test_it_takes_the_place_of_one_that_has_just_ceased_to_wait_for_another(self, latest):
+        latest.call(latest.desk, "b")
+        one = latest.hold(lambda desk: desk.settle("a"))
+        two = latest.start(lambda desk: latest.call(desk, "c"))
+        two.waits_for("a row")
+
+        one.commit()
+        two.answer()
+        assert latest.desk.job("b").reason == "replaced by c"
+        assert latest.desk.claim() == "c"
+        assert latest.desk.engine.doctor() == []
+
+    def test_one_that_is_cancelled_when_it_has_just_ceased_to_wait_for_another_is_cancelled(self, latest):
+        latest.call(latest.desk, "b")
+        one = latest.hold(lambda desk: desk.settle("a"))
+        two = latest.start(lambda desk: desk.engine.cancel("b"))
+        two.waits_for("a row")
+
+        one.commit()
+        assert two.answer() is State.CANCELLED
+        assert latest.desk.claim() == ""
+        assert latest.desk.engine.doctor() == []
 
 
 class TestTwoOfTheSame:

@@ -35,13 +35,15 @@ def replace(db: Session, old: int, new: int, due: int) -> bool:
 
 def take(db: Session, earlier: list[int]) -> list[Row]:
     """Take the successors of these jobs away; return their (earlier, seq, ord, due, id)."""
-    return db.all(
-        """
-        DELETE FROM successor WHERE earlier IN (SELECT value FROM each(?))
-        RETURNING earlier, seq, ord, due, (SELECT j.id FROM job j WHERE j.seq = successor.seq)
-        """,
+    rows = db.all(
+        "DELETE FROM successor WHERE earlier IN (SELECT value FROM each(?)) RETURNING earlier, seq, ord, due",
         earlier,
     )
+    # In a statement of its own: the one above may have waited for a successor that it knows nothing else of.
+    ids: dict[int, str] = dict(
+        db.all("SELECT seq, id FROM job WHERE seq IN (SELECT value FROM each(?))", [row[1] for row in rows])
+    )
+    return [(*row, ids[row[1]]) for row in rows]
 
 
 def waits_for(db: Session, seq: int) -> Row | None:
