@@ -39,3 +39,7 @@ def test_what_is_no_json_is_refused_or_left_to_its_reader_but_never_slow(text):
 
 def test_text_that_was_cut_off_is_left_to_its_reader_which_says_so():
     assert not is_deep('{"jobs": [' + '{"args": []}, ' * 1_000)
+
+
+def test_levels_that_are_never_closed_count_with_those_inside_them():
+    assert is_deep("[" * 2 * DEEPEST + "]" * DEEPEST)

@@ -4,11 +4,12 @@ Readers and writers of JSON call themselves for each level, and how many levels 
 them.  A bound that is far below that, tested wherever JSON comes in, holds for all of them.
 """
 
+from itertools import accumulate
 from typing import Final
 
 DEEPEST: Final = 64
 TOO_DEEP: Final = f"is nested deeper than {DEEPEST} levels"
-_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level down, one level up
 _OTHERS: Final = bytes(set(range(256)) - set(b'[]{}"'))
 
 
@@ -29,12 +30,6 @@ def is_deep(text: str | bytes) -> bool:
     if b"\\" in text:
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     # What is between two quotes that are left stands in a string.
-    brackets = text.translate(_SQUARE, _OTHERS).replace(b'""', b"")
-    brackets = b"".join(brackets.split(b'"')[::2])
-    for _ in range(DEEPEST):
-        # Removes the innermost level everywhere.
-        shallower = brackets.replace(b"[]", b"")
-        if len(shallower) == len(brackets):
-            break
-        brackets = shallower
-    return b"[]" in brackets or brackets.count(b"[") > DEEPEST
+    steps = text.translate(_STEPS, _OTHERS).replace(b'""', b"")
+    steps = b"".join(steps.split(b'"')[::2])
+    return max(accumulate(memoryview(steps).cast("b")), default=0) > DEEPEST
