@@ -492,6 +492,9 @@ class Model:
         for job in self.live.values():
             if job.state == RUNNING:
                 job.lease += by
+            if job.since is not None:
+                job.since += by
+                job.due += by if job.state != RUNNING and job.attempt == 0 else 0
         for gate in self.gates.values():
             gate.shut_until += by if gate.shut_until else 0
             gate.override_until = None if gate.override_until is None else gate.override_until + by
