@@ -186,12 +186,34 @@ class TestLost:
             assert {State.WAITING: 1} == again.count()
 
     def test_a_change_of_the_working_directory_is_no_loss(self, tmp_path, monkeypatch):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
         monkeypatch.chdir(tmp_path)
-        with closing(open_engine("jobs.db")) as engine:
-            monkeypatch.chdir("/")
+        with closing(open_engine("jobs.db")) as engine, closing(sqlite3.connect("jobs.db")) as connection:
+            monkeypatch.chdir(elsewhere)
 
             engine.enqueue([JOB])
-            assert {State.WAITING: 1} == engine.count()
+            engine.enqueue([JOB], connection=connection)
+            connection.commit()
+            assert {State.WAITING: 2} == engine.count()
+            assert [] == engine.doctor()
+        assert [] == list(elsewhere.iterdir())
+
+    @pytest.mark.parametrize("use", ["enqueue", "claim", "count", "token", "wait"])
+    def test_a_store_that_is_closed_under_a_caller_is_closed_and_not_lost(self, engine, use, monkeypatch):
+        """When its last connection is closed SQLite removes the log."""
+        store = engine.store
+        check = store._check_open
+
+        def close_after() -> None:
+            check()
+            monkeypatch.setattr(store, "_check_open", check)
+            engine.close()
+
+        monkeypatch.setattr(store, "_check_open", close_after)
+
+        with pytest.raises(StoreDownError, match="was closed"):
+            uses(engine)[use]()
 
     def test_a_link_that_points_elsewhere_is_noticed(self, tmp_path, path, copy):
         link = tmp_path / "link.db"

@@ -37,12 +37,13 @@ class Files:
         self.broken: StoreBrokenError | None = None
         self._known: dict[str, Identity | None] = {}
         self._looked = 0
+        self.place = path  # by which it is opened
         if path != ":memory:":
             # The working directory may change.
-            place = Path(path).absolute()
-            _create(place, path)
+            self.place = str(Path(path).absolute())
+            _create(Path(self.place), path)
             # Before it is opened, so that one which is replaced meanwhile is noticed.
-            self._known[str(place)] = self._identity(str(place))
+            self._known[self.place] = self._identity(self.place)
 
     def remember(self, connection: sqlite3.Connection) -> None:
         """Remember the log and its index too, now that *connection* has opened them."""
@@ -56,10 +57,14 @@ class Files:
         if self.broken is not None:
             raise self.broken.with_traceback(None)
         for name, known in self._known.items():
-            if (found := self._identity(name)) != known:
+            if (found := self._identity(name)) != known and self._known:
                 self.broken = StoreReplacedError(name, "replaced" if found else "removed")
                 raise self.broken
         self._looked = monotonic()
+
+    def forget(self) -> None:
+        """Miss nothing from now on: SQLite removes the log when the last connection is closed."""
+        self._known = {}
 
     def glance(self) -> None:
         """Check unless that was done just now."""

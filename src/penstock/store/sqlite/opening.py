@@ -22,9 +22,9 @@ def connect(files: Files) -> sqlite3.Connection:
     connection = None
     try:
         connection = sqlite3.connect(
-            files.path, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
+            files.place, timeout=0, isolation_level=None, check_same_thread=False, cached_statements=512
         )
-        _set_up(connection, files.path)
+        _set_up(connection, files)
     except BaseException as error:
         if connection is not None:
             connection.close()
@@ -34,28 +34,28 @@ def connect(files: Files) -> sqlite3.Connection:
     return connection
 
 
-def _set_up(connection: sqlite3.Connection, path: str) -> None:
-    patiently(lambda: _refuse_strangers(connection, path), path)
-    patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), path)
+def _set_up(connection: sqlite3.Connection, files: Files) -> None:
+    patiently(lambda: _refuse_strangers(connection, files), files.path)
+    patiently(lambda: connection.execute("PRAGMA journal_mode = WAL"), files.path)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -16000")
     connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def _refuse_strangers(connection: sqlite3.Connection, path: str) -> None:
+def _refuse_strangers(connection: sqlite3.Connection, files: Files) -> None:
     try:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         if mark == MARK:
             return
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as error:
-        if not is_damage(error) or _was_ours(path):
+        if not is_damage(error) or _was_ours(files.place):
             raise
         raise StoreDownError(
-            f"{path} is not a penstock database ({error}); name another file, or put a copy back if it was one"
+            f"{files.path} is not a penstock database ({error}); name another file, or put a copy back if it was one"
         ) from error
     if tables:
-        raise StoreDownError(f"{path} is a database of something else; name another file")
+        raise StoreDownError(f"{files.path} is a database of something else; name another file")
 
 
 def _was_ours(path: str) -> bool:

@@ -69,7 +69,10 @@ class SqliteStore:
         for it, it is also on disk, and outlives the machine's power.
         """
         self._check_open()
-        return self._writer.write(work, keep=keep)
+        try:
+            return self._writer.write(work, keep=keep)
+        except sqlite3.Error as error:  # it was closed meanwhile
+            raise self._files.told(error) from error
 
     def within(self, connection: object, work: Callable[[Session], T]) -> T:
         """Run *work* in the transaction of a *connection* of the caller's own, which may yet be rolled back."""
@@ -77,7 +80,7 @@ class SqliteStore:
         if not isinstance(connection, sqlite3.Connection):
             raise InvalidError("connection", f"{connection!r} must be a connection of sqlite3 to {self.path}")
         main = next(file for _, name, file in connection.execute("PRAGMA database_list") if name == "main")
-        if self._memory or not main or not Path(main).samefile(self.path):
+        if self._memory or not main or not Path(main).samefile(self._files.place):
             raise InvalidError(
                 "connection", f"is open on {main or 'a database in memory'}, not on {self.path}"
             )
@@ -142,6 +145,7 @@ class SqliteStore:
         """Close the file; what was written stays."""
         self._closed = True
         with self._writer.lock:
+            self._files.forget()
             self.connection.close()
         if not self._memory:
             with self._read_lock:
