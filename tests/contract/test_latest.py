@@ -374,6 +374,16 @@ class TestWhileItRuns:
         view = desk.engine.gate("new")
         assert (view.waiting, view.numbers.slots) == (1, 3)
 
+    @FREE_AND_LIMITED
+    def test_the_keys_it_will_come_to_are_listed(self, desk: Desk, limits) -> None:
+        call(desk, "a")
+        desk.claim()
+        call(desk, "b", limits=limits)
+
+        gates, number = desk.engine.gates()
+        assert [(gate.key, gate.waiting) for gate in gates] == [("X", 1) for _ in limits]
+        assert number == len(limits)
+
     def test_why_names_the_job_it_waits_for(self, desk: Desk) -> None:
         call(desk, "a")
         desk.claim()

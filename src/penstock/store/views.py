@@ -145,7 +145,7 @@ def foretold(db: Session) -> list[Row]:
             ON j.seq = (SELECT max(s.seq) FROM scheduled s WHERE s.signature = kind.signature)
         UNION ALL
         SELECT max(j.seq), j.tenant, j.limits FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
-            JOIN job j ON j.seq = d.seq GROUP BY j.tenant, j.limits
+            JOIN job j ON j.seq = d.seq WHERE j.limits <> '' GROUP BY j.tenant, j.limits
         """
     )
     return [row[1:] for row in sorted(rows)]
