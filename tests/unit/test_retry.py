@@ -1,5 +1,7 @@
 """What follows a failure."""
 
+from datetime import timedelta
+
 import pytest
 
 from penstock.errors import InvalidJobError
@@ -171,3 +173,10 @@ def test_a_policy_is_stored_as_what_differs_from_the_default():
 
 def test_a_stored_policy_is_read_once():
     assert policy_from_json('{"attempts":3}') is policy_from_json('{"attempts":3}')
+
+
+@pytest.mark.parametrize("name", ["delay", "cap"])
+@pytest.mark.parametrize("span", ["100ms", timedelta(seconds=1)])
+def test_a_duration_where_microseconds_are_meant_is_answered_with_the_way_to_write_it(name, span):
+    with pytest.raises(InvalidJobError, match=rf"{name}: .*RetryPolicy\.of\({name}="):
+        RetryPolicy(**{name: span})

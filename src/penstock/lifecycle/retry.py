@@ -5,6 +5,7 @@ Pure: chance is an argument.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, Self, assert_never
@@ -52,8 +53,13 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         check_whole("attempts", self.attempts, 1, MAX_ATTEMPTS)
-        check_whole("delay", self.delay, 0, MAX_NUMBER)
-        check_whole("cap", self.cap, 0, MAX_NUMBER)
+        spans: dict[str, object] = {"delay": self.delay, "cap": self.cap}
+        for name, span in spans.items():
+            if isinstance(span, str | timedelta):
+                raise InvalidJobError(
+                    name, f"is in microseconds here; RetryPolicy.of({name}=...) takes {span!r}"
+                )
+            check_whole(name, span, 0, MAX_NUMBER)
         _check_jitter(self.jitter)
         _check_never(self.never)
         # A frozen dataclass is filled in this way.
