@@ -651,6 +651,36 @@ def test_a_successor_that_its_job_does_not_know_of_is_found_by_the_doctor(desk: 
     assert complaint.startswith("job b waits for the end of job number")
 
 
+@FREE_AND_LIMITED
+@pytest.mark.parametrize("outcome", [None, HandedBack(), Again(60 * SECOND)], ids=["done", "again", "later"])
+def test_a_successor_that_a_process_of_an_older_version_knew_nothing_of_is_not_lost(
+    desk: Desk, limits, outcome: Outcome | None
+) -> None:
+    call(desk, "a", limits=limits, retry=RetryPolicy(attempts=3))
+    desk.claim()
+    call(desk, "b", limits=limits)
+    desk.engine.store.write(lambda db: db.run("UPDATE running SET has_successor = 0"))
+    desk.settle("a", outcome)
+    desk.engine.upkeep()
+
+    assert desk.claim() == "b"
+    assert desk.engine.doctor() == []
+
+
+def test_a_successor_of_one_that_runs_again_waits_for_that(desk: Desk) -> None:
+    """One that an older version rescued runs again, and does not know who waits for it."""
+    call(desk, "a")
+    desk.claim()
+    call(desk, "b")
+    desk.engine.store.write(lambda db: db.run("UPDATE running SET has_successor = 0"))
+    desk.engine.upkeep()
+
+    assert desk.claim() == ""
+    assert desk.engine.doctor() == []
+    desk.settle("a")
+    assert desk.claim() == "b"
+
+
 def test_two_jobs_of_one_key_are_found_by_the_doctor(desk: Desk) -> None:
     call(desk, "a", REUSE)
     call(desk, "b", Unique("other"))

@@ -21,6 +21,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
+from penstock.store import successors as successor_rows
 from penstock.store import workflows as workflow_rows
 
 BATCH: Final = 500  # rows of each kind in one transaction, so that it stays short
@@ -64,6 +65,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
 
 def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     """Delete lanes and gates that nobody needs; return where to go on looking at gates, and counts."""
+    successor_rows.to_door(board.db)
     rows = lane_rows.empty(board.db, BATCH)
     stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)]
     gate_rows.keep_own(board.db, [(stand.own.text, stand.gate) for _, stand in stands])

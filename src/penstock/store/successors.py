@@ -1,6 +1,8 @@
 """Statements about successors: the latest calls of unique keys whose jobs run."""
 
-from penstock.store.session import Row, Session
+from typing import Final
+
+from penstock.store.session import Row, Session, Topic
 
 
 def announce(db: Session, earlier: int) -> bool:
@@ -51,11 +53,25 @@ def waits_for(db: Session, seq: int) -> Row | None:
     return db.one("SELECT j.id, s.due FROM successor s JOIN job j ON j.seq = s.earlier WHERE s.seq = ?", seq)
 
 
+_FORSAKEN: Final = """
+    NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = successor.earlier AND r.has_successor = 1) LIMIT 100
+"""
+
+
 def forsaken(db: Session) -> list[Row]:
     """Return (id, earlier) of the successors whose earlier job does not run, or does not know of them."""
     return db.all(
-        """
-        SELECT j.id, s.earlier FROM successor s JOIN job j ON j.seq = s.seq
-        WHERE NOT EXISTS (SELECT 1 FROM running r WHERE r.seq = s.earlier AND r.has_successor = 1) LIMIT 100
-        """
+        f"SELECT j.id, successor.earlier FROM successor JOIN job j ON j.seq = successor.seq WHERE {_FORSAKEN}"
     )
+
+
+def to_door(db: Session) -> None:
+    """Have those who were forsaken find their place like any that come.
+
+    A process of an older version, which ends an attempt, knows of no successors.
+    """
+    rows = db.all(f"SELECT seq, earlier, due FROM successor WHERE {_FORSAKEN}")
+    if rows:
+        db.tell(Topic.WORK)
+        db.many("DELETE FROM successor WHERE seq = ?", [(seq,) for seq, _, _ in rows])
+        db.many("INSERT INTO door (seq, attempt, lost, replaces, due) VALUES (?, 0, 0, ?, ?)", rows)
