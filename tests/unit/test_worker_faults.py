@@ -187,6 +187,31 @@ def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engin
     assert poison not in engine.outcomes
 
 
+def test_what_was_claimed_begins_though_the_log_cannot_be_written_for_a_while(engine, monkeypatch):
+    """B13: else its lease runs out before it is kept."""
+    read, began = threading.Event(), threading.Event()
+    tell = records.Ends.tell
+
+    def blocking(self, *told):
+        assert read.wait(10)
+        tell(self, *told)
+
+    def first():
+        pass
+
+    def second():
+        began.set()
+
+    monkeypatch.setattr(records.Ends, "tell", blocking)
+    jobs = [engine.enqueue("first"), engine.enqueue("second")]
+    with working(engine, first, second, threads=1):
+        try:
+            assert began.wait(5)
+        finally:
+            read.set()
+        engine.ended(*jobs)
+
+
 @pytest.fixture
 def raising_filter(monkeypatch):
     """A filter of the user's that expects of every warning what only records of jobs have."""

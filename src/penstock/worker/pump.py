@@ -184,6 +184,7 @@ class Pump:
             except BaseException:
                 self._hand_back(claim.jobs)
                 raise
+        self._settling.tell()
         return claim
 
     def _exchange(self, queues: Sequence[str], count: int) -> Claim:

@@ -1,6 +1,7 @@
 """Outcomes on their way to the store.
 
-Invariant: an attempt stays in *waiting*, and in *running*, until its settling was answered, whatever raises.
+Invariants: an attempt stays in *waiting*, and in *running*, until its settling was answered, whatever raises.  What
+was claimed along with it has begun, and its leases are kept, before the log is written: that may block.
 """
 
 import logging
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class Settling:
-    """Settles what is *waiting*, takes it out of *running*, and has *ends* tell of it."""
+    """Settles what is *waiting* and takes it out of *running*; `tell` has *ends* tell of it."""
 
     def __init__(self, engine: Backend, running: set[Attempt], leases: Leases, ends: Ends) -> None:
         self.waiting: list[Attempt] = []
@@ -30,10 +31,23 @@ class Settling:
         self._running = running
         self._leases = leases
         self._ends = ends
+        self._untold: list[tuple[Attempt, Settled]] = []
 
     def settle(self) -> None:
-        """Settle what is waiting."""
+        """Settle what is waiting, and tell of it."""
         self.together(lambda reports: (self._engine.settle(reports), None))
+        self.tell()
+
+    def tell(self) -> None:
+        """Write down how the attempts ended that were settled since the last call."""
+        if not self._untold:
+            return
+        untold, self._untold = self._untold, []
+        try:
+            self._ends.tell([attempt for attempt, _ in untold], [answer for _, answer in untold])
+        except Exception:
+            with suppress(Exception):
+                log.exception("could not tell how %d attempts ended", len(untold))
 
     def together(self, settle: Callable[[list[Settlement]], tuple[list[Settled], T]]) -> T | None:
         """Settle all at once, by means of *settle*; None if that failed, so that each was settled by itself."""
@@ -84,9 +98,4 @@ class Settling:
 
     def _settled(self, attempts: Sequence[Attempt], answers: Sequence[Settled]) -> None:
         self._running.difference_update(attempts)
-        # What raises there must not take along what was claimed in the same transaction.
-        try:
-            self._ends.tell(attempts, answers)
-        except Exception:
-            with suppress(Exception):
-                log.exception("could not tell how %d attempts ended", len(attempts))
+        self._untold += zip(attempts, answers, strict=False)  # what was claimed must not fall with it
