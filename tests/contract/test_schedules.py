@@ -15,8 +15,8 @@ from penstock.engine.firing import LATER, fire
 from penstock.engine.placing import MOVES
 from penstock.engine.upkeep import BATCH
 from penstock.errors import InvalidError, NotFoundError
-from penstock.job import Bound, JobView, NewJob, Schedule
-from penstock.lifecycle.outcomes import Again
+from penstock.job import Bound, JobView, NewJob, Schedule, Settlement
+from penstock.lifecycle.outcomes import Again, Done
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -368,6 +368,17 @@ class TestOnce:
 
         assert desk.engine.schedule("hourly").last_job == "holder"
         assert [job.id for job in jobs(desk)] == ["holder"]
+
+    def test_a_job_that_ends_in_the_same_transaction_still_stands_for_its_key(self, desk: Desk) -> None:
+        job = NewJob("task", queue="q", unique=Unique("k", window=3600 * SECOND))
+        desk.engine.set_schedule(Schedule("s", "* * * * *", job))
+        desk.wait(60 * SECOND)
+        first = desk.attempts[desk.claim(lease=3600 * SECOND)]
+        desk.wait(60 * SECOND)
+        settled = Settlement(first.seq, first.fence, Done())
+
+        assert desk.engine.exchange([settled], ["q"], 5, worker="worker")[1].jobs == []
+        assert desk.engine.count() == {State.DONE: 1}
 
     def test_one_that_this_process_cannot_read_is_left_to_another(self, desk: Desk) -> None:
         put(desk)

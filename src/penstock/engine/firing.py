@@ -32,6 +32,7 @@ def fire(board: Board, most: int) -> int:
     if due:
         # One that waits for a name must have nothing that whoever has the name might wait for.
         board.db.need_gates()
+        board.db.send_last()  # a job that has just ended may stand for a unique key
         firing = _without_overlap(board, _moved_on(board, due))
         alone = [[schedule] for schedule in firing if schedule.job.unique is not None]
         together = [schedule for schedule in firing if schedule.job.unique is None]
