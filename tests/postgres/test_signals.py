@@ -268,6 +268,24 @@ class TestConnections:
 
         assert hears(waiter, lambda: teller.enqueue([job]), timeout=1)
 
+    def test_one_who_lost_its_connection_goes_on_though_that_cannot_be_logged(
+        self, url, waiter, teller, caplog, monkeypatch
+    ):
+        def refuse(record):
+            raise AttributeError("job_id")
+
+        job = NewJob("task", due=2**60)
+        teller.enqueue([job])
+        quiet(waiter)
+        caplog.set_level(logging.INFO)
+        monkeypatch.setattr(signals.log, "filters", [refuse])
+        for name in ("waiter", "teller"):
+            assert cut(url, name) >= 1
+
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
+        quiet(waiter)
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
+
     @JOBS
     def test_what_is_told_at_the_very_end_is_heard(self, url, waiter, job):
         last = open_engine(url)

@@ -74,6 +74,14 @@ def test_the_store_is_kept_up_to_date_though_that_failed_once(engine, monkeypatc
     thread.stop()
 
 
+def test_the_store_is_kept_up_to_date_though_a_failure_cannot_be_logged(engine, monkeypatch):
+    def refuse(record):
+        raise AttributeError("job_id")
+
+    monkeypatch.setattr(upkeep.log, "filters", [refuse])
+    test_the_store_is_kept_up_to_date_though_that_failed_once(engine, monkeypatch)
+
+
 def test_a_delivery_that_fails_in_an_unforeseen_way_is_tried_again(engine, monkeypatch):
     delivered = asyncio.Event()
     once = Once(delivered.set)

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
@@ -56,10 +57,11 @@ class Upkeep:
             except Exception as error:
                 if self._well:
                     known = isinstance(error, PenstockError)
-                    log.warning(
-                        "the store cannot be kept up to date, trying again: %s",
-                        error,
-                        exc_info=None if known else error,
-                    )
+                    with suppress(Exception):  # a filter of the user's may raise
+                        log.warning(
+                            "the store cannot be kept up to date, trying again: %s",
+                            error,
+                            exc_info=None if known else error,
+                        )
                 self._well = False
                 self._over.wait(1)

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 from uuid import uuid4
 from zlib import crc32
@@ -123,7 +124,8 @@ class Signals:
                 with psycopg.connect(self._listen, autocommit=True, prepare_threshold=None) as connection:
                     self._listen_on(connection)
             except psycopg.Error as error:
-                log.info("cannot listen to PostgreSQL, looking now and then instead: %s", error)
+                with suppress(Exception):  # a filter of the user's may raise
+                    log.info("cannot listen to PostgreSQL, looking now and then instead: %s", error)
                 self._count(set(Topic))
                 self._closed.wait(_AGAIN)
 
@@ -246,7 +248,8 @@ class _Notifier:
             # No need to wait for the disk: what is told has been committed before.
             connection.execute(_NOTIFY.format(quoting.Identifier(self._channel), quoting.Literal(payload)))
         except psycopg.Error as error:
-            log.info("cannot notify through PostgreSQL; others will look by themselves: %s", error)
+            with suppress(Exception):
+                log.info("cannot notify through PostgreSQL; others will look by themselves: %s", error)
             if connection is not None:
                 connection.close()
             with self._lock:
