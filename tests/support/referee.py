@@ -87,7 +87,7 @@ class Referee:
 
     def _settle(self, reports: Sequence[Report]) -> None:
         settlements, wanted = self._settlements(reports)
-        same("settled", self.model.settle(wanted), self.engine.settle(settlements))
+        same("settled", self.model.settle(wanted), [bool(each) for each in self.engine.settle(settlements)])
         for name, *_ in wanted:
             same(f"state of {name}", self.model.jobs[name].state, self.engine.job(name).state)
 
@@ -95,7 +95,7 @@ class Referee:
         """Settle and claim in one transaction."""
         settlements, wanted = self._settlements(reports)
         accepted, claim = self.engine.exchange(settlements, queues, count, worker="w", lease=LEASE)
-        same("settled", self.model.settle(wanted), accepted)
+        same("settled", self.model.settle(wanted), [bool(each) for each in accepted])
         before = self._waiting()
         self._check_claim(claim, ClaimFor(tuple(queues), count, "w", LEASE, START_GRACE))
         self._compare_states(before)
