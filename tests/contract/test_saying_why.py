@@ -13,13 +13,16 @@ from penstock.cli.root import app as command
 from penstock.clock import SECOND
 from penstock.dialects.ojs.envelope import of_view
 from penstock.engine import Engine, open_engine
+from penstock.engine.enqueue import job_row
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import JobFilter, NewJob
 from penstock.lifecycle.outcomes import Again, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
+from penstock.store import jobs as job_rows
 from penstock.store import migrations
+from penstock.store.session import Session
 from tests.support.desk import LEASE, Desk, rate, slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 
@@ -303,15 +306,16 @@ def test_jobs_that_were_between_attempts_before_reasons_were_kept_still_say_so(
     known = migrations.names()
     monkeypatch.setattr(migrations, "names", lambda: known[: known.index("0009_reasons.sql")])
     with closing(open_engine(url)) as old:
-        now = old.clock.now()
-        old.enqueue(
-            [NewJob("task", id=name, due=now + 3600 * SECOND) for name in ("failed", "later", "lost")]
-        )
-        for name, attempt, lost in (("failed", 2, 1), ("lost", 1, 1)):
-            change = (
-                "UPDATE scheduled SET attempt = ?, lost = ? WHERE seq = (SELECT seq FROM job WHERE id = ?)"
-            )
-            old.store.write(lambda db: db.run(change, attempt, lost, name))  # noqa: B023 - run at once
+        due = old.clock.now() + 3600 * SECOND
+        attempts = {"failed": (2, 1), "later": (0, 0), "lost": (1, 1)}
+
+        def stand(db: Session) -> None:
+            # By the tables of then, which the engine of today does not write any more.
+            for seq, (name, (attempt, lost)) in enumerate(attempts.items(), 1_001):
+                job_rows.add(db, [job_row(NewJob("task"), seq, name, due)])
+                db.run("INSERT INTO scheduled VALUES (?, ?, ?, ?)", seq, due, attempt, lost)
+
+        old.store.write(stand)
     monkeypatch.undo()
 
     with closing(open_engine(url)) as new:
