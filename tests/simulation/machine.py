@@ -77,15 +77,16 @@ class Machine:
 
         One that gets to the end dies before anybody hears of it.
         """
-        whole = self.store.connection
+        writer = self.store._writer
+        whole = writer._connection
         wire: Any = _Wire(whole, statements)
-        self.store.connection = wire
+        writer._connection = wire
         try:
             return True, call()
         except Crash:
             return False, None
         finally:
-            self.store.connection = whole
+            writer._connection = whole
             self.restart()
 
     def close(self) -> None:
