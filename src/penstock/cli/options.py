@@ -75,7 +75,7 @@ LogFormatOption = Annotated[
 
 
 def log_to_stderr(level: LogLevel, form: LogFormat) -> None:
-    """Write the logs of this process to standard error, in colours where somebody looks."""
+    """Write the logs of this process to standard error, in colours on a terminal."""
     from penstock.logs import log_to_stderr as write
 
     colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
