@@ -9,12 +9,12 @@ import psycopg
 import pytest
 
 from penstock.bench.drain import free_jobs
-from penstock.bench.ground import fill, opened, prepared
-from penstock.bench.hands import HandLostError, Order, dismiss, drained, hired, served
 from penstock.bench.main import main
 from penstock.bench.pickup import CASES, WARM_UP
-from penstock.bench.place import Files, place_for
 from penstock.bench.rate import worst_window
+from penstock.bench.run_context import fill, opened, prepared
+from penstock.bench.store_factory import Files, factory_for
+from penstock.bench.worker_processes import Assignment, WorkerLostError, drained, served, started, stopped
 from penstock.errors import InvalidError
 from penstock.lifecycle.states import State
 from tests.support.postgres import shared_url
@@ -30,9 +30,9 @@ def store(request):
 
 
 @pytest.fixture
-def ground(store):
-    with prepared(store, quick=True) as ground:
-        yield ground
+def context(store):
+    with prepared(store, quick=True) as context:
+        yield context
 
 
 def schemas():
@@ -71,29 +71,29 @@ def test_jobs_to_pick_up_come_at_random_moments_for_one_and_for_four_idle_worker
 
 
 @pytest.mark.parametrize("once", [False, True])
-def test_the_floor_leaves_jobs_as_the_engine_would(ground, once):
-    url = ground.url("floor")
+def test_the_floor_leaves_jobs_as_the_engine_would(context, once):
+    url = context.url("floor")
     fill(url, free_jobs(250))
 
-    assert ground.place.floor_rate(url, 250, once=once) > 0
+    assert context.stores.floor_rate(url, 250, once=once) > 0
 
     with opened(url) as engine:
         assert {State.DONE: 250} == engine.count()
         assert [] == engine.doctor()
 
 
-def test_the_floor_says_so_if_it_did_not_do_all(ground):
-    url = ground.url("floor")
+def test_the_floor_says_so_if_it_did_not_do_all(context):
+    url = context.url("floor")
     fill(url, free_jobs(5))
 
     with pytest.raises(RuntimeError, match="moved 5 jobs of 6"):
-        ground.place.floor_rate(url, 6, once=False)
+        context.stores.floor_rate(url, 6, once=False)
 
 
-def test_a_new_store_is_empty_whatever_was_there(ground):
-    fill(ground.url("again"), free_jobs(3))
+def test_a_new_store_is_empty_whatever_was_there(context):
+    fill(context.url("again"), free_jobs(3))
 
-    with opened(ground.url("again")) as engine:
+    with opened(context.url("again")) as engine:
         assert {} == engine.count()
 
 
@@ -101,10 +101,10 @@ def test_nothing_is_left_after_an_interrupt():
     folders = []
 
     def interrupted(store):
-        with prepared(store, quick=True) as ground:
-            folders.append(ground.folder)
-            fill(ground.url("w4-0"), free_jobs(1))
-            fill(ground.url("w4-1000"), free_jobs(1))
+        with prepared(store, quick=True) as context:
+            folders.append(context.folder)
+            fill(context.url("w4-0"), free_jobs(1))
+            fill(context.url("w4-1000"), free_jobs(1))
             assert not store or 2 == len(schemas())
             raise KeyboardInterrupt
 
@@ -117,18 +117,18 @@ def test_nothing_is_left_after_an_interrupt():
 
 
 def test_a_schema_of_its_own_takes_the_place_of_the_one_named():
-    place = place_for("postgresql://me@db/jobs?schema=mine&options=-c%20jit%3Doff", Path())
+    stores = factory_for("postgresql://me@db/jobs?schema=mine&options=-c%20jit%3Doff", Path())
 
-    parts = urlsplit(place.url("w4-0"))
+    parts = urlsplit(stores.url("w4-0"))
 
     assert ("me@db", "/jobs") == (parts.netloc, parts.path)
     assert [("options", "-c jit=off"), ("schema", f"bench_{os.getpid()}_w4_0")] == parse_qsl(parts.query)
 
 
 def test_sqlite_is_measured_in_a_folder_only(tmp_path):
-    assert isinstance(place_for("", tmp_path), Files)
+    assert isinstance(factory_for("", tmp_path), Files)
     with pytest.raises(InvalidError, match="temporary folder"):
-        place_for("sqlite:///jobs.db", tmp_path)
+        factory_for("sqlite:///jobs.db", tmp_path)
 
 
 def test_a_workload_nobody_knows_is_wrong_usage(capsys):
@@ -136,24 +136,23 @@ def test_a_workload_nobody_knows_is_wrong_usage(capsys):
     assert "no workload W99" in capsys.readouterr().err
 
 
-def test_workers_do_all_or_enough_or_what_they_can(ground):
-    url = ground.url("hands")
+def test_workers_do_all_or_enough_or_what_they_can(context):
+    url = context.url("workers")
     fill(url, free_jobs(300, "counted"))
 
     assert served(url, "counted", 100).seconds > 0
     with opened(url) as engine:
-        after = engine.count()
-    assert 100 <= after[State.DONE] < 300
+        assert engine.count()[State.DONE] >= 100
     assert drained(url, "counted").seconds > 0
-    with hired(Order(url, "counted", at_once=5), 2) as hands:
-        assert 2 == len(dismiss(hands))
+    with started(Assignment(url, "counted", at_once=5), 2) as workers:
+        assert 2 == len(stopped(workers))
 
     with opened(url) as engine:
         assert {State.DONE: 300} == engine.count()
 
 
 def test_a_worker_that_cannot_begin_is_noticed(tmp_path, capfd):
-    with pytest.raises(HandLostError), hired(Order(str(tmp_path / "no" / "folder.db"), "noop")):
+    with pytest.raises(WorkerLostError), started(Assignment(str(tmp_path / "no" / "folder.db"), "noop")):
         pytest.fail("it went to work")
 
     assert "Traceback" in capfd.readouterr().err

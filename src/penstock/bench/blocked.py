@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.bench.drain import free_jobs
 from penstock.bench.figures import Figure, at_most, middle, promised
-from penstock.bench.ground import BATCH, Ground, batches, fill, job, opened
-from penstock.bench.hands import served
+from penstock.bench.run_context import BATCH, RunContext, batches, fill, job, opened
+from penstock.bench.worker_processes import served
 from penstock.clock import MILLISECOND, SECOND
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Done
@@ -21,27 +21,27 @@ BOUND: Final = 1.3
 _BLOCKED: Final = job("counted", limits=(Limit("busy", Numbers(slots=1)),))
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure how long 1,000 free jobs take behind K blocked ones, in rounds over all K."""
-    depths = (0, 1_000, 10_000) if ground.quick else (0, 1_000, 100_000, 1_000_000)
-    urls = {depth: _prepare(ground, depth) for depth in depths}
+    depths = (0, 1_000, 10_000) if context.quick else (0, 1_000, 100_000, 1_000_000)
+    urls = {depth: _prepare(context, depth) for depth in depths}
     worker: dict[int, list[float]] = {depth: [] for depth in depths}
     engine: dict[int, list[float]] = {depth: [] for depth in depths}
     # On PostgreSQL most of the work is another process's.
     alone, clock = (
         ("engine alone", time.perf_counter)
-        if ground.place.postgres
+        if context.stores.postgres
         else ("engine alone, processor", time.process_time)
     )
-    for turn in range(ground.size(7, 3)):
-        ground.say(f"W4 {FREE:,} free jobs behind each: turn {turn + 1}")
+    for turn in range(context.size(7, 3)):
+        context.say(f"W4 {FREE:,} free jobs behind each: turn {turn + 1}")
         # There and back again, so that no depth is always measured first.
         for depth in depths if turn % 2 else reversed(depths):
             worker[depth].append(_by_worker(urls[depth]))
             engine[depth].append(_by_engine(urls[depth], clock))
     escaped = sum(_escaped(url) for url in urls.values())
     for depth in depths:
-        ground.clear(f"w4-{depth}")
+        context.clear(f"w4-{depth}")
     return [
         *_figures("worker", worker),
         *_figures(alone, engine),
@@ -64,9 +64,9 @@ def _figures(who: str, times: dict[int, list[float]]) -> list[Figure]:
     ]
 
 
-def _prepare(ground: Ground, depth: int) -> str:
-    ground.say(f"W4 enqueue {depth:,} blocked jobs")
-    url = ground.url(f"w4-{depth}")
+def _prepare(context: RunContext, depth: int) -> str:
+    context.say(f"W4 enqueue {depth:,} blocked jobs")
+    url = context.url(f"w4-{depth}")
     with opened(url) as engine:
         # One attempt holds the only slot for the whole run; all the rest wait for it.
         engine.enqueue([_BLOCKED])

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.app import App
-from penstock.bench.hands import Order, Sight
+from penstock.bench.worker_processes import Assignment, Sight
 from penstock.logs import LEVEL, log_to_stderr
 from penstock.worker import Worker
 from penstock.worker.collector import calm
@@ -64,19 +64,19 @@ class Witness:
 
 def main() -> None:
     """Work as ordered."""
-    order = msgspec.json.decode(sys.argv[1], type=Order)
-    witness = Witness(order.enough)
-    app = App(order.url)
-    app.task(name=f"bench.{order.handler}")(getattr(witness, order.handler))
+    assignment = msgspec.json.decode(sys.argv[1], type=Assignment)
+    witness = Witness(assignment.enough)
+    app = App(assignment.url)
+    app.task(name=f"bench.{assignment.handler}")(getattr(witness, assignment.handler))
     calm()
     # As `penstock worker` does, because a line for each job is part of its work.
     log_to_stderr(LEVEL, as_json=False)
-    worker = app.worker(concurrency=order.at_once) if order.at_once else app.worker()
+    worker = app.worker(concurrency=assignment.at_once) if assignment.at_once else app.worker()
     _await_word()
-    threading.Thread(target=_watch, args=(order, witness, worker), daemon=True).start()
+    threading.Thread(target=_watch, args=(assignment, witness, worker), daemon=True).start()
     began = app.engine.clock.now()
     clock = time.perf_counter()
-    worker.run(until_idle=order.idle, signals=True)
+    worker.run(until_idle=assignment.idle, signals=True)
     seconds = (witness.enough_at or time.perf_counter()) - clock
     sight = Sight(began, seconds, witness.overlaps, _peak_megabytes(), witness.starts)
     sys.stdout.buffer.write(msgspec.json.encode(sight))
@@ -88,9 +88,9 @@ def _await_word() -> None:
     os.read(sys.stdin.fileno(), 1)
 
 
-def _watch(order: Order, witness: Witness, worker: Worker) -> None:
-    if order.idle or order.enough:
-        witness.satisfied.wait(order.patience)
+def _watch(assignment: Assignment, witness: Witness, worker: Worker) -> None:
+    if assignment.idle or assignment.enough:
+        witness.satisfied.wait(assignment.patience)
     else:
         # Not by way of the file object: a thread that waits in it cannot be left behind at the end.
         while os.read(sys.stdin.fileno(), 1024):

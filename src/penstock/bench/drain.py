@@ -6,8 +6,8 @@ from itertools import repeat
 from typing import Final
 
 from penstock.bench.figures import Figure, at_least, middle, promised, spread
-from penstock.bench.ground import Ground, fill, job, opened
-from penstock.bench.hands import Sight, drained
+from penstock.bench.run_context import RunContext, fill, job, opened
+from penstock.bench.worker_processes import Sight, drained
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
@@ -17,19 +17,19 @@ AT_ONCE: Final = 500  # handlers that do nothing want more at once than the defa
 _ONE: Final = Numbers(slots=1)
 
 
-def run_free(ground: Ground) -> list[Figure]:
+def run_free(context: RunContext) -> list[Figure]:
     """W2: drain no-op jobs, in turn with the same row work in bare statements."""
-    count = ground.size(20_000, 5_000)
-    floors, drains, stricter = [_floor(ground, count)], [], []
-    for _ in range(ground.size(3, 1)):
-        drains.append(rate(ground, "W2 async handlers", free_jobs(count), at_once=AT_ONCE))
-        floors.append(_floor(ground, count))
-        stricter.append(_floor(ground, count, once=True))
-    plain = rate(ground, "W2 plain functions", free_jobs(count, "plain"), "plain")
-    ground.rates["free"] = middle(drains)
+    count = context.size(20_000, 5_000)
+    floors, drains, stricter = [_floor(context, count)], [], []
+    for _ in range(context.size(3, 1)):
+        drains.append(rate(context, "W2 async handlers", free_jobs(count), at_once=AT_ONCE))
+        floors.append(_floor(context, count))
+        stricter.append(_floor(context, count, once=True))
+    plain = rate(context, "W2 plain functions", free_jobs(count, "plain"), "plain")
+    context.rates["free"] = middle(drains)
     # Each drain against the floors just before and after it: a shared disk changes within seconds.
     ratio = middle([2 * drain / sum(floors[turn : turn + 2]) for turn, drain in enumerate(drains)])
-    bare = f"floor: the same rows, bare {ground.place.driver}"
+    bare = f"floor: the same rows, bare {context.stores.driver}"
     strict = middle([drain / floor for drain, floor in zip(drains, stricter, strict=True)])
     return [
         Figure("W2", bare, middle(floors), "jobs/s", note=spread(floors)),
@@ -46,22 +46,22 @@ def run_free(ground: Ground) -> list[Figure]:
             "drain / floors around it",
             ratio,
             "x",
-            at_least(ratio, 0.5 if ground.place.postgres else 0.4),
+            at_least(ratio, 0.5 if context.stores.postgres else 0.4),
         ),
         Figure("W2", "drain / floor of one commit", strict, "x"),
         Figure("W2", "drain, plain functions", plain, "jobs/s", note="in threads"),
     ]
 
 
-def run_keyed(ground: Ground) -> list[Figure]:
+def run_keyed(context: RunContext) -> list[Figure]:
     """W3: jobs of a millisecond over 100 keys with one slot each."""
-    if "free" not in ground.rates:
-        ground.rates["free"] = rate(
-            ground, "W2, to compare with", free_jobs(ground.size(20_000, 5_000)), at_once=AT_ONCE
+    if "free" not in context.rates:
+        context.rates["free"] = rate(
+            context, "W2, to compare with", free_jobs(context.size(20_000, 5_000)), at_once=AT_ONCE
         )
-    count = ground.size(5_000, 1_000)
-    sight = empty(ground, f"W3 {KEYS} keys, 1 ms", keyed_jobs(count, KEYS, handler="keyed"), "keyed")
-    share = count / sight.seconds / ground.rates["free"]
+    count = context.size(5_000, 1_000)
+    sight = empty(context, f"W3 {KEYS} keys, 1 ms", keyed_jobs(count, KEYS, handler="keyed"), "keyed")
+    share = count / sight.seconds / context.rates["free"]
     return [
         Figure("W3", "overlaps seen by handlers", sight.overlaps, "", promised(sight.overlaps, 0)),
         Figure("W3", f"1 ms jobs, {KEYS} keys of one slot", count / sight.seconds, "jobs/s"),
@@ -70,25 +70,27 @@ def run_keyed(ground: Ground) -> list[Figure]:
 
 
 def empty(
-    ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0
+    context: RunContext, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0
 ) -> Sight:
     """Enqueue *jobs* and let one worker process do them all."""
-    url = ground.url("drain")
+    url = context.url("drain")
     count = fill(url, jobs)
-    ground.say(f"{name}: {count:,} jobs")
+    context.say(f"{name}: {count:,} jobs")
     sight = drained(url, handler, at_once)
     with opened(url) as engine:
         done = engine.count().get(State.DONE, 0)
     if done != count:
         raise RuntimeError(f"{name}: {done:,} of {count:,} jobs were done")
-    ground.clear("drain")
+    context.clear("drain")
     return sight
 
 
-def rate(ground: Ground, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0) -> float:
+def rate(
+    context: RunContext, name: str, jobs: Iterator[NewJob], handler: str = "noop", at_once: int = 0
+) -> float:
     """Return how many of *jobs* a second one worker process does."""
     waiting = list(jobs)
-    return len(waiting) / empty(ground, name, iter(waiting), handler, at_once).seconds
+    return len(waiting) / empty(context, name, iter(waiting), handler, at_once).seconds
 
 
 def free_jobs(count: int, handler: str = "noop") -> Iterator[NewJob]:
@@ -106,10 +108,10 @@ def keyed_jobs(count: int, keys: int | None = None, *, handler: str = "noop") ->
         yield job(handler, *([key] if handler == "keyed" else []), limits=limits)
 
 
-def _floor(ground: Ground, count: int, *, once: bool = False) -> float:
-    url = ground.url("floor")
-    ground.say(f"W2 floor{', one commit per batch' if once else ''}: {count:,} jobs")
+def _floor(context: RunContext, count: int, *, once: bool = False) -> float:
+    url = context.url("floor")
+    context.say(f"W2 floor{', one commit per batch' if once else ''}: {count:,} jobs")
     fill(url, free_jobs(count))
-    found = ground.place.floor_rate(url, count, once=once)
-    ground.clear("floor")
+    found = context.stores.floor_rate(url, count, once=once)
+    context.clear("floor")
     return found

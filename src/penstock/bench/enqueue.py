@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from penstock.bench.figures import Figure, at_least
-from penstock.bench.ground import Ground, batches, job, opened
+from penstock.bench.run_context import RunContext, batches, job, opened
 from penstock.engine import Engine
 
 THREADS: Final = 16
@@ -14,32 +14,32 @@ BULK: Final = 1_000
 _JOB: Final = job("noop")
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure how many durable jobs a second callers can hand in."""
-    singles = ground.size(3_000, 500)
-    bulk = ground.size(50_000, 10_000)
-    alone = _measured(ground, "one by one, one caller", singles, _singles)
-    together = _measured(ground, f"one by one, {THREADS} threads", singles * 2, _threaded(_singles))
+    singles = context.size(3_000, 500)
+    bulk = context.size(50_000, 10_000)
+    alone = _measured(context, "one by one, one caller", singles, _singles)
+    together = _measured(context, f"one by one, {THREADS} threads", singles * 2, _threaded(_singles))
     gain = together.value / alone.value
     # On SQLite the one caller has no way to a server to wait for.
-    wanted = at_least(gain, 4) if ground.place.postgres else None
+    wanted = at_least(gain, 4) if context.stores.postgres else None
     return [
         alone,
         together,
         Figure("W1", f"{THREADS} threads / one caller", gain, "x", wanted),
-        _measured(ground, f"in bulk of {BULK:,}, one caller", bulk, _bulk),
-        _measured(ground, f"in bulk of {BULK:,}, {THREADS} threads", bulk, _threaded(_bulk)),
+        _measured(context, f"in bulk of {BULK:,}, one caller", bulk, _bulk),
+        _measured(context, f"in bulk of {BULK:,}, {THREADS} threads", bulk, _threaded(_bulk)),
     ]
 
 
-def _measured(ground: Ground, name: str, count: int, work: Callable[[Engine, int], None]) -> Figure:
-    ground.say(f"W1 {name}: {count:,} jobs")
-    with opened(ground.url("w1")) as engine:
+def _measured(context: RunContext, name: str, count: int, work: Callable[[Engine, int], None]) -> Figure:
+    context.say(f"W1 {name}: {count:,} jobs")
+    with opened(context.url("w1")) as engine:
         engine.enqueue([_JOB])
         began = time.perf_counter()
         work(engine, count)
         spent = time.perf_counter() - began
-    ground.clear("w1")
+    context.clear("w1")
     return Figure("W1", name, count / spent, "jobs/s")
 
 

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from penstock.bench.drain import KEYS, keyed_jobs, rate
 from penstock.bench.figures import Figure, at_least, at_most, middle, spread
-from penstock.bench.ground import BATCH, Ground, batches, fill, opened
-from penstock.bench.hands import served
+from penstock.bench.run_context import BATCH, RunContext, batches, fill, opened
+from penstock.bench.worker_processes import served
 
 FEW: Final = 1_000
 TOGETHER: Final = 100  # as many as a worker takes: more would meet few keys again and again
@@ -20,16 +20,16 @@ class _Spans(NamedTuple):
     doing: float
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure what very many keys cost."""
-    return _from_the_front(ground) if ground.place.postgres else _from_end_to_end(ground)
+    return _from_the_front(context) if context.stores.postgres else _from_end_to_end(context)
 
 
-def _from_end_to_end(ground: Ground) -> list[Figure]:
+def _from_end_to_end(context: RunContext) -> list[Figure]:
     """Do as many jobs as there are keys, against the same jobs over 100 keys."""
-    count = ground.size(100_000, 10_000)
-    few = rate(ground, f"W7 {KEYS} keys", keyed_jobs(count, KEYS))
-    many = rate(ground, f"W7 {count:,} keys", keyed_jobs(count))
+    count = context.size(100_000, 10_000)
+    few = rate(context, f"W7 {KEYS} keys", keyed_jobs(count, KEYS))
+    many = rate(context, f"W7 {count:,} keys", keyed_jobs(count))
     return [
         Figure("W7", f"{count:,} jobs over {KEYS} keys", few, "jobs/s"),
         Figure("W7", f"{count:,} jobs over {count:,} keys", many, "jobs/s"),
@@ -37,19 +37,19 @@ def _from_end_to_end(ground: Ground) -> list[Figure]:
     ]
 
 
-def _from_the_front(ground: Ground) -> list[Figure]:
+def _from_the_front(context: RunContext) -> list[Figure]:
     """Add to a million jobs, each of its own key, and do some of them; in turn with jobs over a thousand keys."""
-    many, share, turns = ground.size(1_000_000, 50_000), ground.size(20_000, 5_000), ground.size(3, 1)
+    many, share, turns = context.size(1_000_000, 50_000), context.size(20_000, 5_000), context.size(3, 1)
     # Of the few no more than will be done: if the length of the line matters, it speaks against the many.
     backlogs = {FEW: turns * share, many: many}
-    bulk = {keys: _prepare(ground, keys, count) for keys, count in backlogs.items()}
+    bulk = {keys: _prepare(context, keys, count) for keys, count in backlogs.items()}
     spans: dict[int, list[_Spans]] = {keys: [] for keys in backlogs}
     for turn in range(turns):
-        ground.say(f"W7 {share:,} jobs of each: turn {turn + 1}")
+        context.say(f"W7 {share:,} jobs of each: turn {turn + 1}")
         for keys in backlogs if turn % 2 else reversed(backlogs):
-            spans[keys].append(_spans(ground.place.url(_name(keys)), keys, share))
+            spans[keys].append(_spans(context.stores.url(_name(keys)), keys, share))
     for keys in backlogs:
-        ground.clear(_name(keys))
+        context.clear(_name(keys))
     figures = [figure for keys in backlogs for figure in _figures(keys, bulk[keys], share, spans[keys])]
     turned = list(zip(spans[many], spans[FEW], strict=True))
     draining = middle([more.doing / less.doing for more, less in turned])
@@ -62,10 +62,10 @@ def _from_the_front(ground: Ground) -> list[Figure]:
     ]
 
 
-def _prepare(ground: Ground, keys: int, count: int) -> float:
+def _prepare(context: RunContext, keys: int, count: int) -> float:
     """Enqueue jobs over new keys; return how many a second."""
-    ground.say(f"W7 enqueue {count:,} jobs over {keys:,} keys")
-    url = ground.url(_name(keys))
+    context.say(f"W7 enqueue {count:,} jobs over {keys:,} keys")
+    url = context.url(_name(keys))
     began = time.perf_counter()
     fill(url, keyed_jobs(count, None if keys == count else keys, handler="counted"))
     return count / (time.perf_counter() - began)

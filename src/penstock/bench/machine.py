@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.place import Place
+from penstock.bench.store_factory import StoreFactory
 
 _SYNCS: Final = 200
 
@@ -20,7 +20,7 @@ class Machine:
     """The machine before and after the workloads."""
 
     folder: Path
-    place: Place
+    stores: StoreFactory
     load: list[float] = field(default_factory=list)
     syncs: list[float] = field(default_factory=list)
     loops: list[float] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Machine:
     def plain(self) -> dict[str, object]:
         return {
             "python": platform.python_version(),
-            **self.place.facts,
+            **self.stores.facts,
             "cores": os.cpu_count(),
             "load": [round(load, 2) for load in self.load],
             "fdatasync_per_second": [round(rate) for rate in self.syncs],
@@ -48,7 +48,7 @@ class Machine:
         syncs = " to ".join(f"{rate:,.0f}" for rate in self.syncs)
         loops = " to ".join(f"{rate:.0f}" for rate in self.loops)
         return (
-            f"Python {platform.python_version()}, {self.place.phrase}, {os.cpu_count()} cores, "
+            f"Python {platform.python_version()}, {self.stores.phrase}, {os.cpu_count()} cores, "
             f"load {load}, {syncs} fdatasync/s, {loops} M loops/s"
         )
 

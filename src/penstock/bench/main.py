@@ -7,18 +7,18 @@ from typing import Final
 
 from penstock.bench import blocked, drain, enqueue, keys, memory, pickup, policies, rate, sharing, workers
 from penstock.bench.figures import Figure, broken
-from penstock.bench.ground import Ground, prepared
 from penstock.bench.machine import Machine
 from penstock.bench.report import show_json, show_table
+from penstock.bench.run_context import RunContext, prepared
 
 
-def _web(ground: Ground) -> list[Figure]:
+def _web(context: RunContext) -> list[Figure]:
     from penstock.bench import web  # noqa: PLC0415 - not everybody has the server's packages
 
-    return web.run(ground)
+    return web.run(context)
 
 
-WORKLOADS: Final[dict[str, Callable[[Ground], list[Figure]]]] = {
+WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W1": enqueue.run,
     "W2": drain.run_free,
     "W3": drain.run_keyed,
@@ -47,11 +47,11 @@ def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> i
         return 2
     began = time.perf_counter()
     figures: list[Figure] = []
-    with prepared(store, quick=quick) as ground:
-        machine = Machine(ground.folder, ground.place)
+    with prepared(store, quick=quick) as context:
+        machine = Machine(context.folder, context.stores)
         machine.look()
         for name in names:
-            figures += WORKLOADS[name](ground)
+            figures += WORKLOADS[name](context)
         machine.look()
     if as_json:
         show_json(figures, machine, seconds=time.perf_counter() - began)

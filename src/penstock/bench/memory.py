@@ -4,15 +4,15 @@ from typing import Final
 
 from penstock.bench.drain import empty, free_jobs
 from penstock.bench.figures import Figure, at_most
-from penstock.bench.ground import Ground
+from penstock.bench.run_context import RunContext
 
 BOUND: Final = 150
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Drain a million no-op jobs and read the peak of the worker's resident memory."""
-    count = ground.size(1_000_000, 100_000)
-    sight = empty(ground, "MEM", free_jobs(count))
+    count = context.size(1_000_000, 100_000)
+    sight = empty(context, "MEM", free_jobs(count))
     peak = sight.peak_megabytes
     return [
         Figure(

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from penstock.bench.figures import Figure, at_most, percentile
-from penstock.bench.ground import Ground, job, opened
-from penstock.bench.hands import Order, dismiss, hired
 from penstock.bench.machine import syncs_per_second
+from penstock.bench.run_context import RunContext, job, opened
+from penstock.bench.worker_processes import Assignment, started, stopped
 from penstock.engine import Engine
 from penstock.lifecycle.states import State
 
@@ -33,7 +33,7 @@ class Case(NamedTuple):
         return f"{gap} apart, {self.workers} worker{'s' if self.workers > 1 else ''}"
 
     def pauses(self) -> list[float]:
-        """Draw the seconds before each job, those for warming up included: the same for all who are measured.
+        """Draw the seconds before each job, those for warming up included: the same for every queue that is measured.
 
         Jobs that come independently of one another come like this, some at once and some after long.
         """
@@ -51,21 +51,21 @@ CASES: Final = tuple(
 )
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Enqueue here, one job now and then; workers elsewhere note when it began."""
-    return [figure for case in CASES for figure in _figures(ground, case)]
+    return [figure for case in CASES for figure in _figures(context, case)]
 
 
-def _figures(ground: Ground, case: Case) -> list[Figure]:
-    case = case._replace(jobs=ground.size(case.jobs, max(case.jobs // 5, 3)))
-    ground.say(f"W6 {case.jobs} pickups, {case.name}")
-    url = ground.url("w6")
-    with opened(url) as engine, hired(Order(url, "stamped"), case.workers) as hands:
+def _figures(context: RunContext, case: Case) -> list[Figure]:
+    case = case._replace(jobs=context.size(case.jobs, max(case.jobs // 5, 3)))
+    context.say(f"W6 {case.jobs} pickups, {case.name}")
+    url = context.url("w6")
+    with opened(url) as engine, started(Assignment(url, "stamped"), case.workers) as workers:
         before = _send(engine, case.pauses())
-        sync = 1_000 / syncs_per_second(ground.folder)
+        sync = 1_000 / syncs_per_second(context.folder)
         _wait_done(engine, len(before))
-        sights = dismiss(hands)
-    ground.clear("w6")
+        sights = stopped(workers)
+    context.clear("w6")
     begun = {number: at for sight in sights for number, at in sight.starts}
     waits = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)][WARM_UP:]
     note = f"with one fdatasync of {sync:.2f} ms"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from penstock.bench.figures import Figure, at_least, at_most
-from penstock.bench.ground import Ground
+from penstock.bench.run_context import RunContext
 from penstock.policies import Bulkhead, Limits, Retry, Timeout
 from penstock.policies.virtual import VirtualTime
 
@@ -45,14 +45,14 @@ class Floor:
         self._free += 1
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure one call, a crowd, keys, a whole stack, and several limits at once."""
-    ground.say("W10 policies: one call, a crowd, keys, a stack, several limits")
-    rounds = ground.size(60, 15)
+    context.say("W10 policies: one call, a crowd, keys, a stack, several limits")
+    rounds = context.size(60, 15)
     return [
         *asyncio.run(_alone(rounds)),
         *asyncio.run(_crowded(rounds)),
-        *_keys(ground.size(KEYS, KEYS // 10)),
+        *_keys(context.size(KEYS, KEYS // 10)),
         *_several(),
     ]
 

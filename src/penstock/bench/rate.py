@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.bench.figures import Figure, at_least, promised
-from penstock.bench.ground import Ground, fill, job
-from penstock.bench.hands import Order, dismiss, hired
+from penstock.bench.run_context import RunContext, fill, job
+from penstock.bench.worker_processes import Assignment, started, stopped
 from penstock.clock import SECOND
 from penstock.limits.rules import Limit, Numbers, Window
 
@@ -17,9 +17,9 @@ _NANOSECONDS: Final = 1_000_000_000
 _LIMIT: Final = Limit("api", Numbers(rate=Window(RATE, SECOND)))
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure the worst window and the use of the limit, with one process and with four."""
-    return [*_run(ground, 1), *_run(ground, 4)]
+    return [*_run(context, 1), *_run(context, 4)]
 
 
 def worst_window(starts: Sequence[int]) -> int:
@@ -29,16 +29,16 @@ def worst_window(starts: Sequence[int]) -> int:
     )
 
 
-def _run(ground: Ground, processes: int) -> list[Figure]:
-    seconds = ground.size(10, 3)
-    url = ground.url("w5")
+def _run(context: RunContext, processes: int) -> list[Figure]:
+    seconds = context.size(10, 3)
+    url = context.url("w5")
     fill(url, (job("stamped", number, limits=(_LIMIT,)) for number in range(BACKLOG)))
-    ground.say(f"W5 {RATE}/s for {seconds} s, {processes} worker process{'es' if processes > 1 else ''}")
-    with hired(Order(url, "stamped"), processes) as hands:
+    context.say(f"W5 {RATE}/s for {seconds} s, {processes} worker process{'es' if processes > 1 else ''}")
+    with started(Assignment(url, "stamped"), processes) as workers:
         # Long enough for the processes to start and for the first start after the last full window.
         threading.Event().wait(seconds + 2.5)
-        sights = dismiss(hands)
-    ground.clear("w5")
+        sights = stopped(workers)
+    context.clear("w5")
     starts = sorted(at for sight in sights for _, at in sight.starts)
     return _figures(starts, seconds, [len(sight.starts) for sight in sights])
 

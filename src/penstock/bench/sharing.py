@@ -7,7 +7,7 @@ from typing import Final
 
 from penstock.app import App
 from penstock.bench.figures import Figure, Target, at_least
-from penstock.bench.ground import Ground
+from penstock.bench.run_context import RunContext
 from penstock.policies import Bulkhead
 
 SLOTS: Final = 16
@@ -16,12 +16,12 @@ LEAST_TOGETHER: Final = 5_000
 LEAST_BLOCKS: Final = 10
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure cycles, each of a slot that is borrowed, used for nothing and given back."""
-    ground.say("W11 shared slots: one caller, sixteen at once, blocks")
-    rounds = ground.size(3, 1)
-    count = ground.size(4_000, 1_000)
-    with closing(App(ground.url("shared"))) as app:
+    context.say("W11 shared slots: one caller, sixteen at once, blocks")
+    rounds = context.size(3, 1)
+    count = context.size(4_000, 1_000)
+    with closing(App(context.url("shared"))) as app:
         single = Bulkhead(SLOTS, name="single", shared=app)
         blocks = Bulkhead(SLOTS, name="blocks", shared=app, block=SLOTS)
         alone = max(_plain(single, count) for _ in range(rounds))
@@ -30,19 +30,23 @@ def run(ground: Ground) -> list[Figure]:
         in_blocks = max(_plain(blocks, 10 * count) for _ in range(rounds))
     ratio = in_blocks / alone
     return [
-        Figure("W11", "one caller", alone, "cycles/s", _on_files(ground, alone, LEAST_ALONE)),
+        Figure("W11", "one caller", alone, "cycles/s", _on_files(context, alone, LEAST_ALONE)),
         Figure("W11", "one caller, a task", task, "cycles/s", note="a thread asks the store for it"),
         Figure(
-            "W11", f"{SLOTS} tasks at once", together, "cycles/s", _on_files(ground, together, LEAST_TOGETHER)
+            "W11",
+            f"{SLOTS} tasks at once",
+            together,
+            "cycles/s",
+            _on_files(context, together, LEAST_TOGETHER),
         ),
         Figure("W11", f"one caller, block={SLOTS}", in_blocks, "cycles/s"),
         Figure("W11", "to one without blocks", ratio, "x", at_least(ratio, LEAST_BLOCKS)),
     ]
 
 
-def _on_files(ground: Ground, value: float, bound: int) -> Target | None:
+def _on_files(context: RunContext, value: float, bound: int) -> Target | None:
     """Ask for no less than *bound* where a file is the store."""
-    return None if ground.place.postgres else at_least(value, bound)
+    return None if context.stores.postgres else at_least(value, bound)
 
 
 def _plain(bulkhead: Bulkhead, count: int) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.bench.figures import Figure, at_least, at_most, middle, spread
-from penstock.bench.ground import Ground, batches, opened
+from penstock.bench.run_context import RunContext, batches, opened
 from penstock.job import NewJob
 from penstock.limits.rules import Limit, Numbers
 
@@ -23,12 +23,12 @@ _PUSH: Final = _encode({"type": "bench.web", "args": [{"order": 123, "to": "some
 _FETCH: Final = _encode({"queues": ["default"], "count": 1, "worker_id": "bench"})
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Push, fetch and ack over HTTP, from one connection and from many."""
-    span = ground.size(6, 2)
-    rounds = ground.size(3, 1)
-    ground.say(f"W9 cycles over HTTP, {rounds} rounds of {span} s each")
-    url = ground.url("w9")
+    span = context.size(6, 2)
+    rounds = context.size(3, 1)
+    context.say(f"W9 cycles over HTTP, {rounds} rounds of {span} s each")
+    url = context.url("w9")
     floors, ones, many = [], [], []
     with _serving(url) as port:
         asyncio.run(_cycles(port, "/ojs/v1", CONNECTIONS, 0.5))
@@ -38,8 +38,8 @@ def run(ground: Ground) -> list[Figure]:
             many.append(asyncio.run(_cycles(port, "/ojs/v1", CONNECTIONS, span)))
         share = middle([ours / floor for ours, floor in zip(many, floors, strict=True)])
         more = middle([ours / one for ours, one in zip(many, ones, strict=True)])
-        free, behind = _fetch_behind(ground, url, port)
-    ground.clear("w9")
+        free, behind = _fetch_behind(context, url, port)
+    context.clear("w9")
     return [
         Figure("W9", f"cycles, {CONNECTIONS} connections", middle(many), "/s", note=spread(many)),
         Figure("W9", "cycles, one connection", middle(ones), "/s", note=spread(ones)),
@@ -91,9 +91,9 @@ async def _cycling(port: int, base: str, end: float) -> int:
     return done
 
 
-def _fetch_behind(ground: Ground, url: str, port: int) -> tuple[float, float]:
+def _fetch_behind(context: RunContext, url: str, port: int) -> tuple[float, float]:
     """Return milliseconds of a fetch with and without many blocked jobs before it."""
-    count = ground.size(600, 100)
+    count = context.size(600, 100)
     free = asyncio.run(_fetches(port, count))
     shut = (Limit("shut", Numbers(slots=0)),)
     with opened(url) as engine:

@@ -6,8 +6,8 @@ from typing import Final
 
 from penstock.bench import drain
 from penstock.bench.figures import Figure, at_least, middle, spread
-from penstock.bench.ground import Ground, fill, opened
-from penstock.bench.hands import Order, dismiss, hired
+from penstock.bench.run_context import RunContext, fill, opened
+from penstock.bench.worker_processes import Assignment, started, stopped
 from penstock.clock import SECOND
 from penstock.engine import Engine
 from penstock.lifecycle.states import State
@@ -18,14 +18,14 @@ _LOOKS: Final = 240
 _PAUSE: Final = 0.5
 
 
-def run(ground: Ground) -> list[Figure]:
+def run(context: RunContext) -> list[Figure]:
     """Measure the whole of what 1, 2, 4 and 8 processes do, and whether 4 do four times the work of one."""
-    return [*_no_ops(ground), *_slow(ground)]
+    return [*_no_ops(context), *_slow(context)]
 
 
-def _no_ops(ground: Ground) -> list[Figure]:
-    count = ground.size(60_000, 5_000)
-    rates = _rates(ground, "noop", dict.fromkeys((1, 2, 4, 8), count), drain.AT_ONCE)
+def _no_ops(context: RunContext) -> list[Figure]:
+    count = context.size(60_000, 5_000)
+    rates = _rates(context, "noop", dict.fromkeys((1, 2, 4, 8), count), drain.AT_ONCE)
     figures = [_rate(f"no-op jobs, {_name(processes)}", found) for processes, found in rates.items()]
     for fewer, more in pairwise(rates):
         ratio = _ratio(rates[more], rates[fewer])
@@ -33,9 +33,9 @@ def _no_ops(ground: Ground) -> list[Figure]:
     return figures
 
 
-def _slow(ground: Ground) -> list[Figure]:
-    each = ground.size(5_000, 1_000)
-    rates = _rates(ground, "slow", {1: each, 4: 4 * each}, AT_ONCE)
+def _slow(context: RunContext) -> list[Figure]:
+    each = context.size(5_000, 1_000)
+    rates = _rates(context, "slow", {1: each, 4: 4 * each}, AT_ONCE)
     what = f"20 ms jobs, {AT_ONCE} at once"
     ratio = _ratio(rates[4], rates[1])
     return [
@@ -44,26 +44,28 @@ def _slow(ground: Ground) -> list[Figure]:
     ]
 
 
-def _rates(ground: Ground, handler: str, backlogs: dict[int, int], at_once: int) -> dict[int, list[float]]:
+def _rates(
+    context: RunContext, handler: str, backlogs: dict[int, int], at_once: int
+) -> dict[int, list[float]]:
     """Return the jobs per second of so many processes on their backlog, in turns."""
     rates: dict[int, list[float]] = {processes: [] for processes in backlogs}
-    for turn in range(ground.size(3, 1)):
+    for turn in range(context.size(3, 1)):
         for processes in backlogs if turn % 2 else reversed(backlogs):
             count = backlogs[processes]
-            ground.say(f"W8 {count:,} {handler} jobs, {_name(processes)}: turn {turn + 1}")
-            rates[processes].append(_together(ground, handler, count, processes, at_once))
+            context.say(f"W8 {count:,} {handler} jobs, {_name(processes)}: turn {turn + 1}")
+            rates[processes].append(_together(context, handler, count, processes, at_once))
     return rates
 
 
-def _together(ground: Ground, handler: str, count: int, processes: int, at_once: int) -> float:
-    url = ground.url("w8")
+def _together(context: RunContext, handler: str, count: int, processes: int, at_once: int) -> float:
+    url = context.url("w8")
     fill(url, drain.free_jobs(count, handler))
     with opened(url) as engine:
-        with hired(Order(url, handler, at_once=at_once), processes) as hands:
+        with started(Assignment(url, handler, at_once=at_once), processes) as workers:
             _await_end(engine)
-            sights = dismiss(hands)
+            sights = stopped(workers)
         last = max(view.finished or 0 for view in engine.jobs(state=State.DONE, limit=count))
-    ground.clear("w8")
+    context.clear("w8")
     return count * SECOND / (last - min(sight.began for sight in sights))
 
 

@@ -33,6 +33,6 @@ def bench(
     """
     from penstock.bench.main import main
 
-    # Somebody who ends it in order wants nothing left behind, just as somebody who interrupts it.
+    # SIGTERM leaves nothing behind, just as an interrupt does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise typer.Exit(main(workloads or [], as_json, quick, store))

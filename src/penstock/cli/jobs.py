@@ -134,7 +134,7 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
 
 @app.command("retry", epilog="Example: penstock jobs retry 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def retry_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
-    """Put ended jobs back in line, with all their attempts anew; they pass their gates like any job."""
+    """Put ended jobs back in line, with all their attempts again; they pass their gates like any job."""
 
     def retry(engine: "AnyEngine", job: str) -> State:
         engine.retry(job)

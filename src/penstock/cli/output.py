@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.limits.rules import Numbers
 
 GAP: Final = 2
-# Nobody's terminal: whoever reads the pipe wants every column.
+# Not a terminal: the program that reads the pipe wants every column.
 PIPE_WIDTH: Final = 200
 UNITS: Final = (("d", 86_400 * SECOND), ("h", 3_600 * SECOND), ("min", 60 * SECOND), ("s", SECOND))
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

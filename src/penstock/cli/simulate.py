@@ -31,7 +31,9 @@ def simulate(
     ] = "",
     seed: Annotated[
         int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Draw chance anew.", show_default="the plan's, or 1"),
+        typer.Option(
+            "--seed", metavar="N", min=0, help="Draw other random numbers.", show_default="the plan's, or 1"
+        ),
     ] = None,
     until: Annotated[
         str,
@@ -84,7 +86,7 @@ def _text(plan: str) -> str:
 
 
 def _check_picture(file: str) -> None:
-    """Refuse what cannot be drawn before anybody has waited for it."""
+    """Refuse what cannot be drawn before the play begins."""
     if file and not file.lower().endswith(".svg"):
         raise InvalidError("--plot", f"{file!r} must end in .svg, which is what is drawn")
     if file and not Path(file).parent.is_dir():
@@ -100,7 +102,7 @@ def _write(file: str, picture: str) -> None:
 
 @contextmanager
 def _progress(expected: float) -> "Iterator[KeepOn]":
-    """Say how far it is, to somebody who looks; an interrupt ends the play and what was seen is shown."""
+    """Show progress on a terminal. An interrupt ends the play, and what was seen so far is shown."""
     from rich.console import Console
 
     from penstock.clock import monotonic

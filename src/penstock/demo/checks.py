@@ -14,7 +14,7 @@ DOOR: Final = "at the door"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call somebody asked for."""
+    """One call that the scenario asked for."""
 
     account: str
     op: str

@@ -2,7 +2,7 @@
 
 A call that arrives while another of the same account is in flight is a collision.
 Run as a process of its own; it prints its address, and ends when its standard input closes, so that
-it never outlives whoever started it.
+it never outlives the process that started it.
 """
 
 import json

@@ -11,7 +11,7 @@ Shut = tuple[int, int, Rule]  # from when to when, by what
 
 
 def charge(lane: Lane, workers: Slots, crew: Rule, now: int) -> None:
-    """Charge what the jobs of a lane have waited since its last start, and begin anew."""
+    """Charge what the jobs of a lane have waited since its last start, and begin again from now."""
     lane.count(now)
     if lane.area:
         _divide(lane.area, _shut(lane, workers, crew, now) or [(0, 1, crew)])

@@ -15,7 +15,7 @@ ALIKE: Final = 0.01  # of the highest line: closer than that, one hides the othe
 TOO_HIGH: Final = 3  # times as many come as start
 CUT: Final = 1.25
 LETTERS: Final = 27  # of a name in the legend
-# Told apart by those who see few colours, too (after Okabe and Ito).
+# Colour-blind readers can tell them apart too (after Okabe and Ito).
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 ALL: Final = "#222222"
 

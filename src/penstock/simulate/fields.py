@@ -87,7 +87,7 @@ class Table:
         return found
 
     def done(self) -> None:
-        """Raise if there is a field that nobody has asked for."""
+        """Raise if there is a field that the plan does not know."""
         for name in self._left:
             close = difflib.get_close_matches(name, self._known, 1)
             guess = f"; did you mean {close[0]!r}?" if close else ""

@@ -1,4 +1,4 @@
-"""A plan: which jobs arrive, how long they take, which limits they carry, and who works."""
+"""A plan: which jobs arrive, how long they take, which limits they carry, and how many workers there are."""
 
 import tomllib
 from collections.abc import Iterable, Mapping

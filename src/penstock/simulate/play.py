@@ -1,6 +1,6 @@
 """Play a plan through the real engine, as fast as it can: the clock jumps from one event to the next.
 
-The engine decides who starts.  What is noted here only tells, afterwards, what each job had waited for.
+The engine decides which jobs start.  What is noted here only tells, afterwards, what each job had waited for.
 """
 
 import heapq
@@ -22,7 +22,7 @@ from penstock.testing import FakeClock, engine_in_memory
 
 QUEUE: Final = "default"
 WORKER: Final = "simulated"
-LEASE: Final = 10**16  # some three hundred years: nobody dies in a plan
+LEASE: Final = 10**16  # some three hundred years: no worker dies in a plan
 FORGET: Final = 5_000  # jobs that have ended, at once
 LOOK: Final = 64  # events between two looks at whether to go on
 DONE: Final = Done()
@@ -32,7 +32,7 @@ KeepOn = Callable[[int, int], bool]  # told the time and how many jobs have come
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a plan that was played *until* then; it is *whole* unless somebody ended it before."""
+    """What came of a plan that was played *until* then; it is *whole* unless an interrupt ended it before."""
 
     plan: Plan
     seed: int
@@ -62,7 +62,7 @@ def play(
 
 
 class _Play:
-    """One play.  Invariant: whenever time passes, nobody waits who could start."""
+    """One play.  Invariant: whenever time passes, no job waits that could start."""
 
     def __init__(self, plan: Plan, seed: int, engine: Engine, clock: FakeClock) -> None:
         self._plan = plan
@@ -79,7 +79,7 @@ class _Play:
         self._ended: list[Settlement] = []
         self._to_forget = 0
         self._wake = ON_RELEASE
-        self._somebody = False  # might start
+        self._may_start = False
         self._workers = Slots(plan.concurrency)
         self._crew = Rule("", "workers", UNLIMITED)
         self._last_start = 0
@@ -123,9 +123,9 @@ class _Play:
             self._workers.free(self._now)
             for gate in lane.gates:
                 gate.slots.free(self._now)
-            # Where there was room before, nobody waited for this.
+            # Where there was room before, no job waited for this.
             slots = (self._workers, *(gate.slots for gate in lane.gates))
-            self._somebody = self._somebody or any(each.freed == self._now for each in slots)
+            self._may_start = self._may_start or any(each.freed == self._now for each in slots)
             for group in lane.groups:
                 group.done += 1
 
@@ -134,8 +134,8 @@ class _Play:
             moment, number, times = heapq.heappop(self._arrivals)
             self._await(number, times)
             lane = self._lanes.next_of(number)
-            # A lane in which somebody waits is shut, or all workers are busy.
-            self._somebody = self._somebody or not lane.waiting
+            # A lane in which a job waits is shut, or all workers are busy.
+            self._may_start = self._may_start or not lane.waiting
             lane.arrive(moment, lane.kind.duration.draw(self._durations[number]))
             for group in lane.groups:
                 group.arrivals.append(moment)
@@ -147,11 +147,11 @@ class _Play:
             heapq.heappush(self._arrivals, (moment, number, times))
 
     def _decide(self) -> None:
-        """Let the engine start whoever may, if anybody might.
+        """Let the engine start what may start, if anything can.
 
         Arrivals and ends that can make no difference yet are told to it later, together with others.
         """
-        moved = self._somebody or self._wake <= self._now
+        moved = self._may_start or self._wake <= self._now
         if self._wake <= self._now:
             self._wake = ON_RELEASE
         if not moved and not self._prompt:
@@ -190,7 +190,7 @@ class _Play:
             free -= len(claim.jobs)
             if not claim.more or not free:
                 break
-        self._somebody = False
+        self._may_start = False
         if free and self._lanes.everything.waiting and claim.next_at is not None:
             moment = max(claim.next_at - self._begin, self._now + 1)
             self._wake = moment if moment < self._now + LEASE // 2 else ON_RELEASE
@@ -229,7 +229,7 @@ class _Play:
         self._dropped.clear()
 
     def _close_books(self) -> None:
-        """Charge those who still wait to what keeps them, and take back what lies after the end."""
+        """Charge the jobs that still wait to what keeps them, and take back what lies after the end."""
         for lane in self._lanes.every:
             charge(lane, self._workers, self._crew, self._now)
         for moment, _, _, lane in self._running:

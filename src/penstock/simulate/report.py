@@ -12,7 +12,7 @@ from penstock.simulate.watch import Group, Rule, SeenGate
 from penstock.simulate.words import percent
 
 WORKERS: Final = "workers"
-# The line grows if more than this part of those who came in the second half is left over from it.
+# The line grows if more than this part of the jobs that came in the second half still waits at its end.
 GROWTH: Final = 0.05
 FEW: Final = 20  # too few jobs to tell
 _SECOND: Final = 1_000_000
@@ -20,7 +20,7 @@ _SECOND: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long the jobs of a group waited, in microseconds, and how many *still* do (None: nobody started)."""
+    """How long the jobs of a group waited, in microseconds, and how many *still* do (None: no job started)."""
 
     name: str
     arrived: int

@@ -1,4 +1,4 @@
-"""What is seen while a plan is played: who came, who started, what each waited for."""
+"""What is seen while a plan is played: which jobs came and started, and what each waited for."""
 
 from array import array
 from collections import deque

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from penstock.bench.place import Place, place_for
+from penstock.bench.store_factory import StoreFactory, factory_for
 from penstock.engine import Engine, open_engine
 from penstock.job import NewJob
 from penstock.limits.rules import Limit
@@ -18,12 +18,12 @@ BATCH: Final = 5_000
 
 
 @dataclass(slots=True)
-class Ground:
-    """A place to run workloads, and a folder on the disk of this machine."""
+class RunContext:
+    """The stores of a run, its size, and a folder on the disk of this machine."""
 
     quick: bool
     folder: Path
-    place: Place
+    stores: StoreFactory
     rates: dict[str, float] = field(default_factory=dict)
 
     def size(self, full: int, quick: int) -> int:
@@ -31,26 +31,26 @@ class Ground:
         return quick if self.quick else full
 
     def url(self, name: str) -> str:
-        """Return where a new store is to be; what was there is removed."""
+        """Return the address of a new store; what was there is removed."""
         self.clear(name)
-        return self.place.url(name)
+        return self.stores.url(name)
 
     def clear(self, name: str) -> None:
         """Remove the store *name*, so that the disk holds one big store at a time."""
-        self.place.clear(name)
+        self.stores.clear(name)
 
     def say(self, text: str) -> None:
-        """Tell whoever waits how far the run is."""
+        """Show how far the run is."""
         print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def prepared(store: str, *, quick: bool) -> Iterator[Ground]:
-    """Prepare the ground in *store*, or in a folder; whatever happens, all that was made is removed."""
+def prepared(store: str, *, quick: bool) -> Iterator[RunContext]:
+    """Prepare the context in *store*, or in a folder; whatever happens, all that was made is removed."""
     with TemporaryDirectory(prefix="penstock-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        with closing(place_for(store, folder)) as place:
-            yield Ground(quick, folder, place)
+        with closing(factory_for(store, folder)) as stores:
+            yield RunContext(quick, folder, stores)
 
 
 def opened(url: str) -> closing[Engine]:

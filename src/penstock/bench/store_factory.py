@@ -9,7 +9,7 @@ from penstock.bench.floor import floor_rate
 from penstock.errors import InvalidError
 
 
-class Place(Protocol):
+class StoreFactory(Protocol):
     """Makes and removes stores, and knows how fast bare statements are there."""
 
     postgres: bool
@@ -43,7 +43,7 @@ class Place(Protocol):
 
 
 class Files:
-    """SQLite stores in a folder, which belongs to somebody else."""
+    """SQLite stores in a folder that the caller owns."""
 
     postgres = False
     driver = "sqlite3"
@@ -73,7 +73,7 @@ class Files:
         return floor_rate(url, count, once=once)
 
 
-def place_for(store: str, folder: Path) -> Place:
+def factory_for(store: str, folder: Path) -> StoreFactory:
     """Return the place that *store* names, a PostgreSQL URL; if it names none, *folder*."""
     if not store:
         return Files(folder)

@@ -13,11 +13,11 @@ import msgspec
 PATIENCE: Final = 240.0
 _TAIL: Final = 4_000  # bytes of a log that are shown of a process that was lost
 
-Hand = subprocess.Popen[bytes]
+WorkerProcess = subprocess.Popen[bytes]
 
 
-class Order(msgspec.Struct, frozen=True):
-    """What a worker process is to do: end when *idle*, after *enough* jobs, or when its input is closed.
+class Assignment(msgspec.Struct, frozen=True):
+    """What a worker process does: it ends when *idle*, after *enough* jobs, or when its input is closed.
 
     It does *at_once* jobs, or as many as workers do by default.
     """
@@ -44,7 +44,7 @@ class Sight(msgspec.Struct, frozen=True):
     starts: list[tuple[int, int]]
 
 
-class HandLostError(RuntimeError):
+class WorkerLostError(RuntimeError):
     """A worker process ended without telling what it saw."""
 
     def __init__(self, status: int) -> None:
@@ -52,26 +52,26 @@ class HandLostError(RuntimeError):
 
 
 @contextmanager
-def hired(order: Order, count: int = 1) -> Iterator[Sequence[Hand]]:
+def started(assignment: Assignment, count: int = 1) -> Iterator[Sequence[WorkerProcess]]:
     """Have *count* worker processes go to work at once; whatever happens, none outlives the block."""
-    command = [sys.executable, "-m", "penstock.bench.child", msgspec.json.encode(order).decode()]
+    command = [sys.executable, "-m", "penstock.bench.child", msgspec.json.encode(assignment).decode()]
     with ExitStack() as stack:
         # What they log goes to a file, as it does under a supervisor.
         log = stack.enter_context(TemporaryFile())
-        hands = []
+        workers = []
         try:
             for _ in range(count):
-                hand = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
-                stack.enter_context(hand)
-                stack.callback(hand.kill)
-                hands.append(hand)
+                worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+                stack.enter_context(worker)
+                stack.callback(worker.kill)
+                workers.append(worker)
             # What is measured is work, not the start of processes.
-            for hand in hands:
-                _await_ready(hand)
-            for hand in hands:
-                _let_go(hand)
-            yield hands
-        except HandLostError:
+            for worker in workers:
+                _await_ready(worker)
+            for worker in workers:
+                _let_go(worker)
+            yield workers
+        except WorkerLostError:
             _show_end(log)
             raise
 
@@ -81,40 +81,40 @@ def _show_end(log: IO[bytes]) -> None:
     sys.stderr.write(log.read().decode(errors="replace"))
 
 
-def dismiss(hands: Sequence[Hand]) -> list[Sight]:
+def stopped(workers: Sequence[WorkerProcess]) -> list[Sight]:
     """Close their input, wait until all have ended and return what they saw."""
-    for hand in hands:
-        if hand.stdin:
-            hand.stdin.close()
-            hand.stdin = None
-    return [_sight(hand) for hand in hands]
+    for worker in workers:
+        if worker.stdin:
+            worker.stdin.close()
+            worker.stdin = None
+    return [_sight(worker) for worker in workers]
 
 
 def drained(url: str, handler: str, at_once: int = 0) -> Sight:
     """Let one worker process empty the store at *url*."""
-    with hired(Order(url, handler, idle=True, at_once=at_once)) as (hand,):
-        return _sight(hand)
+    with started(Assignment(url, handler, idle=True, at_once=at_once)) as (worker,):
+        return _sight(worker)
 
 
 def served(url: str, handler: str, enough: int) -> Sight:
     """Let one worker process do *enough* jobs of the store at *url*."""
-    with hired(Order(url, handler, enough=enough)) as (hand,):
-        return _sight(hand)
+    with started(Assignment(url, handler, enough=enough)) as (worker,):
+        return _sight(worker)
 
 
-def _await_ready(hand: Hand) -> None:
-    if not hand.stdout or not hand.stdout.readline():
-        raise HandLostError(hand.wait())
+def _await_ready(worker: WorkerProcess) -> None:
+    if not worker.stdout or not worker.stdout.readline():
+        raise WorkerLostError(worker.wait())
 
 
-def _let_go(hand: Hand) -> None:
-    if hand.stdin:
-        hand.stdin.write(b"!")
-        hand.stdin.flush()
+def _let_go(worker: WorkerProcess) -> None:
+    if worker.stdin:
+        worker.stdin.write(b"!")
+        worker.stdin.flush()
 
 
-def _sight(hand: Hand) -> Sight:
-    output = hand.communicate(timeout=PATIENCE + 10)[0]
-    if hand.returncode or not output:
-        raise HandLostError(hand.returncode)
+def _sight(worker: WorkerProcess) -> Sight:
+    output = worker.communicate(timeout=PATIENCE + 10)[0]
+    if worker.returncode or not output:
+        raise WorkerLostError(worker.returncode)
     return msgspec.json.decode(output, type=Sight)
