@@ -1,15 +1,17 @@
 """Every test here runs on every store."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from penstock.engine import Engine, open_engine
+from penstock.store import migrations
+from penstock.store.session import Session
 from tests.support.clock import FakeClock
 from tests.support.desk import Desk
-from tests.support.postgres import empty_schema, fresh_schema, shared_url
+from tests.support.postgres import drop_schema, empty_schema, fresh_schema, shared_url
 
 
 @contextmanager
@@ -67,3 +69,27 @@ def opened(url: str, clock: FakeClock) -> Iterator[Callable[[], Engine]]:
 @pytest.fixture
 def desk(opened: Callable[[], Engine], clock: FakeClock) -> Desk:
     return Desk(opened(), clock)
+
+
+@pytest.fixture
+def migrated(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str, Callable[[Session], None]], Engine]]:
+    """Make a store by the steps before *step*, let *work* write rows of that time, and open it as it is now."""
+    url = str(tmp_path / "old.db") if store == "sqlite" else fresh_schema(shared_url())
+    engines: list[Engine] = []
+
+    def start(step: str, work: Callable[[Session], None]) -> Engine:
+        known = migrations.names()
+        with monkeypatch.context() as then:
+            then.setattr(migrations, "names", lambda: known[: known.index(step)])
+            with closing(open_engine(url)) as old:
+                old.store.write(work)
+        engines.append(open_engine(url))
+        return engines[-1]
+
+    yield start
+    for engine in engines:
+        engine.close()
+    if store == "postgres":
+        drop_schema(url)

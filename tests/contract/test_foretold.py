@@ -1,19 +1,16 @@
 """A key is there from the first job that names it, also if none has come to its gate yet."""
 
-from contextlib import closing
-
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import open_engine
 from penstock.errors import NotFoundError
 from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.limits.rules import Limit, Numbers
 from penstock.limits.spec import limits_to_json
-from penstock.store import migrations, views
+from penstock.store import views
+from penstock.store.session import Session
 from tests.support.desk import Desk, slots, work_of
-from tests.support.postgres import drop_schema, fresh_schema, shared_url
 
 LATER = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=3600 * SECOND, jitter=False)
 
@@ -120,25 +117,17 @@ def test_the_list_costs_the_same_however_many_jobs_of_a_key_are_not_due_yet(desk
     assert 0 < many.steps < 2 * few.steps
 
 
-def test_keys_of_jobs_that_were_scheduled_before_are_listed(store: str, tmp_path, monkeypatch) -> None:
-    url = str(tmp_path / "old.db") if store == "sqlite" else fresh_schema(shared_url())
-    known = migrations.names()
-    monkeypatch.setattr(migrations, "names", lambda: known[: known.index("0012_foretold.sql")])
+def test_keys_of_jobs_that_were_scheduled_before_are_listed(migrated) -> None:
     limits, due = limits_to_json((slots("k", 3),)), 4_000_000_000 * SECOND
     adding = (
         "INSERT INTO job (seq, id, tenant, queue, task, args, priority, cost, limits, retry, meta, enqueued) "
         "VALUES (1, 'a', 'acme', 'q', 't', '{}', 0, 1, ?, '', '{}', 0)"
     )
-    with closing(open_engine(url)) as old:
-        old.store.write(lambda db: db.run(adding, limits))
-        old.store.write(
-            lambda db: db.run("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (1, ?, 0, 0)", due)
-        )
-    monkeypatch.undo()
 
-    with closing(open_engine(url)) as new:
-        found, total = new.gates()
-    if store == "postgres":
-        drop_schema(url)
+    def stand(db: Session) -> None:
+        db.run(adding, limits)
+        db.run("INSERT INTO scheduled (seq, due, attempt, lost) VALUES (1, ?, 0, 0)", due)
+
+    found, total = migrated("0012_foretold.sql", stand).gates()
 
     assert (1, [("k", "acme", Numbers(slots=3))]) == (total, [(v.key, v.tenant, v.numbers) for v in found])

@@ -139,10 +139,10 @@ class TestPlace:
         desk.claim()
         call(desk, "b", limits=both, cost=2)
 
-        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM line"))
+        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM lane_job"))
         assert rows == [(1,)]
         call(desk, "c", limits=(*both, slots("Z", 1)))  # which waits in another lane
-        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM line"))
+        rows = desk.engine.store.read(lambda db: db.all("SELECT refused FROM lane_job"))
         assert rows == [(0,)]
 
     def test_one_that_is_scheduled_gives_way_to_one_that_is_due_at_once(self, desk: Desk) -> None:

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable
-from contextlib import closing
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,7 +10,7 @@ from typer.testing import CliRunner
 from penstock.cli.root import app as command
 from penstock.clock import SECOND
 from penstock.dialects.ojs.envelope import of_view
-from penstock.engine import Engine, open_engine
+from penstock.engine import Engine
 from penstock.engine.enqueue import job_row
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import JobFilter, NewJob
@@ -21,10 +19,8 @@ from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
 from penstock.store import jobs as job_rows
-from penstock.store import migrations
 from penstock.store.session import Session
 from tests.support.desk import LEASE, Desk, rate, slots
-from tests.support.postgres import drop_schema, fresh_schema, shared_url
 
 LATER = RetryPolicy(attempts=3, delay=10 * SECOND, jitter=False)
 
@@ -299,28 +295,15 @@ class TestIds:
         assert "attempt 1 of 3 failed: V" in line
 
 
-def test_jobs_that_were_between_attempts_before_reasons_were_kept_still_say_so(
-    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = str(tmp_path / "old.db") if store == "sqlite" else fresh_schema(shared_url())
-    known = migrations.names()
-    monkeypatch.setattr(migrations, "names", lambda: known[: known.index("0009_reasons.sql")])
-    with closing(open_engine(url)) as old:
-        due = old.clock.now() + 3600 * SECOND
-        attempts = {"failed": (2, 1), "later": (0, 0), "lost": (1, 1)}
+def test_jobs_that_were_between_attempts_before_reasons_were_kept_still_say_so(migrated) -> None:
+    due = 4_000_000_000 * SECOND
+    attempts = {"failed": (2, 1), "later": (0, 0), "lost": (1, 1)}
 
-        def stand(db: Session) -> None:
-            # By the tables of then, which the engine of today does not write any more.
-            for seq, (name, (attempt, lost)) in enumerate(attempts.items(), 1_001):
-                job_rows.add(db, [job_row(NewJob("task"), seq, name, due)])
-                db.run("INSERT INTO scheduled VALUES (?, ?, ?, ?)", seq, due, attempt, lost)
+    def stand(db: Session) -> None:
+        for seq, (name, (attempt, lost)) in enumerate(attempts.items(), 1_001):
+            job_rows.add(db, [job_row(NewJob("task"), seq, name, due)])
+            db.run("INSERT INTO scheduled VALUES (?, ?, ?, ?)", seq, due, attempt, lost)
 
-        old.store.write(stand)
-    monkeypatch.undo()
-
-    with closing(open_engine(url)) as new:
-        reasons = {view.id: view.reason for view in new.jobs()}
-    if store == "postgres":
-        drop_schema(url)
+    reasons = {view.id: view.reason for view in migrated("0009_reasons.sql", stand).jobs()}
 
     assert reasons == {"failed": "its last attempt failed", "later": "", "lost": ""}

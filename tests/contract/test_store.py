@@ -19,8 +19,8 @@ from penstock.lifecycle.states import State
 from penstock.store import migrations
 from penstock.store.session import Session, Topic
 from penstock.store.sqlite import SqliteStore
-from penstock.store.sqlite.words import KIND
-from penstock.store.sqlite.writer import GATHER, Piece
+from penstock.store.sqlite.translation import KIND
+from penstock.store.sqlite.writer import GATHER, PendingWrite
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ROOT / "tests" / "schema" / "sqlite.sql"
@@ -458,7 +458,7 @@ def test_a_caller_who_is_struck_in_a_transaction_leaves_the_others_work_undone_b
 ) -> None:
     store = SqliteStore(str(path))
     before = store.read(lambda db: db.one("SELECT value FROM counter"))
-    other = Piece(lambda db: db.numbers(1)[0], keep=True)
+    other = PendingWrite(lambda db: db.numbers(1)[0], keep=True)
     store._writer._waiting.append(other)
 
     def struck(db: Session) -> None:

@@ -375,7 +375,7 @@ class TestDoctor:
 
     def test_a_lane_that_names_the_wrong_head(self, patient: Desk) -> None:
         ((lane, head),) = sql(
-            patient, "SELECT l.lane, l.seq FROM line l JOIN job j ON j.seq = l.seq WHERE j.id = 'd'"
+            patient, "SELECT l.lane, l.seq FROM lane_job l JOIN job j ON j.seq = l.seq WHERE j.id = 'd'"
         )
         sql(patient, "UPDATE lane SET head = ? WHERE id = ?", head, lane)
 
@@ -410,7 +410,7 @@ class TestDoctor:
         assert any("open, but the first in line was not called" in line for line in patient.engine.doctor())
 
     def test_a_lane_that_is_neither_ready_nor_parked(self, patient: Desk) -> None:
-        ((lane,),) = sql(patient, "SELECT lane FROM line JOIN job USING (seq) WHERE id = 'b'")
+        ((lane,),) = sql(patient, "SELECT lane FROM lane_job JOIN job USING (seq) WHERE id = 'b'")
         sql(
             patient,
             "UPDATE gate SET lanes = lanes - 1 WHERE id = (SELECT behind FROM lane WHERE id = ?)",

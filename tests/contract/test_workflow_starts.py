@@ -1,17 +1,12 @@
 """When a workflow began: when the first of its jobs did for the first time."""
 
-from contextlib import closing
-
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import open_engine
 from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
-from penstock.store import migrations
 from penstock.workflows import chain, group
 from tests.support.desk import LEASE, slots
-from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.works import Works, jobs
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
@@ -75,26 +70,11 @@ def test_a_claim_and_a_look_name_the_workflow_of_a_job(works, limits):
     assert {"a": id_, "alone": None} == {view.task: view.workflow for view in works.engine.jobs()}
 
 
-def test_of_workflows_from_before_it_is_known_when_their_jobs_began_last(store, tmp_path, monkeypatch):
-    url = str(tmp_path / "old.db") if store == "sqlite" else fresh_schema(shared_url())
-    known = migrations.names()
-    monkeypatch.setattr(migrations, "names", lambda: known[: known.index("0010_workflow_starts.sql")])
-    with closing(open_engine(url)) as old:
+def test_of_workflows_from_before_it_is_known_when_their_jobs_began_last(migrated):
+    def stand(db):
+        db.run("INSERT INTO workflow VALUES (7, 'w', '', 'group', '', '{}', 1, NULL, 'running', 2, 1, 1, 0)")
+        db.run("INSERT INTO workflow_job VALUES (1, 7, 1), (2, 7, 2), (3, 7, 3)")
+        db.run("INSERT INTO done VALUES (1, 'done', 9, 5, 1, NULL, NULL, '')")
+        db.run("INSERT INTO running VALUES (2, 1, 'q', 't', 'w', 99, 4, 0, '', 1, 0, 2, 1, 0, 0)")
 
-        def work(db):
-            db.run(
-                "INSERT INTO workflow VALUES (7, 'w', '', 'group', '', '{}', 1, NULL, 'running', 2, 1, 1, 0)"
-            )
-            db.run("INSERT INTO workflow_job VALUES (1, 7, 1), (2, 7, 2), (3, 7, 3)")
-            db.run("INSERT INTO done VALUES (1, 'done', 9, 5, 1, NULL, NULL, '')")
-            db.run("INSERT INTO running VALUES (2, 1, 'q', 't', 'w', 99, 4, 0, '', 1, 0, 2, 1, 0, 0)")
-
-        old.store.write(work)
-    monkeypatch.undo()
-
-    with closing(open_engine(url)) as new:
-        started = new.workflow("w").started
-    if store == "postgres":
-        drop_schema(url)
-
-    assert 4 == started
+    assert 4 == migrated("0010_workflow_starts.sql", stand).workflow("w").started

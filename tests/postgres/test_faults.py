@@ -20,8 +20,8 @@ from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.store.postgres import session as session_module
 from penstock.store.postgres import store as store_module
+from penstock.store.postgres.errors import Patience
 from penstock.store.postgres.session import PostgresSession
-from penstock.store.postgres.trouble import Patience
 from penstock.store.session import Topic
 from tests.postgres.proxy import ADDED, COMMITTED, Proxy
 from tests.postgres.race import Race
@@ -451,7 +451,7 @@ class TestPassingTrouble:
         return arrange
 
     @pytest.mark.parametrize(
-        "table", ["job", "ready", "line", "lane", "gate", "running", "done", "failure", "receipt"]
+        "table", ["job", "ready", "lane_job", "lane", "gate", "running", "done", "failure", "receipt"]
     )
     def test_whatever_fails_is_done_again_as_a_whole(self, engine, broken, table):
         writes = broken(table, "40P01", 2)
@@ -469,7 +469,7 @@ class TestPassingTrouble:
         assert engine.doctor() == []
         assert len(claim(engine, 10)) == 1
 
-    @pytest.mark.parametrize("table", ["job", "line", "ready"])
+    @pytest.mark.parametrize("table", ["job", "lane_job", "ready"])
     def test_a_table_that_cannot_grow_is_told_of(self, engine, broken, impatient, table):
         broken(table, "53100", 1_000_000)
         with pytest.raises(StoreError, match=r"disk of PostgreSQL at 127\.0\.0\.1.* is full"):

@@ -170,14 +170,7 @@ CREATE TABLE lane_gate (
     CONSTRAINT lane_gate_pkey PRIMARY KEY (gate, lane)
 );
 
-CREATE TABLE lane_name (
-    lane bigint NOT NULL,
-    signature text COLLATE "C" NOT NULL,
-    CONSTRAINT lane_name_pkey PRIMARY KEY (lane),
-    CONSTRAINT lane_name_signature_key UNIQUE (signature)
-);
-
-CREATE TABLE line (
+CREATE TABLE lane_job (
     seq bigint NOT NULL,
     lane bigint NOT NULL,
     priority bigint NOT NULL,
@@ -186,9 +179,16 @@ CREATE TABLE line (
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
     refused bigint NOT NULL,
-    CONSTRAINT line_pkey PRIMARY KEY (seq)
+    CONSTRAINT lane_job_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
-CREATE INDEX line_order ON line USING btree (lane, priority DESC, ord);
+CREATE INDEX lane_job_order ON lane_job USING btree (lane, priority DESC, ord);
+
+CREATE TABLE lane_name (
+    lane bigint NOT NULL,
+    signature text COLLATE "C" NOT NULL,
+    CONSTRAINT lane_name_pkey PRIMARY KEY (lane),
+    CONSTRAINT lane_name_signature_key UNIQUE (signature)
+);
 
 CREATE TABLE own_lease (
     seq bigint NOT NULL,

@@ -165,12 +165,7 @@ CREATE TABLE lane_gate (
     PRIMARY KEY (gate, lane)
 );
 
-CREATE TABLE lane_name (
-    lane INTEGER PRIMARY KEY,
-    signature TEXT NOT NULL UNIQUE
-);
-
-CREATE TABLE line (
+CREATE TABLE "lane_job" (
     seq INTEGER PRIMARY KEY,
     lane BIGINT NOT NULL,
     priority BIGINT NOT NULL,
@@ -181,7 +176,12 @@ CREATE TABLE line (
     refused BIGINT NOT NULL
 );
 
-CREATE INDEX line_order ON line (lane, priority DESC, ord);
+CREATE INDEX lane_job_order ON lane_job (lane, priority DESC, ord);
+
+CREATE TABLE lane_name (
+    lane INTEGER PRIMARY KEY,
+    signature TEXT NOT NULL UNIQUE
+);
 
 CREATE TABLE own_lease (
     seq INTEGER PRIMARY KEY,

@@ -34,7 +34,7 @@ PATIENCE = 600  # rounds until all must be at rest
 PLACES = """
     SELECT j.id, p.place FROM (
         SELECT seq, 'scheduled' AS place FROM scheduled UNION ALL SELECT seq, 'waiting' FROM ready
-        UNION ALL SELECT seq, 'waiting' FROM line UNION ALL SELECT seq, 'waiting' FROM door
+        UNION ALL SELECT seq, 'waiting' FROM lane_job UNION ALL SELECT seq, 'waiting' FROM door
         UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, 'after' FROM successor
     ) AS p JOIN job j ON j.seq = p.seq
     """

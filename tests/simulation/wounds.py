@@ -161,7 +161,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     "a latest call that goes to the back": (
         "engine.replacing:take_place",
         ("call.arrival.ord if ord_ is None else ord_", "call.arrival.ord"),
-        ('table == "line" and placed.due', 'table == "line" and 0 and placed.due'),
+        ('table == "lane_job" and placed.due', 'table == "lane_job" and 0 and placed.due'),
     ),
     "a latest call that does not wait for the end": (
         "engine.replacing:take_place",

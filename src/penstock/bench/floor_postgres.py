@@ -11,7 +11,7 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from penstock.store.postgres import words
+from penstock.store.postgres import translation
 
 BATCH: Final = 100
 
@@ -89,11 +89,11 @@ class _Floor:
         now = time.time_ns() // 1_000
         rows = [row[0] for row in self._execute(_READ, BATCH).fetchall()]
         if rows:
-            self._execute(_TAKE, words.array(rows, "bigint"), fence, now + 15_000_000, now)
+            self._execute(_TAKE, translation.array(rows, "bigint"), fence, now + 15_000_000, now)
         return rows
 
     def _settle(self, rows: list[int]) -> None:
-        self._execute(_END, words.array(rows, "bigint"), time.time_ns() // 1_000)
+        self._execute(_END, translation.array(rows, "bigint"), time.time_ns() // 1_000)
 
     def _execute(self, statement: str, *values: object) -> "psycopg.RawCursor[tuple[Any, ...]]":
         return self._cursor.execute(statement.encode(), values, prepare=True)

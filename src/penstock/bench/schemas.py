@@ -12,7 +12,7 @@ from psycopg import sql
 
 from penstock.bench.floor_postgres import floor_rate
 from penstock.store.postgres import address
-from penstock.store.postgres.trouble import translated
+from penstock.store.postgres.errors import translated
 
 
 class Schemas:

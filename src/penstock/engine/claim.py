@@ -27,9 +27,8 @@ from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import leases as lease_rows
-from penstock.store import terms as term_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.outlook import Outlook
+from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Row, Topic
 
 UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
@@ -111,8 +110,8 @@ def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Cl
         board.events.started(job, terms.worker(n))
     if terms.timed:
         timed = [(job, terms.now + job.timeout) for job in jobs if job.timeout is not None]
-        term_rows.set_leases(board.db, [(job.lease, job.seq) for job, end in timed if job.lease == end])
-        term_rows.set_deadlines(board.db, [(job.seq, fence, end) for job, end in timed])
+        lease_rows.set_leases(board.db, [(job.lease, job.seq) for job, end in timed if job.lease == end])
+        lease_rows.set_deadlines(board.db, [(job.seq, fence, end) for job, end in timed])
     others = [(worker, job.seq) for n, job in enumerate(jobs) if (worker := terms.worker(n)) != first]
     lease_rows.assign(board.db, others)
     return jobs
@@ -133,16 +132,16 @@ class Claiming:
     """One claim on its way through the queues."""
 
     def __init__(
-        self, board: Board, queues: Sequence[str], count: int, grace: int | None, outlook: Outlook
+        self, board: Board, queues: Sequence[str], count: int, grace: int | None, snapshot: ClaimSnapshot
     ) -> None:
         self.board = board
-        self._outlook = outlook
+        self._snapshot = snapshot
         self._grace = grace
         self.taken: list[Taken] = []
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
         self._count = count
-        self._types = outlook.type_gates
+        self._types = snapshot.type_gates
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane is to be considered
         self._payloads: dict[int, Row] = {}
@@ -152,9 +151,9 @@ class Claiming:
     def run(self) -> None:
         """Start jobs until there are enough, none is left, or the budget is spent."""
         for queue in self._queues.values():
-            if queue.name in self._outlook.with_free:
+            if queue.name in self._snapshot.with_free:
                 self._read_free(queue)
-            if queue.name in self._outlook.with_lanes:
+            if queue.name in self._snapshot.with_lanes:
                 self._read_lanes(queue)
         self._push_newly_ready()
         while self._heap and len(self.taken) < self._count and self.budget.left > 0:
@@ -224,7 +223,7 @@ class Claiming:
                 job_rows.leave_ready(db, moved)
             job_rows.start(db, rows)
         if ends:
-            term_rows.set_deadlines(db, ends)
+            lease_rows.set_deadlines(db, ends)
         workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
         if any(t.begin_by for t in self.taken):
             # A window must not forget its starts, even if the machine loses its power.
@@ -232,9 +231,9 @@ class Claiming:
         return claimed
 
     def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
-        board, gates = self.board, self._outlook.queue_gates
+        board, gates = self.board, self._snapshot.queue_gates
         board.load_gates([*gates.values(), *self._types.values()])
-        pools = self._outlook.pool_gates
+        pools = self._snapshot.pool_gates
         board.load_gates(gate for of_queue in pools.values() for gate in of_queue)
         return [
             _Queue(
@@ -243,7 +242,7 @@ class Claiming:
                 [board.posts[gate] for gate in pools.get(name, ())],
             )
             for name in names
-            if name not in self._outlook.paused
+            if name not in self._snapshot.paused
         ]
 
     def _queue_open(self, queue: _Queue, cost: int) -> bool:

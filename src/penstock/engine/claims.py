@@ -13,7 +13,7 @@ from penstock.errors import InvalidError
 from penstock.job import Claim, Claimed, ClaimFor, Order
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import queues as queue_rows
-from penstock.store.outlook import Outlook, next_moment, outlook
+from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
 from penstock.store.session import Taken
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
@@ -75,19 +75,19 @@ class _Claims:
     def run(self) -> list[Claim]:
         """Return the answer to each."""
         board = self._board
-        view = outlook(board.db, self._names)
+        view = read_snapshot(board.db, self._names)
         if view.at_door:
             board.db.need_gates()
         if view.is_due(board.now):
             if not _catch_up(board):
                 # Whoever is due next may come before all others, so nobody starts yet.
                 return [Claim([], more=True, next_at=board.now) for _ in self._requests]
-            view = outlook(board.db, self._names)
+            view = read_snapshot(board.db, self._names)
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:
             return self._divided(self._take(view, self._names, self._count, self._terms))
         return self._divided(self._by_shares(view))
 
-    def _by_shares(self, view: Outlook) -> Claim:
+    def _by_shares(self, view: ClaimSnapshot) -> Claim:
         """Take from one queue after the other, and what one of them lacks from the rest."""
         board, strict = self._board, self._asked.order is Order.STRICT
         view = self._anew(view)
@@ -113,12 +113,12 @@ class _Claims:
             return Claim(jobs, more and len(jobs) < self._count, board.now)
         return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
 
-    def _anew(self, view: Outlook) -> Outlook:
+    def _anew(self, view: ClaimSnapshot) -> ClaimSnapshot:
         """Write everything down and look again, since a start of one queue may have called somebody of another."""
         settle_down(self._board)
-        return outlook(self._board.db, self._names) if self._board.lanes else view
+        return read_snapshot(self._board.db, self._names) if self._board.lanes else view
 
-    def _with_somebody(self, view: Outlook, spent: set[str]) -> list[str]:
+    def _with_somebody(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
         found = view.with_free | view.with_lanes
         return [name for name in self._names if name in found and name not in spent | view.paused]
 
@@ -136,7 +136,7 @@ class _Claims:
             case _:
                 return left_to_right(len(names), count)
 
-    def _take(self, view: Outlook, names: Sequence[str], count: int, terms: Terms) -> Claim:
+    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: Terms) -> Claim:
         """Start up to *count* jobs of these queues, the best first."""
         board = self._board
         ruled = view.type_gates or view.queue_gates or view.pool_gates
@@ -153,7 +153,7 @@ class _Claims:
             return Claim(jobs, more, board.now)
         return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
 
-    def _take_at_once(self, view: Outlook, queue: str, count: int, terms: Terms) -> Claim:
+    def _take_at_once(self, view: ClaimSnapshot, queue: str, count: int, terms: Terms) -> Claim:
         board = self._board
         if queue in view.with_lanes:
             board.db.need_gates()
@@ -188,7 +188,7 @@ def _catch_up(board: Board) -> bool:
     return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 
-def _next_at(board: Board, view: Outlook, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
+def _next_at(board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
     """Return when the clock alone changes something for a claim."""
     if view.is_due(board.now):
         # Something stays due, as the expiry of a job that runs: look beyond it.

@@ -29,7 +29,7 @@ from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
-from penstock.store import terms as term_rows
+from penstock.store import leases as lease_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store.session import Row
 
@@ -60,7 +60,7 @@ class _Batch:
         if self.expiring:
             job_rows.expire_at(board.db, self.expiring)
         if self.leases:
-            term_rows.set_own(board.db, self.leases)
+            lease_rows.set_own(board.db, self.leases)
         self.jobs, self.arrivals, self.scheduled, self.keys = [], [], [], set()
         self.expiring, self.leases, self.placed = [], [], set()
 

@@ -6,7 +6,7 @@ from penstock.engine.board import Board
 from penstock.engine.look import job_view
 from penstock.errors import InvalidError
 from penstock.job import JobFilter, JobView, QueueCounts
-from penstock.store import queues, settings, tallies
+from penstock.store import counts, queues, settings
 from penstock.store import search as found
 from penstock.store.session import Row, Session
 
@@ -26,12 +26,12 @@ def matching(board: Board, wanted: JobFilter, limit: int) -> tuple[list[str], in
 
 def tally(board: Board) -> list[QueueCounts]:
     """Count the jobs of each queue."""
-    return _tallies(tallies.tally(board.db, board.now))
+    return _tallies(counts.tally(board.db, board.now))
 
 
 def ended_since(db: Session, since: int) -> list[QueueCounts]:
     """Count the jobs of each queue that ended after then."""
-    return _tallies(tallies.ended_since(db, since))
+    return _tallies(counts.ended_since(db, since))
 
 
 def pause(board: Board, queue: str) -> None:

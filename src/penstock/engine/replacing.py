@@ -67,7 +67,7 @@ def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Pla
         elif table == "successor":
             if _replace_successor(board, old, call, placed.due):
                 return placed
-        elif table == "line" and placed.due <= board.now and _alike(board, old, call.arrival):
+        elif table == "lane_job" and placed.due <= board.now and _alike(board, old, call.arrival):
             _stand_in(board, old, attempt, lane, call)
             return placed
         elif remove(board, old, State.CANCELLED, _reason(call.id)):

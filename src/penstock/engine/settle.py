@@ -29,8 +29,8 @@ from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBa
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
+from penstock.store import leases as lease_rows
 from penstock.store import successors as successor_rows
-from penstock.store import terms as term_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.session import Row, Topic
@@ -118,7 +118,7 @@ class Settling:
         self._meet_successors(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
         job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
-        deadlines = term_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
+        deadlines = lease_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
             deadline = deadlines.get((attempt.seq, attempt.fence))

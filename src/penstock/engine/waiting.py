@@ -20,7 +20,7 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
         if found is None or found[0] == "running":
             return False
         table, _, lane, *_ = found
-        in_line = table == "line"
+        in_line = table == "lane_job"
         # One without limits may be started at this very moment; then it is found elsewhere.
         attempt = (
             _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
@@ -73,10 +73,10 @@ def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
     if lane.head != seq:
         board.turns.gone(lane, seq)
         lane.upcoming = []
-        return job_rows.leave(board.db, "line", seq)
+        return job_rows.leave(board.db, "lane_job", seq)
     # It may have been called or have the turn: both go to whoever is next.
     board.turns.gone(lane)
-    attempt = job_rows.leave(board.db, "line", seq)
+    attempt = job_rows.leave(board.db, "lane_job", seq)
     left = board.leave(lane)
     lane.upcoming = []
     board.next_head(lane)

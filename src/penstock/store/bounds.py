@@ -46,7 +46,7 @@ def depth(db: Session, queue: str) -> int:
     row = db.one(
         """
         SELECT (SELECT count(*) FROM ready WHERE queue = ?)
-            + (SELECT count(*) FROM lane l JOIN line j ON j.lane = l.id WHERE l.queue = ?)
+            + (SELECT count(*) FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ?)
             + (SELECT count(*) FROM door d JOIN job j ON j.seq = d.seq WHERE j.queue = ?)
             + (SELECT count(*) FROM scheduled s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
             + (SELECT count(*) FROM successor s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
@@ -66,7 +66,7 @@ def oldest(db: Session, queue: str, most: int) -> list[int]:
         """
         SELECT seq FROM (
             SELECT seq FROM ready WHERE queue = ?
-            UNION ALL SELECT j.seq FROM lane l JOIN line j ON j.lane = l.id WHERE l.queue = ?
+            UNION ALL SELECT j.seq FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ?
             UNION ALL SELECT d.seq FROM door d JOIN job j ON j.seq = d.seq WHERE j.queue = ?
         ) AS waiting ORDER BY seq LIMIT ?
         """,

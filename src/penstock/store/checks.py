@@ -8,7 +8,7 @@ def places(db: Session) -> list[Row]:
     return db.all(
         """
         SELECT j.id, count(p.seq) FROM job j LEFT JOIN (
-            SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM line
+            SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job
             UNION ALL SELECT seq FROM running UNION ALL SELECT seq FROM done UNION ALL SELECT seq FROM door
             UNION ALL SELECT seq FROM successor
         ) AS p ON p.seq = j.seq GROUP BY j.id HAVING count(p.seq) <> 1 LIMIT 100
@@ -47,8 +47,9 @@ def lane_heads(db: Session) -> list[Row]:
     return db.all(
         """
         SELECT id, head, first FROM (
-            SELECT l.id, l.head, (SELECT j.seq FROM line j WHERE j.lane = l.id ORDER BY j.priority DESC, j.ord LIMIT 1)
-                AS first FROM lane l
+            SELECT l.id, l.head,
+                (SELECT j.seq FROM lane_job j WHERE j.lane = l.id ORDER BY j.priority DESC, j.ord LIMIT 1) AS first
+            FROM lane l
         ) AS lanes WHERE coalesce(head, -1) <> coalesce(first, -1) LIMIT 100
         """
     )

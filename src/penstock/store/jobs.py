@@ -120,7 +120,7 @@ def leave_ready(db: Session, seqs: list[int]) -> None:
 def join_lanes(db: Session, rows: Iterable[Row]) -> None:
     """Add (seq, lane, priority, ord, cost, attempt, lost, refused)."""
     db.many(
-        "INSERT INTO line (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO lane_job (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
 
@@ -128,7 +128,7 @@ def join_lanes(db: Session, rows: Iterable[Row]) -> None:
 def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Row]:
     """Return (seq, priority, ord, cost) of the first jobs of a lane."""
     return db.all(
-        "SELECT seq, priority, ord, cost FROM line WHERE lane = ? ORDER BY priority DESC, ord LIMIT ? OFFSET ?",
+        "SELECT seq, priority, ord, cost FROM lane_job WHERE lane = ? ORDER BY priority DESC, ord LIMIT ? OFFSET ?",
         lane,
         most,
         skip,
@@ -138,24 +138,24 @@ def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Row]:
 def leave_lines(db: Session, seqs: list[int]) -> list[Row]:
     """Delete jobs that no longer wait; return their (seq, attempt, lost)."""
     return db.all(
-        "DELETE FROM line WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
+        "DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
     )
 
 
 def stand_in(db: Session, old: int, new: int) -> None:
     """Put a job that has made no attempt exactly where another one waits."""
-    db.run("UPDATE line SET seq = ?, attempt = 0, lost = 0 WHERE seq = ?", new, old)
+    db.run("UPDATE lane_job SET seq = ?, attempt = 0, lost = 0 WHERE seq = ?", new, old)
 
 
 def refuse(db: Session, seq: int) -> int:
     """Count a refusal; return how many there have been."""
-    row = db.one("UPDATE line SET refused = refused + 1 WHERE seq = ? RETURNING refused", seq)
+    row = db.one("UPDATE lane_job SET refused = refused + 1 WHERE seq = ? RETURNING refused", seq)
     return int(row[0]) if row else 0
 
 
 def forgive(db: Session, seq: int) -> None:
     """Forget the refusals of a job."""
-    db.run("UPDATE line SET refused = 0 WHERE seq = ?", seq)
+    db.run("UPDATE lane_job SET refused = 0 WHERE seq = ?", seq)
 
 
 # Enqueued while somebody else had the gates.
@@ -482,7 +482,7 @@ def place(db: Session, seq: int) -> Row | None:
     """Return (table, attempt, lane, ord, refused) of a job that has not ended, or None."""
     return db.one(
         """
-        SELECT 'line', attempt, lane, ord, refused FROM line WHERE seq = ?
+        SELECT 'lane_job', attempt, lane, ord, refused FROM lane_job WHERE seq = ?
         UNION ALL SELECT 'ready', attempt, NULL, ord, 0 FROM ready WHERE seq = ?
         UNION ALL SELECT 'scheduled', attempt, NULL, NULL, 0 FROM scheduled WHERE seq = ?
         UNION ALL SELECT 'running', attempt, NULL, NULL, 0 FROM running WHERE seq = ?
@@ -500,7 +500,7 @@ def place(db: Session, seq: int) -> Row | None:
 
 def change_lane(db: Session, seq: int, lane: int) -> None:
     """Move a waiting job to another lane."""
-    db.run("UPDATE line SET lane = ?, refused = 0 WHERE seq = ?", lane, seq)
+    db.run("UPDATE lane_job SET lane = ?, refused = 0 WHERE seq = ?", lane, seq)
 
 
 def set_begin_by(db: Session, seq: int, begin_by: int) -> None:

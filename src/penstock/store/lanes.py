@@ -72,8 +72,8 @@ def heads(db: Session, lanes: list[int]) -> list[Row]:
     """Return (lane, seq, priority, ord, cost) of the first job of each lane that has one."""
     return db.all(
         """
-        SELECT lane, seq, priority, ord, cost FROM line WHERE seq IN EVERY (
-            SELECT (SELECT x.seq FROM line x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
+        SELECT lane, seq, priority, ord, cost FROM lane_job WHERE seq IN EVERY (
+            SELECT (SELECT x.seq FROM lane_job x WHERE x.lane = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
             FROM each(?) e)
         """,
         lanes,

@@ -48,7 +48,7 @@ def counts(db: Session) -> list[Row]:
         """
         SELECT queue, CAST(sum(waiting) AS BIGINT), CAST(sum(running) AS BIGINT), max(paused) FROM (
             SELECT queue, count(*) AS waiting, 0 AS running, 0 AS paused FROM ready GROUP BY queue
-            UNION ALL SELECT l.queue, count(*), 0, 0 FROM line j JOIN lane l ON l.id = j.lane GROUP BY l.queue
+            UNION ALL SELECT l.queue, count(*), 0, 0 FROM lane_job j JOIN lane l ON l.id = j.lane GROUP BY l.queue
             UNION ALL SELECT j.queue, count(*), 0, 0 FROM (
                 SELECT seq FROM door UNION ALL SELECT seq FROM successor
             ) AS d JOIN job j ON j.seq = d.seq GROUP BY j.queue

@@ -78,7 +78,7 @@ def twice(db: Session) -> list[Row]:
     return db.all(
         """
         SELECT u.key, count(*) FROM uniqueness u JOIN (
-            SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM line
+            SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job
             UNION ALL SELECT seq FROM running UNION ALL SELECT seq FROM door WHERE replaces IS NULL
         ) AS p ON p.seq = u.seq
         WHERE u.until IS NULL AND u.states LIKE '%running%scheduled%waiting%'

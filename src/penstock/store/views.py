@@ -14,12 +14,12 @@ JOB = """
                (SELECT count(*) FROM failure f WHERE f.seq = d.seq AND f.error LIKE '{"kind": "LeaseLost"%')),
            (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq)
     FROM job j
-    LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN line l ON l.seq = j.seq
+    LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN lane_job l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
     LEFT JOIN door o ON o.seq = j.seq
 """
 WAITING = """
-    SELECT seq FROM ready UNION ALL SELECT seq FROM line UNION ALL SELECT seq FROM door
+    SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job UNION ALL SELECT seq FROM door
     UNION ALL SELECT seq FROM successor
 """
 # A job whose moment has come waits, though nobody may have let it stand in line yet.
@@ -81,7 +81,7 @@ def count(db: Session, queue: str | None, task: str | None, tenant: str | None =
     parts = {
         "scheduled": State.SCHEDULED,
         "ready": State.WAITING,
-        "line": State.WAITING,
+        "lane_job": State.WAITING,
         "door": State.WAITING,
         "successor": State.WAITING,
         "running": State.RUNNING,
@@ -172,7 +172,7 @@ def _naming(key: str) -> str:
 
 def waiting(db: Session, gate: int) -> int:
     """Return how many jobs that must pass a gate wait."""
-    row = db.one("SELECT count(*) FROM lane_gate g JOIN line j ON j.lane = g.lane WHERE g.gate = ?", gate)
+    row = db.one("SELECT count(*) FROM lane_gate g JOIN lane_job j ON j.lane = g.lane WHERE g.gate = ?", gate)
     return int(row[0]) if row else 0
 
 
@@ -193,14 +193,14 @@ def lane_gates(db: Session, gate: int) -> str | None:
 
 def standing(db: Session, seq: int) -> Row | None:
     """Return (lane, priority, ord, cost) of a job that waits with limits."""
-    return db.one("SELECT lane, priority, ord, cost FROM line WHERE seq = ?", seq)
+    return db.one("SELECT lane, priority, ord, cost FROM lane_job WHERE seq = ?", seq)
 
 
 def ahead_in_lane(db: Session, lane: int, priority: int, ord_: int, most: int) -> int:
     """Return how many jobs of a lane come before this place, at most *most*."""
     row = db.one(
         """
-        SELECT count(*) FROM (SELECT 1 FROM line WHERE lane = ? AND
+        SELECT count(*) FROM (SELECT 1 FROM lane_job WHERE lane = ? AND
             (priority > ? OR (priority = ? AND ord < ?)) LIMIT ?) AS found
         """,
         lane,
@@ -216,7 +216,7 @@ def ahead_in_line(db: Session, line: str, lane: int, priority: int, ord_: int, m
     """Return how many jobs of the other lanes of a line come before this place, at most *most*."""
     row = db.one(
         """
-        SELECT count(*) FROM (SELECT 1 FROM lane l JOIN line j ON j.lane = l.id WHERE l.line = ? AND l.id <> ? AND
+        SELECT count(*) FROM (SELECT 1 FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.line = ? AND l.id <> ? AND
             (j.priority > ? OR (j.priority = ? AND j.ord < ?)) LIMIT ?) AS found
         """,
         line,

@@ -5,7 +5,7 @@ from penstock.engine.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.job import Failure, Gauges, JobFilter, JobView, Why
 from penstock.lifecycle.states import State
-from penstock.store import tallies as tally_rows
+from penstock.store import counts as count_rows
 from penstock.store import views
 
 
@@ -58,7 +58,7 @@ class LookingVerbs(Transactions):
 
     def tenant_depth(self, tenant: str, *, scheduled: bool = False) -> int:
         """Return how many jobs of a tenant wait or are *scheduled*, or only the latter."""
-        return self.store.read(lambda db: tally_rows.depth(db, tenant, scheduled=scheduled))
+        return self.store.read(lambda db: count_rows.depth(db, tenant, scheduled=scheduled))
 
     def gauges(self, most: int, *, without: str = "") -> Gauges:
         """Return how full queues and gates are; of the keys only the *most* busy ones by name.

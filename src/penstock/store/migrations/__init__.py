@@ -1,8 +1,10 @@
 """Bring a database's schema up to date: forward only, one transaction, safe from many processes at once."""
 
-import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from penstock.errors import SchemaError
@@ -74,14 +76,36 @@ def names() -> list[str]:
     return sorted(f.name for f in files(__package__).iterdir() if f.name.endswith(".sql"))
 
 
-def indexes(name: str) -> list[str]:
-    """Return the names of the indexes that a step makes, but for those that come with their table."""
-    return re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", text(name))
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables after the last step."""
+
+    columns: dict[str, dict[str, str]]  # the types of each table's columns
+    indexes: dict[str, str]  # the step that makes each index; without those that come with their table
 
 
-def tables() -> list[str]:
-    """Return the names of all tables."""
-    return [table for name in names() for table in re.findall(r"CREATE TABLE (\w+)", text(name))]
+def schema() -> Schema:
+    """Return the tables after the last step."""
+    return _schema(tuple(names()))
+
+
+@cache
+def _schema(steps: tuple[str, ...]) -> Schema:
+    # SQLite reads the steps, so that a renamed table or a dropped index needs no reader of ours.
+    indexes: dict[str, str] = {}
+    with closing(sqlite3.connect(":memory:")) as db:
+        for step in steps:
+            db.executescript(text(step))
+            made = db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
+            indexes = {name: indexes.get(name, step) for (name,) in made}
+        columns: dict[str, dict[str, str]] = {}
+        every = """
+            SELECT t.name, c.name, lower(c.type) FROM sqlite_master t, pragma_table_info(t.name) c
+            WHERE t.type = 'table'
+        """
+        for table, column, type_ in db.execute(every):
+            columns.setdefault(table, {})[column] = type_
+    return Schema(columns, indexes)
 
 
 def text(name: str) -> str:

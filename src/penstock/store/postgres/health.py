@@ -32,8 +32,7 @@ def _indexes(db: Session) -> list[str]:
     missing = [
         f"the index {name} is missing; every look at its table reads all of it. Make it again as in "
         f"penstock/store/migrations/{step}"
-        for step in migrations.names()
-        for name in migrations.indexes(step)
+        for name, step in migrations.schema().indexes.items()
         if name not in valid
     ]
     broken = [f"the index {name} is not valid; REINDEX it" for name, sound in rows if not sound]

@@ -15,7 +15,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrDumper
 
 from penstock.clock import since_boot
-from penstock.store.postgres import words
+from penstock.store.postgres import translation
 from penstock.store.session import GatesNeededError, Hold, Moment, NamesTakenError, Row, Session, Topic
 
 Connection = psycopg.Connection[Row]
@@ -127,7 +127,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.fences: deque[int] = deque()
-        self.can_take = False  # whether the statement of `taking` was prepared
+        self.can_take = False  # whether the statement of `fast_claim` was prepared
         self._name = uuid4().hex
         self._number = 0
 
@@ -171,7 +171,7 @@ class PostgresSession:
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
         self._last: list[tuple[bytes, list[object]]] = []  # what goes along with the commit
-        self._kept = True
+        self._durable = True
         self.topics: set[Topic] = set()
         self.wrote = False
         self.gated = False
@@ -180,7 +180,7 @@ class PostgresSession:
 
     def begin(self, opening: str, *, keep: bool) -> None:
         """Begin a transaction that writes."""
-        self._kept = keep
+        self._durable = keep
         asked = since_boot()
         cursor = self._connection.execute(opening)
         cursor.nextset()
@@ -257,9 +257,9 @@ class PostgresSession:
         self._last.extend(self._several(sql, rows))
 
     def keep(self) -> None:
-        if not self._kept:
+        if not self._durable:
             self.run("SET LOCAL synchronous_commit = on")
-            self._kept = True
+            self._durable = True
 
     def numbers(self, count: int) -> Sequence[int]:
         rows = self.all("SELECT nextval('number') FROM generate_series(1, ?)", count)
@@ -311,10 +311,12 @@ class PostgresSession:
         lists: tuple[str, ...] = ()
         for value in values:
             if type(value) is list:
-                lists = tuple(words.type_of(v) for v in values if type(v) is list)
-                values = tuple(words.array(v, words.type_of(v)) if type(v) is list else v for v in values)
+                lists = tuple(translation.type_of(v) for v in values if type(v) is list)
+                values = tuple(
+                    translation.array(v, translation.type_of(v)) if type(v) is list else v for v in values
+                )
                 break
-        return self._cursor.execute(words.single(sql, lists).encode(), values or None)
+        return self._cursor.execute(translation.single(sql, lists).encode(), values or None)
 
     def _several(self, sql: str, rows: Iterable[Sequence[object]]) -> list[tuple[bytes, list[object]]]:
         """Return the one statement, if any, that does for all *rows* what *sql* does for one."""
@@ -322,10 +324,10 @@ class PostgresSession:
         if not columns:
             return []
         self.wrote = True
-        constant = words.same(columns)
-        changed, types = words.several(sql, constant)
+        constant = translation.same(columns)
+        changed, types = translation.several(sql, constant)
         values = [
-            column[0] if once else words.array(column, type_)
+            column[0] if once else translation.array(column, type_)
             for column, type_, once in zip(columns, types, constant, strict=True)
         ]
         return [(changed.encode(), values)]

@@ -27,12 +27,12 @@ from penstock.errors import InvalidError, StoreDownError, StoreError
 from penstock.store import jobs as job_rows
 from penstock.store import migrations
 from penstock.store.postgres import health
-from penstock.store.postgres.adding import statement
 from penstock.store.postgres.address import Address
+from penstock.store.postgres.bulk_insert import statement
+from penstock.store.postgres.errors import UNPREPARED, Patience, hopeless, passing, translated
+from penstock.store.postgres.fast_claim import take
 from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt, is_direct
 from penstock.store.postgres.signals import Signals
-from penstock.store.postgres.taking import take
-from penstock.store.postgres.trouble import UNPREPARED, Patience, hopeless, passing, translated
 from penstock.store.session import (
     BoundedError,
     GatesNeededError,

@@ -19,7 +19,7 @@ from penstock.errors import (
     StoreError,
     StoreReplacedError,
 )
-from penstock.store.sqlite.trouble import is_damage, translated
+from penstock.store.sqlite.errors import is_damage, translated
 
 # Those who read or wait look no more often than this.
 GLANCE: Final = 50 * MILLISECOND

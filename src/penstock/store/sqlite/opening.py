@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import StoreDownError
+from penstock.store.sqlite.errors import is_damage, patiently
 from penstock.store.sqlite.files import Files
-from penstock.store.sqlite.trouble import is_damage, patiently
 
 MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
 LEAST_VERSION: Final = (3, 35, 0)

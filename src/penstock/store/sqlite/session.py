@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from penstock.store.session import Moment, Row, Topic
-from penstock.store.sqlite.words import dialect
+from penstock.store.sqlite.translation import translate
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -15,14 +15,14 @@ _encode: Final = msgspec.json.Encoder().encode
 class SqliteSession:
     """A transaction on one connection."""
 
-    __slots__ = ("_connection", "kept")
+    __slots__ = ("_connection", "flush")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.kept = False
+        self.flush = False
 
     def keep(self) -> None:
-        self.kept = True
+        self.flush = True
 
     def all(self, sql: str, *values: object) -> list[Row]:
         return self._execute(sql, values).fetchall()
@@ -35,7 +35,7 @@ class SqliteSession:
         return self._execute(sql, values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._connection.executemany(dialect(sql), rows)
+        self._connection.executemany(translate(sql), rows)
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self.many(sql, rows)
@@ -71,4 +71,4 @@ class SqliteSession:
             if type(value) is list:
                 values = tuple(_encode(v).decode() if type(v) is list else v for v in values)
                 break
-        return self._connection.execute(dialect(sql), values)
+        return self._connection.execute(translate(sql), values)

@@ -16,7 +16,7 @@ from penstock.store.session import Hold, Session, Topic
 from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.opening import MARK, connect
 from penstock.store.sqlite.session import SqliteSession
-from penstock.store.sqlite.words import KIND
+from penstock.store.sqlite.translation import KIND
 from penstock.store.sqlite.writer import Writer
 
 T = TypeVar("T")

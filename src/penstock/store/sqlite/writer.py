@@ -17,16 +17,16 @@ from typing import Final, Generic, TypeVar
 
 from penstock.errors import StoreBrokenError
 from penstock.store.session import Session
+from penstock.store.sqlite.errors import patiently
 from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.session import SqliteSession
-from penstock.store.sqlite.trouble import patiently
 
 T = TypeVar("T")
 
 GATHER: Final = 64  # pieces of work in one transaction, so that no caller waits long
 
 
-class Piece(Generic[T]):
+class PendingWrite(Generic[T]):
     """One caller's work, waiting for its turn in a gathered transaction."""
 
     __slots__ = ("answer", "answered", "error", "finished", "keep", "work")
@@ -48,12 +48,12 @@ class Writer:
         self._connection = connection
         self._files = files
         self._changed = changed
-        self._waiting: deque[Piece[object]] = deque()
+        self._waiting: deque[PendingWrite[object]] = deque()
         self._flushing = True
 
     def write(self, work: Callable[[Session], T], *, keep: bool) -> T:
         """Run *work* in a transaction; return its answer once that is committed."""
-        piece = Piece(work, keep)
+        piece = PendingWrite(work, keep)
         self._waiting.append(piece)  # type: ignore[arg-type]
         with self.lock:
             while not piece.finished:
@@ -62,9 +62,9 @@ class Writer:
             raise piece.error
         return piece.answer
 
-    def _run_gathered(self, own: Piece[T]) -> None:
+    def _run_gathered(self, own: PendingWrite[T]) -> None:
         """Run what waits in one transaction, for the caller who brought the piece *own*."""
-        pieces: list[Piece[object]] = []
+        pieces: list[PendingWrite[object]] = []
         before = self._connection.total_changes
         try:
             while self._waiting and len(pieces) < GATHER:
@@ -88,7 +88,7 @@ class Writer:
         if self._connection.total_changes != before:
             self._changed()
 
-    def _undo(self, pieces: list[Piece[object]], error: Exception) -> None:
+    def _undo(self, pieces: list[PendingWrite[object]], error: Exception) -> None:
         """Roll back, and tell every caller."""
         first = next((piece.error for piece in pieces if piece.error is not None), None)
         told = first if first is not None and "savepoint" in str(error) else self._told(error)
@@ -101,7 +101,7 @@ class Writer:
             piece.error = piece.error or told
             piece.finished = True
 
-    def _leave_to_others(self, pieces: list[Piece[object]], own: Piece[T]) -> None:
+    def _leave_to_others(self, pieces: list[PendingWrite[object]], own: PendingWrite[T]) -> None:
         """Give back the others' work: this thread was struck by something that is no business of theirs."""
         undone = self._connection.in_transaction or not all(piece.answered or piece.error for piece in pieces)
         if self._connection.in_transaction:
@@ -113,13 +113,13 @@ class Writer:
             else:
                 piece.finished = True
 
-    def _run_piece(self, piece: Piece[object]) -> None:
+    def _run_piece(self, piece: PendingWrite[object]) -> None:
         self._connection.execute("SAVEPOINT piece")
         session = SqliteSession(self._connection)
         try:
             piece.answer = piece.work(session)
             piece.answered = True
-            piece.keep = piece.keep or session.kept
+            piece.keep = piece.keep or session.flush
         except Exception as error:  # handed to the caller that brought the work
             piece.error = self._told(error)
             if isinstance(piece.error, StoreBrokenError):

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from penstock.store.session import Session
 
 
-class Outlook(NamedTuple):
+class ClaimSnapshot(NamedTuple):
     """What is due by the clock, what rules the queues, and where somebody can be found."""
 
     moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
@@ -49,10 +49,10 @@ SPECIAL: Final = f"""
 """
 
 
-def outlook(db: Session, queues: list[str]) -> Outlook:
+def read_snapshot(db: Session, queues: list[str]) -> ClaimSnapshot:
     """Look at the clock, and at these queues."""
     rows = db.all(VIEW, *[queues] * ASKED)
-    found = Outlook(
+    found = ClaimSnapshot(
         {},
         at_door=False,
         paused=set(),

@@ -27,6 +27,6 @@ KIND: Final = migrations.Kind(
 
 
 @cache
-def dialect(sql: str) -> str:
+def translate(sql: str) -> str:
     """Turn a statement into SQLite's words; one writer holds the whole file, so rows need no locks."""
     return _LOCK.sub("", _EACH.sub("json_each(?)", sql)).replace("IN EVERY (", "IN (")

@@ -10,9 +10,9 @@ from typing import Final
 from psycopg import sql as quoting
 
 from penstock.clock import since_boot
+from penstock.store.claim_snapshot import ASKED, MOMENTS, SPECIAL, VIEW
 from penstock.store.jobs import STARTED, starting
-from penstock.store.outlook import ASKED, MOMENTS, SPECIAL, VIEW
-from penstock.store.postgres import words
+from penstock.store.postgres import translation
 from penstock.store.postgres.session import NOW, UNLESS_TAKEN, Connection, Ledger
 from penstock.store.session import Moment, Taken
 
@@ -46,7 +46,7 @@ def take(
 
 @lru_cache
 def _asked(queue: str) -> str:
-    every = _quoted(words.array([queue], "text"))
+    every = _quoted(translation.array([queue], "text"))
     return ", ".join([*[every] * ASKED, _quoted(queue)])
 
 
@@ -71,4 +71,4 @@ def _text() -> str:
         SELECT at.now, special.found, next.at, {STARTED}
         FROM at CROSS JOIN special CROSS JOIN next LEFT JOIN known ON true
     """
-    return f"({', '.join(types)}) AS {words.single(text, ('text',) * ASKED)}"
+    return f"({', '.join(types)}) AS {translation.single(text, ('text',) * ASKED)}"

@@ -16,9 +16,6 @@ _INSERT: Final = re.compile(r"\s*INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(([^)]*
 _UPDATE: Final = re.compile(r"\s*UPDATE (\w+) SET (.*?) WHERE (.*)", re.DOTALL)
 _DELETE: Final = re.compile(r"\s*DELETE FROM (\w+) WHERE (.*)", re.DOTALL)
 _EQUAL: Final = re.compile(r"(\w+) = (?:\w+ \+ )?\?")
-_COLUMN: Final = re.compile(r"^    (\w+) (BIGINT|TEXT|BYTEA)\b", re.MULTILINE)
-_ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (\w+) (\w+)", re.MULTILINE)
-_TABLE: Final = re.compile(r"CREATE TABLE (\w+) \((.*?)\n\);", re.DOTALL)
 
 
 @cache
@@ -86,9 +83,10 @@ def type_of(values: Sequence[object]) -> str:
     return "text" if values and isinstance(values[0], str) else "bigint"
 
 
+@cache
 def type_of_column(table: str, column: str) -> str:
     """Return the type of a column of ours."""
-    return _types()[table, column]
+    return migrations.schema().columns[table][column]
 
 
 def _quoted(value: object) -> str:
@@ -127,16 +125,3 @@ def _every(sql: str) -> str:
 def _numbered(sql: str) -> str:
     parts = sql.split("?")
     return "".join(f"{part}${n}" for n, part in enumerate(parts[:-1], 1)) + parts[-1]
-
-
-@cache
-def _types() -> dict[tuple[str, str], str]:
-    """Return the type of every column of ours."""
-    found = {}
-    for name in migrations.names():
-        for table, body in _TABLE.findall(migrations.text(name)):
-            for column, type_ in _COLUMN.findall(body):
-                found[table, column] = type_.lower()
-        for table, column, type_ in _ADDED.findall(migrations.text(name)):
-            found[table, column] = type_.lower()
-    return found

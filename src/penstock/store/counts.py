@@ -3,7 +3,7 @@
 from penstock.store.session import Row, Session
 
 _WAITING = """
-    SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM line
+    SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM lane_job
     UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
 """
 

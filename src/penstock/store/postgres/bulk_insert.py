@@ -10,7 +10,7 @@ from typing import Final
 from psycopg import sql as quoting
 
 from penstock.store.jobs import JOB_COLUMNS
-from penstock.store.postgres import words
+from penstock.store.postgres import translation
 from penstock.store.session import Row
 
 _COLUMNS: Final = [name.strip() for name in JOB_COLUMNS.split(",")]
@@ -35,7 +35,7 @@ def statement(
     values: list[object] = [columns[name][0] for name in columns if name in same]
     for name, column in columns.items():
         if name not in same:
-            values.append(words.array(column, words.type_of_column("job", name)))
+            values.append(translation.array(column, translation.type_of_column("job", name)))
     return _text(schema, same, notifying=notice is not None), [*values, *(notice or ())]
 
 
@@ -44,7 +44,7 @@ def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
     names = [name for name in _COLUMNS if name != "seq"]
     ordered = [name for name in names if name in same] + [name for name in names if name not in same]
     number = {name: place for place, name in enumerate(ordered, 1)}
-    type_of = {name: words.type_of_column("job", name) for name in names}
+    type_of = {name: translation.type_of_column("job", name) for name in names}
     arrays = [name for name in names if name not in same]
     given = ", ".join(f"${number[name]}::{type_of[name]}[]" for name in arrays)
     taken = ", ".join(f"${number[n]}::{type_of[n]}" if n in same else f"given.{n}" for n in names)
