@@ -15,8 +15,8 @@ from typing import Final, Protocol, TextIO
 
 from penstock.clock import SECOND, SystemClock
 from penstock.worker.context import CURRENT
-from penstock.worker.records import Fields, fields, one_line
-from penstock.worker.records import log as jobs
+from penstock.worker.job_log import Fields, fields, one_line
+from penstock.worker.job_log import log as jobs
 
 LEVEL: Final = "INFO"  # at which a worker tells, unless told otherwise
 _STANDARD: Final = {*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"}
@@ -53,7 +53,7 @@ _note: Final = JobFields().filter
 Makes = Callable[[], Iterable[Fields]]
 
 
-class Lines(Protocol):
+class WritesLines(Protocol):
     """Writes many records of jobs; *told* makes their fields, if they are wanted."""
 
     def lines(self, created: float, level: int, messages: Sequence[str], told: Makes) -> str: ...
@@ -110,13 +110,13 @@ class JsonFormatter(logging.Formatter):
         return "".join([f"{_encode(head | {'message': message} | extra)}\n" for message, extra in both])
 
 
-class Stream(logging.StreamHandler[TextIO]):
+class JobStream(logging.StreamHandler[TextIO]):
     """Writes to *stream*; many done jobs at once, without a record for each."""
 
     def __init__(self, stream: TextIO, formatter: TextFormatter | JsonFormatter) -> None:
         super().__init__(stream)
         self.formatter = formatter
-        self._lines: Lines = formatter
+        self._lines: WritesLines = formatter
 
     def write_many(self, level: int, messages: Sequence[str], told: Makes) -> None:
         """Write a line for each of *messages* about jobs."""
@@ -135,7 +135,7 @@ class Stream(logging.StreamHandler[TextIO]):
 def log_to_stderr(level: str, *, as_json: bool, colour: bool = False) -> None:
     """Write the logs of this process to standard error."""
     root = logging.getLogger()
-    root.handlers[:] = [Stream(sys.stderr, JsonFormatter() if as_json else TextFormatter(colour=colour))]
+    root.handlers[:] = [JobStream(sys.stderr, JsonFormatter() if as_json else TextFormatter(colour=colour))]
     root.setLevel(level)
 
 

@@ -118,7 +118,7 @@ def run_until_idle(app: App, *, advance: bool = False, most: int = MOST) -> int:
 @contextmanager
 def limits_kept(app: App) -> Iterator[None]:
     """Raise `AssertionError` in the end if attempts that started meanwhile broke a limit of theirs."""
-    watch = _Watch(app.engine)
+    watch = _LimitCheck(app.engine)
     stop = app.engine.listen(watch.hear)
     try:
         yield
@@ -128,7 +128,7 @@ def limits_kept(app: App) -> Iterator[None]:
         raise AssertionError("\n".join(watch.broken))
 
 
-class _Watch:
+class _LimitCheck:
     """Looks at every start as it is told, and counts for itself."""
 
     def __init__(self, engine: AnyEngine) -> None:

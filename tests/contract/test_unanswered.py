@@ -7,7 +7,7 @@ from inspect import iscoroutinefunction
 import pytest
 
 from penstock.clock import SECOND
-from penstock.dialects.native import kept, verbs, work
+from penstock.dialects.native import attempts, endpoint, idempotency
 from penstock.dialects.ojs import directives, envelope, jobs, pools, pressure, workers
 from penstock.edge.claims import Claims
 from penstock.edge.service import Service
@@ -205,12 +205,12 @@ def test_an_answer_that_is_on_its_way_keeps_its_jobs_because_its_worker_may_have
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (work, "_known"),
-        (work, "_without"),
-        (work, "Made"),
-        (kept.Answers, "_forget"),
-        (verbs, "Reply"),
-        (verbs, "monotonic"),
+        (attempts, "_known"),
+        (attempts, "_without"),
+        (attempts, "KeptAnswer"),
+        (idempotency.AnswerMemory, "_forget"),
+        (endpoint, "Reply"),
+        (endpoint, "monotonic"),
         (sites, "encoded"),
         (writing, "_is_gone"),
         (writing, "_head"),
@@ -226,7 +226,9 @@ def test_a_worker_of_ours_whose_claim_cannot_be_answered_leaves_nothing_behind(e
         waits(engine)
 
 
-@pytest.mark.parametrize(("place", "name"), [(kept.Answers, "_forget"), (verbs, "Reply"), (writing, "_head")])
+@pytest.mark.parametrize(
+    ("place", "name"), [(idempotency.AnswerMemory, "_forget"), (endpoint, "Reply"), (writing, "_head")]
+)
 def test_who_asks_again_after_a_failure_is_not_told_of_jobs_that_were_given_back(
     engine, monkeypatch, place, name
 ):

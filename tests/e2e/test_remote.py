@@ -449,7 +449,7 @@ def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, 
     again = RemoteEngine(server.url)
     again_ids = iter(job.id for job in jobs)
     monkey = pytest.MonkeyPatch()
-    monkey.setattr("penstock.client.enqueueing.new_id", lambda: next(again_ids))
+    monkey.setattr("penstock.client.engine.new_id", lambda: next(again_ids))
     added = again.enqueue([NewJob("a"), NewJob("b")])
     monkey.undo()
     again.close()
@@ -468,12 +468,12 @@ def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_tol
     )
     if verb == "settle":
         told = remote.settle([first])
-        old = remote._tell("settle", wire.Settle(wire.reports_of([second])), list[bool])
+        old = remote._tell("settle", wire.SettleBody(wire.reports_of([second])), list[bool])
     else:
         told, _ = remote.exchange([first], ["default"], 1, worker="w")
-        take = wire.Take(["default"], 1, "w", SECOND, SECOND)
+        take = wire.ClaimBody(["default"], 1, "w", SECOND, SECOND)
         old = remote._tell(
-            "exchange", wire.Exchange(wire.reports_of([second]), take), wire.Exchanged
+            "exchange", wire.ExchangeBody(wire.reports_of([second]), take), wire.Exchanged
         ).accepted
 
     assert [Sequel(State.SCHEDULED, 2, SECOND)] == told

@@ -17,7 +17,7 @@ from penstock import (
     State,
     Unique,
 )
-from penstock.app.names import task_name
+from penstock.app.task import task_name
 from penstock.clock import SECOND
 from penstock.job import JobView
 from penstock.lifecycle.retry import Backoff

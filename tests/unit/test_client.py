@@ -6,11 +6,11 @@ import time
 import pytest
 
 from penstock import Client, Concurrency, InvalidError, InvalidJobError, JobHandle, StoreDownError, Unique
-from penstock.client import address
+from penstock.client import server_address
 from penstock.client.changes import Changes
 from penstock.client.clock import RemoteClock
-from penstock.client.enqueueing import enqueued_before, named
-from penstock.client.trouble import read, written
+from penstock.client.engine import enqueued_before, named
+from penstock.client.errors import from_wire, to_wire
 from penstock.client.wire import encode, reports_of, settlements_of
 from penstock.clock import SECOND, since_boot
 from penstock.errors import (
@@ -42,7 +42,7 @@ HERE = "http://127.0.0.1:8080"
     ],
 )
 def test_an_address_is_shown_without_its_token(url, shown):
-    found = address(url)
+    found = server_address(url)
 
     assert shown == str(found)
     assert SECRET not in repr(found)
@@ -52,16 +52,16 @@ def test_an_address_is_shown_without_its_token(url, shown):
 @pytest.mark.parametrize("url", ["ftp://here", "http://", "http://here:port", "http://here?a=b"])
 def test_what_is_no_address_is_refused(url):
     with pytest.raises(InvalidError, match="url"):
-        address(url)
+        server_address(url)
 
 
 def test_a_token_comes_from_whoever_names_it_first(monkeypatch):
     monkeypatch.setenv("PENSTOCK_TOKEN", "from-the-environment")
 
-    assert "given" == address("http://:in-the-url@here", "given").token
-    assert "in/url" == address("http://:in%2Furl@here").token
-    assert "in-the-url" == address("http://:in-the-url@here").token
-    assert "from-the-environment" == address("http://here").token
+    assert "given" == server_address("http://:in-the-url@here", "given").token
+    assert "in/url" == server_address("http://:in%2Furl@here").token
+    assert "in-the-url" == server_address("http://:in-the-url@here").token
+    assert "from-the-environment" == server_address("http://here").token
 
 
 def test_the_servers_time_is_never_reckoned_too_early():
@@ -107,7 +107,7 @@ def test_an_answer_that_was_long_under_way_teaches_nothing_about_the_time():
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_is_the_same_on_both_sides(error):
-    found = read(400, encode(written(error)), HERE)
+    found = from_wire(400, encode(to_wire(error)), HERE)
 
     assert type(error) is type(found)
     assert str(error) == str(found)
@@ -127,7 +127,7 @@ def test_an_error_is_the_same_on_both_sides(error):
     ],
 )
 def test_what_a_server_refuses_is_an_error_that_names_it(status, body, kind):
-    found = read(status, body, HERE)
+    found = from_wire(status, body, HERE)
 
     assert kind is type(found)
     assert HERE in str(found) or status == 413

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from penstock import App
-from penstock.logs import JobFields, JsonFormatter, Stream, TextFormatter, log_to_stderr
+from penstock.logs import JobFields, JobStream, JsonFormatter, TextFormatter, log_to_stderr
 from penstock.worker import current_job
 
 FORGED = "all is well\n2026-01-01 00:00:00.000 ERROR   all is lost"
@@ -155,7 +155,7 @@ class TestManyAtOnce:
 
     def output(self, tmp_path, logger, formatter, *others):
         stream = io.StringIO()
-        logger.handlers[:] = [Stream(stream, formatter()), *others]
+        logger.handlers[:] = [JobStream(stream, formatter()), *others]
         with App(tmp_path / f"{len(others)}.db") as app:
 
             @app.task(name="shop.sell")
@@ -205,7 +205,7 @@ class TestManyAtOnce:
     ):
         stream = io.StringIO()
         stream.close()
-        logger.handlers[:] = [Stream(stream, formatter())]
+        logger.handlers[:] = [JobStream(stream, formatter())]
         with App(tmp_path / "jobs.db") as app:
             job = app.task(name="shop.sell")(lambda: 1).enqueue()
             app.work(until_idle=True)

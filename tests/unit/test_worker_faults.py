@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from penstock import App, Rate
+from penstock.background import periodic
 from penstock.errors import StoreBusyError
 from penstock.job import Refresh
 from penstock.lifecycle.states import State
@@ -14,13 +15,12 @@ from penstock.worker import (
     crew,
     current_job,
     grace,
+    job_log,
     leases,
     loop,
     pump,
-    records,
     refresh,
-    routine,
-    settling,
+    settlements,
     threads,
     watcher,
 )
@@ -58,7 +58,7 @@ STEPS = {
     "learning how late handlers begin": (grace.Grace, "learn"),
     "making reports of outcomes": (attempt.Attempt, "settlement"),
     "writing progress": (leases.Leases, "write_progress"),
-    "telling how attempts ended": (records.Ends, "tell"),
+    "telling how attempts ended": (job_log.JobLog, "tell"),
     "telling when handlers began": (pump.Pump, "_tell_begun"),
     "looking whether there is more to do": (pump.Pump, "_rest"),
     "watching the store": (watcher.Watcher, "watch"),
@@ -190,7 +190,7 @@ def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engin
 def test_what_was_claimed_begins_though_the_log_cannot_be_written_for_a_while(engine, monkeypatch):
     """B13: else its lease runs out before it is kept."""
     read, began = threading.Event(), threading.Event()
-    tell = records.Ends.tell
+    tell = job_log.JobLog.tell
 
     def blocking(self, *told):
         assert read.wait(10)
@@ -202,7 +202,7 @@ def test_what_was_claimed_begins_though_the_log_cannot_be_written_for_a_while(en
     def second():
         began.set()
 
-    monkeypatch.setattr(records.Ends, "tell", blocking)
+    monkeypatch.setattr(job_log.JobLog, "tell", blocking)
     jobs = [engine.enqueue("first"), engine.enqueue("second")]
     with working(engine, first, second, threads=1):
         try:
@@ -221,7 +221,7 @@ def raising_filter(monkeypatch):
             raise AttributeError("job_id")
         return True
 
-    for logger in (routine.log, settling.log, loop.log):
+    for logger in (periodic.log, settlements.log, loop.log):
         monkeypatch.setattr(logger, "filters", [refuse])
 
 

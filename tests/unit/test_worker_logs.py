@@ -11,7 +11,7 @@ import pytest
 from penstock import App, Cancel, Concurrency, RateLimited, Retry, RetryPolicy, current_job
 from penstock.clock import MILLISECOND, SECOND
 from penstock.logs import JobFields
-from penstock.worker import Handler, Worker, watch
+from penstock.worker import Handler, Worker, watchdog
 from tests.support.stub_engine import StubEngine
 from tests.support.working import work, working
 
@@ -249,7 +249,7 @@ class TestEnds:
 
     def test_nothing_is_made_for_a_level_that_nobody_wants(self, app, caplog, monkeypatch):
         caplog.set_level(logging.WARNING)
-        monkeypatch.setattr("penstock.worker.records.fields", None)
+        monkeypatch.setattr("penstock.worker.job_log.fields", None)
         both(app)(lambda: 1)[0].enqueue()
         app.work(until_idle=True)
 
@@ -369,15 +369,15 @@ class TestSlowOnes:
     @pytest.fixture(autouse=True)
     def looked(self, monkeypatch):
         """Have the watch look often; return what waits until it has looked so many times more."""
-        monkeypatch.setattr(watch, "EVERY", 5 * MILLISECOND)
-        monkeypatch.setattr(watch, "PATIENCE", 50 * MILLISECOND)
-        looks, look = [], watch.Watch._look
+        monkeypatch.setattr(watchdog, "EVERY", 5 * MILLISECOND)
+        monkeypatch.setattr(watchdog, "PATIENCE", 50 * MILLISECOND)
+        looks, look = [], watchdog.Watchdog._look
 
         def counted(self):
             looks.append(None)
             return look(self)
 
-        monkeypatch.setattr(watch.Watch, "_look", counted)
+        monkeypatch.setattr(watchdog.Watchdog, "_look", counted)
 
         def looked(times):
             wanted = len(looks) + times
@@ -433,7 +433,7 @@ class TestSlowOnes:
         assert "in child\n    release.wait(10)" in first.stack_info
 
     def test_a_loop_that_comes_round_is_not_told_of(self, log, looked, monkeypatch):
-        monkeypatch.setattr(watch, "PATIENCE", 10 * SECOND)
+        monkeypatch.setattr(watchdog, "PATIENCE", 10 * SECOND)
         engine = StubEngine()
 
         async def waits():

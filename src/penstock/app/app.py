@@ -13,9 +13,8 @@ from penstock.app.backend import AnyEngine, named_url, open_backend
 from penstock.app.codec import decode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
-from penstock.app.names import task_name
 from penstock.app.options import TaskOptions
-from penstock.app.task import Call, Task, send
+from penstock.app.task import Call, Task, send, task_name
 from penstock.errors import InvalidJobError, InvalidLimitError
 from penstock.job import Refresh
 from penstock.limits.durations import Duration

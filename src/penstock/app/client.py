@@ -10,8 +10,7 @@ from penstock.app.backend import AnyEngine, named_url, open_backend
 from penstock.app.codec import UNWRITABLE, decode, encode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
-from penstock.app.making import new_job
-from penstock.app.options import JobOptions, Options, change
+from penstock.app.options import CheckedOptions, JobOptions, change
 from penstock.app.task import Task
 from penstock.errors import InvalidJobError
 from penstock.job import NewJob
@@ -103,7 +102,8 @@ class Client:
             text = encode({"args": args, "kwargs": kwargs})
         except UNWRITABLE as error:
             raise InvalidJobError("args", f"cannot be written as JSON: {error}") from error
-        return new_job(task, change(Options(), options, task, _Given(args, kwargs)), text, kwargs, now)
+        checked = change(CheckedOptions(), options, task, _Given(args, kwargs))
+        return checked.new_job(task, text, kwargs, now)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 THREADS: Final = 16
 
 
-class _Held:
+class _OpenEngine:
     """One engine in one process."""
 
     def __init__(self, engine: AnyEngine) -> None:
@@ -38,8 +38,8 @@ class Connection:
         self._open_engine = open_engine
         self._owned = owned
         self._lock = threading.Lock()
-        self._held: _Held | None = None
-        self._inherited: list[_Held] = []
+        self._held: _OpenEngine | None = None
+        self._inherited: list[_OpenEngine] = []
 
     @property
     def engine(self) -> AnyEngine:
@@ -57,7 +57,7 @@ class Connection:
     def lent(self, engine: AnyEngine) -> Iterator[None]:
         """Use *engine* instead for a while."""
         with self._lock:
-            held, self._held = self._held, _Held(engine)
+            held, self._held = self._held, _OpenEngine(engine)
         try:
             yield
         finally:
@@ -73,7 +73,7 @@ class Connection:
             if self._owned:
                 held.engine.close()
 
-    def _hold(self) -> _Held:
+    def _hold(self) -> _OpenEngine:
         held = self._held
         if held is None or held.process != os.getpid():
             with self._lock:
@@ -81,5 +81,5 @@ class Connection:
                 if held is None or held.process != os.getpid():
                     # Letting go of the parent's would close it, and that belongs to the parent.
                     self._inherited += [held] if held else []
-                    held = self._held = _Held(self._open_engine())
+                    held = self._held = _OpenEngine(self._open_engine())
         return held

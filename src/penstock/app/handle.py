@@ -52,7 +52,7 @@ class JobHandle(Generic[T]):
         and `ResultTimeoutError` when *timeout* has passed, which does not stop the job.
         """
         engine = self._connection.engine
-        patience = _Patience(self.id, timeout)
+        patience = _ResultWait(self.id, timeout)
         token = engine.token(Topic.ENDS)
         while (view := engine.job(self.id)).state in LIVE:
             pause(patience.rest())
@@ -61,7 +61,7 @@ class JobHandle(Generic[T]):
 
     async def aresult(self, timeout: Duration | None = None) -> T:
         """Wait as `result` does, without holding up the event loop."""
-        patience = _Patience(self.id, timeout)
+        patience = _ResultWait(self.id, timeout)
         token, view = await self._connection.in_thread(self._look)
         while view.state in LIVE:
             await asyncio.sleep(patience.rest())
@@ -125,7 +125,7 @@ def ended(view: JobView) -> JobEndedError:
             )
 
 
-class _Patience:
+class _ResultWait:
     """How long somebody waits for *job*, and how often they look."""
 
     def __init__(self, job: str, timeout: Duration | None) -> None:

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypedDict
 
 from penstock.app.codec import UNWRITABLE, encode
-from penstock.app.sameness import Sameness, UniqueOption, read_unique
+from penstock.app.uniqueness import Uniqueness, UniqueOption, read_unique
 from penstock.errors import InvalidJobError
+from penstock.job import NewJob
 from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.durations import Duration, parse_duration
-from penstock.limits.spec import Spec, check_specs
+from penstock.limits.spec import Spec, check_specs, resolve
+from penstock.tracing import noted
 
 RetryOption = RetryPolicy | int | Mapping[str, Any]
 
@@ -55,7 +57,7 @@ class JobOptions(TaskOptions, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class PointInTime:
     """A moment, or a while from now."""
 
     microseconds: int
@@ -67,27 +69,46 @@ class When:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """Options that were checked."""
+class CheckedOptions:
+    """CheckedOptions that were checked."""
 
     queue: str = "default"
     tenant: str = ""
     priority: int = 0
     limits: tuple[Spec, ...] = ()
     cost: int | Callable[[Mapping[str, object]], int] = 1
-    due: When | None = None
-    expires: When | None = None
+    due: PointInTime | None = None
+    expires: PointInTime | None = None
     timeout: int | None = None
     retry: RetryPolicy = RetryPolicy()
-    unique: Sameness | None = None
+    unique: Uniqueness | None = None
     quiet: int | None = None
     max_wait: int | None = None
     meta: str = "{}"
     id: str | None = None
     connection: object = None
 
+    def new_job(self, task: str, text: str, arguments: Mapping[str, object], now: int) -> NewJob:
+        """Return the job of a call of *task* at *now*: *text* is the call as JSON, *arguments* its values by name."""
+        return NewJob(
+            task,
+            text,
+            self.queue,
+            self.tenant,
+            self.id,
+            self.priority,
+            resolve(self.limits, arguments) if self.limits else (),
+            self.cost if isinstance(self.cost, int) else self.cost(arguments),
+            None if self.due is None else self.due.at(now),
+            None if self.expires is None else self.expires.at(now),
+            self.timeout,
+            self.retry,
+            None if self.unique is None else self.unique.of_call(task, arguments, self.quiet, self.max_wait),
+            noted(self.meta),
+        )
 
-class Taken(Protocol):
+
+class TaskArguments(Protocol):
     """What a task takes: the *names* of its arguments, and how a function for a key or a cost gets them."""
 
     @property
@@ -100,7 +121,9 @@ class Taken(Protocol):
         """
 
 
-def change(options: Options, given: Mapping[str, Any], task: str, taken: Taken) -> Options:
+def change(
+    options: CheckedOptions, given: Mapping[str, Any], task: str, taken: TaskArguments
+) -> CheckedOptions:
     """Return *options* changed by what is *given* for *task*, whose parameters are those *taken*.
 
     Raises `InvalidJobError` or `InvalidLimitError` for what can be seen to be wrong before any job exists.
@@ -132,7 +155,7 @@ def change(options: Options, given: Mapping[str, Any], task: str, taken: Taken) 
     return changed
 
 
-def _check_pause(options: Options) -> None:
+def _check_pause(options: CheckedOptions) -> None:
     name = "max_wait" if options.quiet is None else "quiet"
     if options.unique is None:
         raise InvalidJobError(name, "give unique as well: it says which calls are the same request")
@@ -151,7 +174,9 @@ def _kept(check: Callable[[object], None]) -> Callable[[str, Any], object]:
     return read
 
 
-def _cost(value: int | Callable[..., int], taken: Taken) -> int | Callable[[Mapping[str, object]], int]:
+def _cost(
+    value: int | Callable[..., int], taken: TaskArguments
+) -> int | Callable[[Mapping[str, object]], int]:
     if not callable(value):
         check_cost(value)
         return value
@@ -171,14 +196,14 @@ def _span(name: str, value: Duration) -> int:
     return parse_duration(value, name, error=InvalidJobError)
 
 
-def _when(name: str, value: Duration | datetime) -> When:
+def _when(name: str, value: Duration | datetime) -> PointInTime:
     if not isinstance(value, datetime):
-        return When(parse_duration(value, name, zero=True, error=InvalidJobError), from_now=True)
+        return PointInTime(parse_duration(value, name, zero=True, error=InvalidJobError), from_now=True)
     if value.tzinfo is None:
         raise InvalidJobError(
             name, f"{value.isoformat()} has no time zone; write one, as in datetime.now(UTC)"
         )
-    return When((value - _EPOCH) // _MICROSECOND, from_now=False)
+    return PointInTime((value - _EPOCH) // _MICROSECOND, from_now=False)
 
 
 def _retry(name: str, value: RetryOption) -> RetryPolicy:

@@ -22,16 +22,9 @@ import msgspec
 
 from penstock.app.codec import UNWRITABLE, convert, convertible, decode, encode
 from penstock.errors import InvalidJobError
+from penstock.worker.handler import decode_payload
 
 _SIMPLE: Final = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-
-
-class _Call(msgspec.Struct):
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-
-
-_CALLS: Final = msgspec.json.Decoder(_Call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +124,7 @@ class Parameters:
 
     def decode(self, text: str) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments in JSON *text*, converted to their annotated types."""
-        call = _CALLS.decode(text)
+        call = decode_payload(text)
         if not call.args and not call.kwargs:
             return call.args, call.kwargs
         names = chain(self._positional, repeat(self._more_positional))

@@ -1,18 +1,20 @@
 """A function whose calls can be enqueued."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import update_wrapper
 from inspect import iscoroutinefunction
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from penstock.app.codec import encode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
-from penstock.app.making import new_job
-from penstock.app.options import JobOptions, Options, change
+from penstock.app.options import CheckedOptions, JobOptions, change
 from penstock.app.parameters import Parameters
+from penstock.errors import InvalidJobError
 from penstock.job import NewJob
 from penstock.lifecycle.checks import check_task_name
 from penstock.worker.handler import Handler
@@ -46,7 +48,7 @@ class Task(Generic[P, R, T]):
         self.name = name
         self.parameters = Parameters(function, name)
         self._connection = connection
-        self._options = change(Options(), given, name, self.parameters)
+        self._options = change(CheckedOptions(), given, name, self.parameters)
 
     @property
     def queue(self) -> str:
@@ -106,7 +108,7 @@ class Task(Generic[P, R, T]):
         """Return the job that a call at *now* comes to."""
         arguments = self.parameters.bind(args, kwargs)
         text = self.parameters.encode(args, kwargs)
-        return new_job(self.name, self._options, text, arguments, now)
+        return self._options.new_job(self.name, text, arguments, now)
 
     def _as_call(self, given: object) -> Call[T]:
         match given:
@@ -135,3 +137,24 @@ def send(connection: Connection, calls: Iterable[Call[T]], within: object = None
         JobHandle(connection, each.id, call.task.parameters.decode_result, reused=each.reused)
         for call, each in zip(sent, made, strict=True)
     ]
+
+
+def task_name(function: Callable[..., object]) -> str:
+    """Return "module.function", the same whether its module is imported or run."""
+    if not callable(function):
+        raise TypeError(f"{function!r} is not a function; options are named, as in @app.task(name='sync')")
+    name, module = getattr(function, "__qualname__", None), getattr(function, "__module__", None)
+    if name is None or module is None:
+        problem = "has no name of its own, or no module; give it one: app.task(function, name='sync')"
+        raise InvalidJobError("name", f"{function!r} {problem}")
+    return f"{_main() if module == '__main__' else module}.{name}"
+
+
+def _main() -> str:
+    """Return the name by which a worker would import the module that is being run."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name)
+    file = getattr(main, "__file__", None)
+    return Path(file).stem if file else "__main__"

@@ -18,7 +18,7 @@ from penstock.app import App
 from penstock.bench.worker_processes import Assignment, Sight
 from penstock.logs import LEVEL, log_to_stderr
 from penstock.worker import Worker
-from penstock.worker.collector import calm
+from penstock.worker.gc_tuning import calm
 
 
 class Witness:

@@ -108,7 +108,7 @@ def worker(
 
     Ctrl-C or SIGTERM lets running jobs finish first; a second Ctrl-C hands them back at once.
     """
-    from penstock.worker.collector import calm
+    from penstock.worker.gc_tuning import calm
 
     source = ctx.parent.get_parameter_source("store") if ctx.parent is not None else None
     if source is not None and source.name == "COMMANDLINE":

@@ -13,7 +13,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """A server: *path* is what its own paths begin with."""
 
     secure: bool
@@ -32,7 +32,7 @@ def is_server(url: str) -> bool:
     return url.partition("://")[0].lower() in SCHEMES and "://" in url
 
 
-def address(url: str, token: str | None = None) -> Address:
+def server_address(url: str, token: str | None = None) -> ServerAddress:
     """Read `http://host:8080`; the token is the one given, else what stands before an @, else PENSTOCK_TOKEN."""
     try:
         parts = urlsplit(url)
@@ -46,4 +46,4 @@ def address(url: str, token: str | None = None) -> Address:
     if found is not None and (not found.isascii() or not found.isprintable() or " " in found):
         raise InvalidError("token", "must be printable characters without spaces")
     secure = parts.scheme == "https"
-    return Address(secure, parts.hostname, port or _PORTS[parts.scheme], parts.path.rstrip("/"), found)
+    return ServerAddress(secure, parts.hostname, port or _PORTS[parts.scheme], parts.path.rstrip("/"), found)

@@ -43,15 +43,15 @@ class Hello(Struct):
     version: str
 
 
-class Nothing(Struct):
+class EmptyBody(Struct):
     """The body of a verb that takes nothing."""
 
 
-class Enqueue(Struct):
+class EnqueueBody(Struct):
     jobs: Annotated[list[NewJob], Meta(max_length=MOST_JOBS)]
 
 
-class Report(Struct):
+class SettlementBody(Struct):
     """A `Settlement`: *how* names its outcome."""
 
     seq: Number
@@ -61,14 +61,14 @@ class Report(Struct):
     began_after: Whole | None = None
 
 
-class Settle(Struct):
+class SettleBody(Struct):
     """*sequels* asks to be told what follows attempts that failed."""
 
-    reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
+    reports: Annotated[list[SettlementBody], Meta(max_length=MOST_ATTEMPTS)]
     sequels: bool = False
 
 
-class Take(Struct):
+class ClaimBody(Struct):
     queues: Annotated[list[Name], Meta(min_length=1, max_length=1_000)]
     count: AtOnce
     worker: Name
@@ -76,9 +76,9 @@ class Take(Struct):
     grace: Span
 
 
-class Exchange(Struct):
-    reports: Annotated[list[Report], Meta(max_length=MOST_ATTEMPTS)]
-    take: Take
+class ExchangeBody(Struct):
+    reports: Annotated[list[SettlementBody], Meta(max_length=MOST_ATTEMPTS)]
+    take: ClaimBody
     sequels: bool = False
 
 
@@ -87,44 +87,44 @@ class Exchanged(Struct):
     claim: Claim
 
 
-class Begun(Struct):
+class BegunBody(Struct):
     reports: Annotated[list[tuple[Number, Number, Whole]], Meta(max_length=MOST_ATTEMPTS)]
 
 
-class Heartbeat(Struct):
+class HeartbeatBody(Struct):
     attempts: Annotated[list[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
     lease: Span
 
 
-class Progress(Struct):
+class ProgressBody(Struct):
     seq: Number
     fence: Number
     value: Text
 
 
-class Refreshes(Struct):
+class RefreshesBody(Struct):
     handlers: Annotated[list[Name], Meta(max_length=1_000)]
     count: AtOnce
     worker: Name
     lease: Span
 
 
-class Refreshed(Struct):
+class RefreshedBody(Struct):
     refresh: Refresh
     value: Number | None = None
     error: Text = ""
 
 
-class JobId(Struct):
+class JobBody(Struct):
     id: Name
 
 
-class Cancel(Struct):
+class CancelBody(Struct):
     id: Name
     reason: Text
 
 
-class Jobs(Struct):
+class JobsBody(Struct):
     state: State | None = None
     queue: Name | None = None
     task: Name | None = None
@@ -135,17 +135,17 @@ class Jobs(Struct):
     begins: Name | None = None
 
 
-class Count(Struct):
+class CountBody(Struct):
     queue: Name | None = None
     task: Name | None = None
 
 
-class Gate(Struct):
+class GateBody(Struct):
     key: Name
     tenant: Name = ""
 
 
-class Gates(Struct):
+class GatesBody(Struct):
     prefix: Name = ""
     offset: Number = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
@@ -156,32 +156,32 @@ class GatePage(Struct):
     total: int
 
 
-class Queue(Struct):
+class QueueBody(Struct):
     queue: Name
 
 
-class Configure(Struct):
+class ConfigureBody(Struct):
     scope: str
     name: Name
     numbers: Numbers | None
     tenant: Name = ""
 
 
-class Override(Struct):
+class OverrideBody(Struct):
     key: Name
     numbers: Numbers
     until: Number | None = None
     tenant: Name = ""
 
 
-class Shut(Struct):
+class ShutBody(Struct):
     key: Name
     until: Number
     tenant: Name = ""
     reason: Text = ""
 
 
-class SetFloating(Struct):
+class SetFloatingBody(Struct):
     key: Name
     value: Number | None = None
     every: Number | None = None
@@ -189,12 +189,12 @@ class SetFloating(Struct):
     tenant: Name = ""
 
 
-class Prune(Struct):
+class PruneBody(Struct):
     older_than: Number
     most: Number | None = None
 
 
-class Wait(Struct):
+class WaitBody(Struct):
     """Wait until something happened about *topic* after *token*; without one, say what it is now."""
 
     topic: str
@@ -210,7 +210,7 @@ class Problem(Struct):
     facts: dict[str, str | int] = {}
 
 
-class Refusal(Struct):
+class ErrorBody(Struct):
     error: Problem
 
 
@@ -226,15 +226,15 @@ _NAMES: Final = {kind: name for name, kind in _OUTCOMES.items()}
 _DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
 
 
-def reports_of(settlements: Sequence[Settlement]) -> list[Report]:
+def reports_of(settlements: Sequence[Settlement]) -> list[SettlementBody]:
     """Return settlements as they are sent."""
     return [
-        Report(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
+        SettlementBody(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
         for s in settlements
     ]
 
 
-def settlements_of(reports: Sequence[Report]) -> list[Settlement]:
+def settlements_of(reports: Sequence[SettlementBody]) -> list[Settlement]:
     """Return what was sent as settlements.
 
     Raises `msgspec.ValidationError` for an outcome that is none.
@@ -242,7 +242,7 @@ def settlements_of(reports: Sequence[Report]) -> list[Settlement]:
     return [Settlement(r.seq, r.fence, _outcome(r), r.began_after) for r in reports]
 
 
-def _outcome(report: Report) -> Outcome:
+def _outcome(report: SettlementBody) -> Outcome:
     decoder = _DECODERS.get(report.how)
     if decoder is None:
         raise ValidationError(f"{report.how!r} is no outcome")

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.clock import SECOND, since_boot
 from penstock.worker.attempt import Attempt, AttemptTimeout
-from penstock.worker.routine import Routine
 
 # How much of a lease passes between two looks.
 LOOKS: Final = 15
@@ -20,14 +20,14 @@ class Alarm:
         self._tick = lease // LOOKS
         self._deadlines: dict[Attempt, int] = {}
         self._next = 0
-        self.routine = Routine("alarm", self._look)
+        self.thread = PeriodicThread("alarm", self._look)
 
     def set(self, attempt: Attempt, timeout: int) -> None:
         """Strike the calling thread, which is about to run *attempt*, when *timeout* has passed."""
         deadline = since_boot() + timeout
         self._deadlines[attempt] = deadline
         if deadline < self._next:
-            self.routine.wake()
+            self.thread.wake()
 
     def clear(self, attempt: Attempt) -> None:
         """Forget what was `set`."""

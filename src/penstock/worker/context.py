@@ -8,8 +8,8 @@ import msgspec
 
 from penstock.errors import LeaseLostError
 from penstock.worker.attempt import Attempt, HandBack
-from penstock.worker.ends import Cancel
 from penstock.worker.handler import plain_result
+from penstock.worker.handler_outcomes import Cancel
 
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 

@@ -10,7 +10,7 @@ from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
 from penstock.worker.loop import Loop
 from penstock.worker.threads import Threads
-from penstock.worker.watch import Watch
+from penstock.worker.watchdog import Watchdog
 
 _PATIENCE: Final = 1.0
 
@@ -44,11 +44,11 @@ class Crew:
         self._alarm = Alarm(self.running, lease, lose)
         self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
         self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
-        self._watch = Watch(self.running, self.loop)
+        self._watchdog = Watchdog(self.running, self.loop)
 
     def start(self) -> None:
-        self._alarm.routine.start()
-        self._watch.routine.start()
+        self._alarm.thread.start()
+        self._watchdog.thread.start()
         if self.loop:
             self.loop.start()
         if self._threads:
@@ -60,9 +60,9 @@ class Crew:
             self.loop.stop(_PATIENCE)
         if self._threads:
             self._threads.stop(_PATIENCE if not self._shift.over else 0)
-        for routine in (self._alarm.routine, self._watch.routine):
-            routine.stop()
-            routine.join(_PATIENCE)
+        for thread in (self._alarm.thread, self._watchdog.thread):
+            thread.stop()
+            thread.join(_PATIENCE)
 
     @property
     def capacity(self) -> int:
@@ -76,7 +76,7 @@ class Crew:
     def begin(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
         self.running.update(attempts)
-        self._watch.begin()
+        self._watchdog.begin()
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
         self._free_tasks -= len(tasks)

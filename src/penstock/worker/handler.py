@@ -11,12 +11,14 @@ from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 Arguments = tuple[Sequence[Any], Mapping[str, Any]]
 
 
-class _Call(msgspec.Struct):
+class Payload(msgspec.Struct):
+    """The arguments of a job, as its text holds them."""
+
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
 
 
-_DECODER: Final = msgspec.json.Decoder(_Call)
+decode_payload: Final = msgspec.json.Decoder(Payload).decode
 _ENCODER: Final = msgspec.json.Encoder()
 
 
@@ -28,8 +30,8 @@ class Converts(Protocol):
 
 def plain_arguments(args: str) -> Arguments:
     """Return the arguments in *args* as plain JSON values."""
-    call = _DECODER.decode(args)
-    return call.args, call.kwargs
+    payload = decode_payload(args)
+    return payload.args, payload.kwargs
 
 
 def plain_result(value: object) -> str:

@@ -6,12 +6,12 @@ Has its own thread, so that a blocked event loop or a busy pump loses no lease.
 from collections.abc import Callable, Collection
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.clock import SECOND, since_boot
 from penstock.errors import StoreError
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
-from penstock.worker.records import warn
-from penstock.worker.routine import Routine
+from penstock.worker.job_log import warn
 
 PROGRESS_EVERY: Final = SECOND // 2
 # How soon after another a heartbeat may be that only asks whether somebody wants a job cancelled.
@@ -37,13 +37,13 @@ class Leases:
         self._token = 0
         self._next_progress = 0
         self._moved: dict[Attempt, None] = {}
-        self.routine = Routine("leases", self._turn)
+        self.thread = PeriodicThread("leases", self._round)
 
     def note_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* soon, but not too often."""
         if attempt not in self._moved:
             self._moved[attempt] = None
-            self.routine.wake()
+            self.thread.wake()
 
     def write_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* now, if there is any to write."""
@@ -69,7 +69,7 @@ class Leases:
         self._interrupt(attempt)
         warn(attempt, "lost its lease while it ran: another worker may run it too")
 
-    def _turn(self) -> float:
+    def _round(self) -> float:
         now = since_boot()
         if now >= self._next_beat or (now >= self._next_ask and self._token != self._engine.token()):
             # Read before the beat: what somebody asks for meanwhile is a change to the next one.

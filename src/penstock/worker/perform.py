@@ -12,8 +12,8 @@ from penstock.tracing import span
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, AttemptTimeout, HandBack
 from penstock.worker.context import CURRENT
-from penstock.worker.ends import End
 from penstock.worker.failure import failure, trimmed
+from penstock.worker.handler_outcomes import HandlerOutcome
 
 _DONE: Final = Done()
 
@@ -87,7 +87,7 @@ def value_outcome(attempt: Attempt, value: object) -> Outcome:
     """Return how an attempt ended whose handler returned *value*."""
     if value is None:
         return _DONE
-    if isinstance(value, End):
+    if isinstance(value, HandlerOutcome):
         return value.outcome(attempt.shift.clock)
     try:
         return Done(attempt.handler.encode(value))
@@ -100,7 +100,7 @@ def value_outcome(attempt: Attempt, value: object) -> Outcome:
 def error_outcome(attempt: Attempt, error: BaseException) -> Outcome:
     """Return how an attempt ended whose handler raised *error*."""
     attempt.error = trimmed(error)
-    if isinstance(error, End):
+    if isinstance(error, HandlerOutcome):
         try:
             return error.outcome(attempt.shift.clock)
         except Exception as problem:  # noqa: BLE001

@@ -10,6 +10,7 @@ lease is kept, until its settling was answered.
 from collections.abc import Callable, Sequence
 from typing import Final, TypedDict
 
+from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
 from penstock.errors import StoreError
 from penstock.job import Claim, Claimed
@@ -20,11 +21,10 @@ from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
 from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
+from penstock.worker.job_log import JobLog, fields, log, one_line
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
-from penstock.worker.records import Ends, fields, log, one_line
-from penstock.worker.routine import Routine
-from penstock.worker.settling import Settling
+from penstock.worker.settlements import PendingSettlements
 from penstock.worker.watcher import Watcher
 
 # Look again after this long whatever the store said: somebody may have set the wall clock.
@@ -58,7 +58,7 @@ class Pump:
         leases: Leases,
         choice: Choice,
         *,
-        ends: Ends,
+        ends: JobLog,
         worker: str,
         lease: int,
         idle: Callable[[], None] | None,
@@ -72,7 +72,7 @@ class Pump:
         self._lease = lease
         self._idle = idle
         self._drained = drained
-        self._settling = Settling(engine, crew.running, leases, ends)
+        self._pending = PendingSettlements(engine, crew.running, leases, ends)
         self._beginning: list[Attempt] = []
         self._grace = Grace()
         self._aside: dict[int, int] = {}
@@ -80,20 +80,20 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._lasted = 0  # how long the last transaction took
-        self.routine = Routine("pump", self._turn)
+        self.thread = PeriodicThread("pump", self._round)
         self.watcher = Watcher(engine, self._changed)
 
     def _changed(self) -> None:
         self._look = True
-        self.routine.wake()
+        self.thread.wake()
 
-    def _turn(self) -> float:
+    def _round(self) -> float:
         self._take_ended()
-        if self._settling.waiting:
+        if self._pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
             if self._shift.stopping or self._crew.capacity <= 0:
-                self._settling.settle()
+                self._pending.settle()
         if self._beginning:
             self._tell_begun()
         rest = FALLBACK
@@ -107,7 +107,7 @@ class Pump:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
         # Into the list at once: what the crew has given up is settled, whatever raises from here on.
         ended = self._crew.ended()
-        self._settling.waiting += ended
+        self._pending.waiting += ended
         moment = min(self._lasted // 4, LONGEST_MOMENT)
         if (
             ended
@@ -117,7 +117,7 @@ class Pump:
         ):
             pause(moment / SECOND)
             late = self._crew.ended()
-            self._settling.waiting += late
+            self._pending.waiting += late
             ended += late
         self._grace.learn(ended)
 
@@ -147,7 +147,7 @@ class Pump:
             # Read before the claim, so that a change during it is a change to the watcher.
             token = self._engine.token()
             claim = self._claim_once()
-            if self._settling.waiting:
+            if self._pending.waiting:
                 return 0
             if not self._hungry():
                 self._rest(claim, token)
@@ -184,14 +184,14 @@ class Pump:
             except BaseException:
                 self._hand_back(claim.jobs)
                 raise
-        self._settling.tell()
+        self._pending.tell()
         return claim
 
     def _exchange(self, queues: Sequence[str], count: int) -> Claim:
         """Claim, and settle in the same transaction what has ended."""
         terms: Terms = {"worker": self._worker, "lease": self._lease, "grace": self._grace.span}
-        if self._settling.waiting:
-            claim = self._settling.together(
+        if self._pending.waiting:
+            claim = self._pending.together(
                 lambda reports: self._engine.exchange(reports, queues, count, **terms)
             )
             if claim is not None:
@@ -208,12 +208,12 @@ class Pump:
         self._beginning += [attempt for attempt in attempts if attempt.begin_by]
         self._crew.begin(attempts)
         if len(attempts) < len(jobs):
-            self._settling.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
+            self._pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
 
     def _hand_back(self, jobs: Sequence[Claimed]) -> None:
         """Let others have those of *jobs* that were claimed and then got lost on their way to a handler."""
-        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._settling.waiting)}
-        self._settling.waiting += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
+        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._pending.waiting)}
+        self._pending.waiting += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
 
     def _left(self, job: Claimed, outcome: HandedBack) -> Attempt:
         attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.errors import InvalidLimitError, StoreError
 from penstock.job import Refresh
 from penstock.limits.rules import MAX_NUMBER
 from penstock.worker.backend import Backend
 from penstock.worker.failure import shortened
 from penstock.worker.loop import Loop
-from penstock.worker.routine import Routine
 
 EVERY: Final = 1.0
 AT_ONCE: Final = 4
@@ -43,9 +43,9 @@ class Refreshes:
         self._worker = worker
         self._lease = lease
         self._free = threading.Semaphore(AT_ONCE)
-        self.routine = Routine("refreshes", self._turn)
+        self.thread = PeriodicThread("refreshes", self._round)
 
-    def _turn(self) -> float | None:
+    def _round(self) -> float | None:
         if not self._refreshers:
             return None
         places = sum(self._free.acquire(blocking=False) for _ in range(AT_ONCE))
@@ -74,7 +74,7 @@ class Refreshes:
             log.warning("limit %s: its new value could not be written: %s", refresh.key, error)
         finally:
             self._free.release()
-            self.routine.wake()
+            self.thread.wake()
 
     def _compute(self, refresh: Refresh) -> tuple[int | None, str]:
         try:

@@ -3,8 +3,8 @@
 import random
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.worker.backend import Backend
-from penstock.worker.routine import Routine
 
 EVERY: Final = 4.0
 # At most so many ended jobs are forgotten in one turn, so that a long history is worked off in small steps.
@@ -18,9 +18,9 @@ class Upkeep:
         self._engine = engine
         self._keep = keep
         self._began = False
-        self.routine = Routine("upkeep", self._turn)
+        self.thread = PeriodicThread("upkeep", self._round)
 
-    def _turn(self) -> float:
+    def _round(self) -> float:
         if self._began:
             self._engine.upkeep()
             if self._keep is not None:

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, monotonic, pause
 from penstock.worker.backend import Backend
-from penstock.worker.routine import Routine
 
 # How long one wait in the store lasts, and so how long stopping may take.
 SLICE: Final = 0.1
@@ -24,7 +24,7 @@ class Watcher:
         self._token: int | None = None
         self._woke = False
         self._late_until = 0
-        self.routine = Routine("watcher", self._look)
+        self.thread = PeriodicThread("watcher", self._look)
 
     def watch(self, token: int, *, found: bool) -> None:
         """Wait for a change after *token* from now on, given whether there was anything to do after the last one."""
@@ -32,7 +32,7 @@ class Watcher:
             self._woke = False
             self._late_until = 0 if found else monotonic() + MEMORY
         self._token = token
-        self.routine.wake()
+        self.thread.wake()
 
     def _look(self) -> float | None:
         token = self._token

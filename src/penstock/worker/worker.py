@@ -18,9 +18,9 @@ from penstock.errors import StoreBrokenError
 from penstock.limits.durations import Duration, format_duration, parse_duration
 from penstock.worker.backend import Backend
 from penstock.worker.handler import Handler
-from penstock.worker.machinery import Machinery
 from penstock.worker.queues import Queues, check_count, choose
 from penstock.worker.refresh import Refresher
+from penstock.worker.wiring import Parts
 
 DEFAULT_QUEUES: Final = ("default",)
 # How long jobs that ended can be looked at, unless somebody says otherwise.
@@ -35,7 +35,7 @@ FEW: Final = 3
 log = logging.getLogger("penstock.worker")
 
 
-class _Order(Enum):
+class _Command(Enum):
     STOP = auto()
     NOW = auto()
     DRAINED = auto()
@@ -82,7 +82,7 @@ class Worker:
         )
         self._keep = None if keep is None else parse_duration(keep, "keep")
         self._log_arguments = log_arguments
-        self._orders: SimpleQueue[_Order] = SimpleQueue()
+        self._commands: SimpleQueue[_Command] = SimpleQueue()
         self._trouble: StoreBrokenError
 
     def run(self, *, until_idle: bool = False, signals: bool = False) -> None:
@@ -93,7 +93,7 @@ class Worker:
 
         With *signals*, in the main thread, the first SIGINT or SIGTERM is a `stop` and the second a `stop_now`.
         """
-        machinery = Machinery(
+        parts = Parts(
             self._engine,
             self._handlers,
             self._choice,
@@ -105,25 +105,25 @@ class Worker:
             keep=self._keep,
             log_arguments=self._log_arguments,
             idle=self.stop if until_idle else None,
-            drained=lambda: self._orders.put(_Order.DRAINED),
+            drained=lambda: self._commands.put(_Command.DRAINED),
             broken=self._give_up,
         )
         self._introduce()
         with self._trapped(signals=signals):
             try:
-                machinery.start()
-                self._conduct(machinery, signals=signals)
+                parts.start()
+                self._conduct(parts, signals=signals)
             except BaseException:
-                self._end(machinery)
+                self._end(parts)
                 raise
             finally:
-                machinery.stop()
-                self._orders = SimpleQueue()
+                parts.stop()
+                self._commands = SimpleQueue()
                 log.info("worker %s has ended", self.name)
 
     def stop(self) -> None:
         """Begin nothing more, let what runs finish, then return from `run`."""
-        self._orders.put(_Order.STOP)
+        self._commands.put(_Command.STOP)
 
     def stop_now(self) -> None:
         """Make what runs end, hand it back, and return from `run` at once.
@@ -131,11 +131,11 @@ class Worker:
         A plain function that does not end is not handed back but keeps its job, and its slots, until
         its lease runs out: it may still be at work.
         """
-        self._orders.put(_Order.NOW)
+        self._commands.put(_Command.NOW)
 
     def _give_up(self, error: StoreBrokenError) -> None:
         self._trouble = error
-        self._orders.put(_Order.BROKEN)
+        self._commands.put(_Command.BROKEN)
 
     def _introduce(self) -> None:
         tasks = f"{len(self._handlers)} task{'' if len(self._handlers) == 1 else 's'}"
@@ -145,38 +145,38 @@ class Worker:
                 "this app has no tasks, so no job can run here; is the module imported that declares them?"
             )
 
-    def _conduct(self, machinery: Machinery, *, signals: bool) -> None:
-        order = self._await({_Order.STOP, _Order.NOW, _Order.BROKEN}, None)
-        if order is _Order.STOP:
-            if left := machinery.left():
+    def _conduct(self, parts: Parts, *, signals: bool) -> None:
+        command = self._await({_Command.STOP, _Command.NOW, _Command.BROKEN}, None)
+        if command is _Command.STOP:
+            if left := parts.left():
                 span = (
                     "" if self._drain_timeout is None else f" within {format_duration(self._drain_timeout)}"
                 )
                 again = "; Ctrl-C again hands them back" if signals else ""
                 log.info("stopping: %s left to finish%s%s", _some(left), span, again)
-            machinery.drain()
-            order = self._await({_Order.DRAINED, _Order.NOW, _Order.BROKEN}, self._drain_timeout)
-        if order is _Order.BROKEN:
+            parts.drain()
+            command = self._await({_Command.DRAINED, _Command.NOW, _Command.BROKEN}, self._drain_timeout)
+        if command is _Command.BROKEN:
             log.error("worker %s gives up: %s", self.name, self._trouble)
             raise self._trouble
-        if order is not _Order.DRAINED:
-            if left := machinery.left():
+        if command is not _Command.DRAINED:
+            if left := parts.left():
                 log.info("stopping now: handing back what runs, %d in all", len(left))
-            self._end(machinery)
+            self._end(parts)
 
-    def _end(self, machinery: Machinery) -> None:
-        machinery.interrupt()
-        if self._await({_Order.DRAINED}, GRACE) is None and (left := machinery.left()):
+    def _end(self, parts: Parts) -> None:
+        parts.interrupt()
+        if self._await({_Command.DRAINED}, GRACE) is None and (left := parts.left()):
             log.warning("stopped, though %s still at work; the leases will run out", _some(left))
 
-    def _await(self, wanted: set[_Order], patience: int | None) -> _Order | None:
-        """Return the first order that is *wanted*, or None when *patience* has ended."""
+    def _await(self, wanted: set[_Command], patience: int | None) -> _Command | None:
+        """Return the first command that is *wanted*, or None when *patience* has ended."""
         deadline = None if patience is None else monotonic() + patience
         while True:
             left = SLICE if deadline is None else min(SLICE, deadline - monotonic())
             try:
-                if (order := self._orders.get(timeout=max(0, left) / SECOND)) in wanted:
-                    return order
+                if (command := self._commands.get(timeout=max(0, left) / SECOND)) in wanted:
+                    return command
             except Empty:
                 if left <= 0:
                     return None
@@ -186,10 +186,10 @@ class Worker:
         if not signals or threading.current_thread() is not threading.main_thread():
             yield
             return
-        orders = iter((_Order.STOP,))
+        commands = iter((_Command.STOP,))
 
         def obey(_number: int, _frame: FrameType | None) -> None:
-            self._orders.put(next(orders, _Order.NOW))
+            self._commands.put(next(commands, _Command.NOW))
 
         before = {number: signal.signal(number, obey) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

@@ -5,9 +5,9 @@ from dataclasses import replace
 from msgspec.structs import replace as replaced
 
 from penstock.client import wire
-from penstock.dialects.native.content import check_job
+from penstock.dialects.native.endpoint import verb
+from penstock.dialects.native.json_checks import check_job
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
-from penstock.dialects.native.verbs import verb
 from penstock.dialects.ojs.pressure import add
 from penstock.dialects.ojs.tenancy import own
 from penstock.dialects.ojs.tenant_limits import admitted, own_limits, with_gate
@@ -19,7 +19,7 @@ from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State
 
 
-async def enqueue(request: Request, body: wire.Enqueue) -> list[Enqueued]:
+async def enqueue(request: Request, body: wire.EnqueueBody) -> list[Enqueued]:
     """Add jobs, all or none."""
     jobs = [_new(request, job) for job in body.jobs]
     if not jobs:
@@ -29,18 +29,18 @@ async def enqueue(request: Request, body: wire.Enqueue) -> list[Enqueued]:
     return added
 
 
-async def job(request: Request, body: wire.JobId) -> JobView:
+async def job(request: Request, body: wire.JobBody) -> JobView:
     """Return one job."""
     return _shown(request, await own(request, body.id))
 
 
-async def failures(request: Request, body: wire.JobId) -> list[Failure]:
+async def failures(request: Request, body: wire.JobBody) -> list[Failure]:
     """Return the failed attempts of a job."""
     await own(request, body.id)
     return await request.service.run(lambda engine: engine.failures(body.id))
 
 
-async def jobs(request: Request, body: wire.Jobs) -> list[JobView]:
+async def jobs(request: Request, body: wire.JobsBody) -> list[JobView]:
     """Return jobs, newest first."""
     queue = None if body.queue is None else engine_queue_of(request, body.queue)
     tenant = tenant_in(request, body.tenant or "") or None
@@ -54,7 +54,7 @@ async def jobs(request: Request, body: wire.Jobs) -> list[JobView]:
     return [_shown(request, view) for view in await request.service.run(work)]
 
 
-async def count(request: Request, body: wire.Count) -> dict[State, int]:
+async def count(request: Request, body: wire.CountBody) -> dict[State, int]:
     """Return how many jobs are in each state."""
     queue = None if body.queue is None else engine_queue_of(request, body.queue)
     return await request.service.run(
@@ -62,19 +62,19 @@ async def count(request: Request, body: wire.Count) -> dict[State, int]:
     )
 
 
-async def why(request: Request, body: wire.JobId) -> Why:
+async def why(request: Request, body: wire.JobBody) -> Why:
     """Say why a job waits."""
     await own(request, body.id)
     return await request.service.run(lambda engine: engine.why(body.id))
 
 
-async def cancel(request: Request, body: wire.Cancel) -> State:
+async def cancel(request: Request, body: wire.CancelBody) -> State:
     """Cancel a job."""
     await own(request, body.id)
     return await request.service.run(lambda engine: engine.cancel(body.id, body.reason))
 
 
-async def retry(request: Request, body: wire.JobId) -> None:
+async def retry(request: Request, body: wire.JobBody) -> None:
     """Stand an ended job in line again."""
     await own(request, body.id)
     await request.service.run(lambda engine: engine.retry(body.id))
@@ -100,12 +100,12 @@ def _shown(request: Request, view: JobView) -> JobView:
 
 
 ROUTES = (
-    verb("enqueue", wire.Enqueue, enqueue, PRODUCERS, "Add jobs, all or none", list[Enqueued], once=True),
-    verb("job", wire.JobId, job, JOBS, "Look at a job", JobView),
-    verb("failures", wire.JobId, failures, JOBS, "Look at the failures of a job", list[Failure]),
-    verb("jobs", wire.Jobs, jobs, JOBS, "Look at jobs", list[JobView]),
-    verb("count", wire.Count, count, JOBS, "Count jobs", dict[State, int]),
-    verb("why", wire.JobId, why, JOBS, "Say why a job waits", Why),
-    verb("cancel", wire.Cancel, cancel, PRODUCERS, "Cancel a job", State, once=True),
-    verb("retry", wire.JobId, retry, PRODUCERS, "Run an ended job again", once=True),
+    verb("enqueue", wire.EnqueueBody, enqueue, PRODUCERS, "Add jobs, all or none", list[Enqueued], once=True),
+    verb("job", wire.JobBody, job, JOBS, "Look at a job", JobView),
+    verb("failures", wire.JobBody, failures, JOBS, "Look at the failures of a job", list[Failure]),
+    verb("jobs", wire.JobsBody, jobs, JOBS, "Look at jobs", list[JobView]),
+    verb("count", wire.CountBody, count, JOBS, "Count jobs", dict[State, int]),
+    verb("why", wire.JobBody, why, JOBS, "Say why a job waits", Why),
+    verb("cancel", wire.CancelBody, cancel, PRODUCERS, "Cancel a job", State, once=True),
+    verb("retry", wire.JobBody, retry, PRODUCERS, "Run an ended job again", once=True),
 )

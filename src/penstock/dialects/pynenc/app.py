@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overload
 
 from penstock.app import App, Task
-from penstock.app.names import task_name
 from penstock.app.parameters import Parameters
+from penstock.app.task import task_name
 from penstock.dialects.pynenc.options import ConcurrencyControlType, Options, translate
 from penstock.dialects.pynenc.task import PynencTask, retrying
 

@@ -21,7 +21,7 @@ _SETTINGS: Final = {"by", "states", "window", "on_duplicate"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sameness:
+class Uniqueness:
     """How the unique key of a call is made, and what else its `Unique` says."""
 
     by: UniqueBy
@@ -51,7 +51,7 @@ class Sameness:
         )
 
 
-def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Sameness | None:
+def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Uniqueness | None:
     """Return what the option *unique* of *task* comes to, or raise `InvalidJobError`."""
     match value:
         case None | False:
@@ -65,10 +65,10 @@ def read_unique(value: UniqueOption, task: str, names: Collection[str]) -> Samen
             return _by(value, task, names, Unique("any"), decided=False)
 
 
-def _by(value: object, task: str, names: Collection[str], unique: Unique, *, decided: bool) -> Sameness:
+def _by(value: object, task: str, names: Collection[str], unique: Unique, *, decided: bool) -> Uniqueness:
     match value:
         case True:
-            return Sameness(UniqueBy.ARGUMENTS, (), None, unique, decided)
+            return Uniqueness(UniqueBy.ARGUMENTS, (), None, unique, decided)
         case str() if value in names:
             raise InvalidJobError("unique", f"{value!r} is an argument; write [{value!r}] or '{{{value}}}'")
         case str():
@@ -77,7 +77,7 @@ def _by(value: object, task: str, names: Collection[str], unique: Unique, *, dec
         case [*several]:
             chosen = [name for name in several if isinstance(name, str)]
             check_chosen(chosen, names)
-            return Sameness(UniqueBy.CHOSEN, tuple(chosen), None, unique, decided)
+            return Uniqueness(UniqueBy.CHOSEN, tuple(chosen), None, unique, decided)
         case _:
             problem = (
                 f"{value!r} must be True, the names of arguments, or text such as 'refresh:{{account_id}}'"
@@ -85,10 +85,10 @@ def _by(value: object, task: str, names: Collection[str], unique: Unique, *, dec
             raise InvalidJobError("unique", problem)
 
 
-def _by_text(text: str, names: Collection[str], unique: Unique, *, decided: bool) -> Sameness:
+def _by_text(text: str, names: Collection[str], unique: Unique, *, decided: bool) -> Uniqueness:
     try:
         check_template(text, names)
-        return Sameness(UniqueBy.KEY, (), parse_template(text), unique, decided)
+        return Uniqueness(UniqueBy.KEY, (), parse_template(text), unique, decided)
     except InvalidError as error:
         raise InvalidJobError("unique", error.problem) from None
 

@@ -5,10 +5,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from penstock.client.trouble import written
+from penstock.client.errors import to_wire
 from penstock.client.wire import KEY, NOW, PATH, encode
 from penstock.clock import monotonic
-from penstock.dialects.native.kept import Answers, Made
+from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
 from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.edge.access import Role
 from penstock.edge.routes import Reply, Request, Route
@@ -54,7 +54,7 @@ def verb(
         except ForbiddenError:
             raise
         except PenstockError as error:
-            reply = Reply(encode(written(error)), _status(error), media=MEDIA)
+            reply = Reply(encode(to_wire(error)), _status(error), media=MEDIA)
         # If somebody set the clock meanwhile, whoever asked goes by the later time: that is safe.
         reply.headers[NOW] = str(max(arrived, clock.now() - (monotonic() - began)))
         return reply
@@ -78,20 +78,20 @@ def invalid(error: msgspec.ValidationError) -> InvalidError:
     return InvalidError(path.strip("`").removeprefix("$").removeprefix(".") or "body", problem)
 
 
-async def _answered(request: Request, body: B, answer: Answer[B]) -> Made:
+async def _answered(request: Request, body: B, answer: Answer[B]) -> KeptAnswer:
     found = await answer(request, body)
-    made = found if isinstance(found, Made) else Made(encode(found))
+    made = found if isinstance(found, KeptAnswer) else KeptAnswer(encode(found))
     # Before the answer is kept: a request that asks for it again must not hear of jobs that were given back.
     request.claims = made
     return made
 
 
-async def _made(request: Request, name: str, make: Callable[[], Awaitable[Made]]) -> Made:
+async def _made(request: Request, name: str, make: Callable[[], Awaitable[KeptAnswer]]) -> KeptAnswer:
     key = request.headers.get(KEY, "")
     if not name or not key or len(key) > _MOST_KEY:
         return await make()
     place = (name, request.access.name, request.tenant or "", key)
-    return await request.service.part(Answers).once(place, make)
+    return await request.service.part(AnswerMemory).once(place, make)
 
 
 def _status(error: PenstockError) -> int:

@@ -8,10 +8,10 @@ from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
 from penstock.worker.handler import Handler
+from penstock.worker.job_log import JobLog, named
 from penstock.worker.leases import Leases
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
-from penstock.worker.records import Ends, named
 from penstock.worker.refresh import Refresher, Refreshes
 from penstock.worker.upkeep import Upkeep
 
@@ -19,7 +19,7 @@ from penstock.worker.upkeep import Upkeep
 _PATIENCE = 1.0
 
 
-class Machinery:
+class Parts:
     """Everything that runs while a worker does."""
 
     def __init__(
@@ -58,22 +58,22 @@ class Machinery:
             self._shift,
             self._leases,
             choice,
-            ends=Ends(arguments=log_arguments),
+            ends=JobLog(arguments=log_arguments),
             worker=worker,
             lease=lease,
             idle=idle,
             drained=drained,
         )
         self._refreshes = Refreshes(engine, refreshers, self._crew.loop, worker=worker, lease=lease)
-        self._routines = [
-            self._leases.routine,
-            self._pump.watcher.routine,
-            Upkeep(engine, keep).routine,
-            self._refreshes.routine,
-            self._pump.routine,
+        self._threads = [
+            self._leases.thread,
+            self._pump.watcher.thread,
+            Upkeep(engine, keep).thread,
+            self._refreshes.thread,
+            self._pump.thread,
         ]
-        for routine in self._routines:
-            routine.broken = broken
+        for thread in self._threads:
+            thread.broken = broken
 
     def left(self) -> list[str]:
         """Return the names of the jobs that still run, those that began first coming first."""
@@ -82,31 +82,31 @@ class Machinery:
 
     def start(self) -> None:
         self._crew.start()
-        for routine in self._routines:
-            routine.start()
+        for thread in self._threads:
+            thread.start()
 
     def drain(self) -> None:
         """Begin nothing more."""
         self._shift.stopping = True
-        self._pump.routine.wake()
+        self._pump.thread.wake()
 
     def interrupt(self) -> None:
         """Make what runs end, as far as that can be done."""
         self._shift.stopping = True
         self._shift.over = True
         self._crew.interrupt_all()
-        self._pump.routine.wake()
+        self._pump.thread.wake()
 
     def stop(self) -> None:
         """End every thread that can be ended."""
-        for routine in self._routines:
-            routine.stop()
+        for thread in self._threads:
+            thread.stop()
         self._crew.stop()
-        for routine in self._routines:
-            routine.join(_PATIENCE)
+        for thread in self._threads:
+            thread.join(_PATIENCE)
 
     def _ring(self) -> None:
-        self._pump.routine.wake()
+        self._pump.thread.wake()
 
     def _lose(self, attempt: Attempt) -> None:
         self._leases.lose(attempt)

@@ -6,7 +6,7 @@ import threading
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from penstock.client.address import Address
+from penstock.client.address import ServerAddress
 from penstock.clock import SECOND, monotonic, since_boot
 from penstock.errors import StoreDownError
 
@@ -15,7 +15,7 @@ CONNECT: Final = 5.0
 IDLE: Final = 50 * SECOND
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """An answer, and when its question was *sent*, in this machine's time since its start."""
 
     status: int
@@ -32,10 +32,10 @@ class LostError(StoreDownError):
         self.late = late
 
 
-class Lines:
+class Connections:
     """Open connections: those that are idle, and those that wait for an answer."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self._address = address
         self._lock = threading.Lock()
         self._idle: list[tuple[int, http.client.HTTPConnection]] = []
@@ -45,7 +45,7 @@ class Lines:
         if address.token is not None:
             self._headers["Authorization"] = f"Bearer {address.token}"
 
-    def ask(self, path: str, body: bytes, headers: dict[str, str], timeout: float) -> Answer:
+    def ask(self, path: str, body: bytes, headers: dict[str, str], timeout: float) -> Response:
         """Post *body* and return the answer.
 
         Raises `StoreDownError` if the server cannot be reached, `LostError` if it does not answer.
@@ -81,13 +81,13 @@ class Lines:
         body: bytes,
         headers: dict[str, str],
         timeout: float,
-    ) -> Answer:
+    ) -> Response:
         try:
             line.sock.settimeout(timeout)
             sent = since_boot()
             line.request("POST", self._address.path + path, body, self._headers | headers)
             response = line.getresponse()
-            return Answer(response.status, response.headers, response.read(), sent)
+            return Response(response.status, response.headers, response.read(), sent)
         except BaseException:
             line.close()
             raise

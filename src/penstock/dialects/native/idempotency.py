@@ -21,7 +21,7 @@ MOST_BYTES: Final = 64 * 1024 * 1024
 Place = tuple[str, ...]
 
 
-class Made(Claims):
+class KeptAnswer(Claims):
     """An answer.  If no request hears it, the *jobs* claimed for it are given back, and *without* is left of it."""
 
     __slots__ = ("at", "body", "takers", "without")
@@ -42,21 +42,21 @@ class Made(Claims):
         return super().unheard()
 
 
-class Answers:
-    """Answers of the last minute, by what was asked."""
+class AnswerMemory:
+    """The answers of the last minute, by what was asked."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[Place, asyncio.Future[Made]] = OrderedDict()
+        self._kept: OrderedDict[Place, asyncio.Future[KeptAnswer]] = OrderedDict()
         self._bytes = 0
 
-    async def once(self, place: Place, make: Callable[[], Awaitable[Made]]) -> Made:
+    async def once(self, place: Place, make: Callable[[], Awaitable[KeptAnswer]]) -> KeptAnswer:
         """Return the answer that belongs to *place*; it is made if there is none yet, and kept unless that fails."""
         found = self._kept.get(place)
         if found is not None:
             made = await asyncio.shield(found)
             made.takers += 1
             return made
-        future: asyncio.Future[Made] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[KeptAnswer] = asyncio.get_running_loop().create_future()
         self._kept[place] = future
         try:
             made = await make()

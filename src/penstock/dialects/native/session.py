@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from penstock.client import wire
-from penstock.dialects.native.verbs import verb
+from penstock.dialects.native.endpoint import verb
 from penstock.edge.access import JOBS
 from penstock.edge.routes import Request
 from penstock.errors import InvalidError
@@ -12,12 +12,12 @@ from penstock.store.session import Topic
 _TOPICS = {topic.name.lower(): topic for topic in Topic}
 
 
-async def hello(request: Request, _: wire.Nothing) -> wire.Hello:  # noqa: ARG001 - as all verbs are
+async def hello(request: Request, _: wire.EmptyBody) -> wire.Hello:  # noqa: ARG001 - as all verbs are
     """Say which protocol is spoken."""
     return wire.Hello(wire.PROTOCOL, version("penstock"))
 
 
-async def wait(request: Request, body: wire.Wait) -> int:
+async def wait(request: Request, body: wire.WaitBody) -> int:
     """Answer when something has changed, or after a while."""
     topic = _TOPICS.get(body.topic)
     if topic is None:
@@ -26,6 +26,6 @@ async def wait(request: Request, body: wire.Wait) -> int:
 
 
 ROUTES = (
-    verb("hello", wire.Nothing, hello, JOBS, "Say which protocol is spoken", wire.Hello),
-    verb("wait", wire.Wait, wait, JOBS, "Wait until something changes", int),
+    verb("hello", wire.EmptyBody, hello, JOBS, "Say which protocol is spoken", wire.Hello),
+    verb("wait", wire.WaitBody, wait, JOBS, "Wait until something changes", int),
 )

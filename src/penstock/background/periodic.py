@@ -14,7 +14,7 @@ MOST_PAUSE: Final = 5.0
 log = logging.getLogger("penstock.worker")
 
 
-class Routine:
+class PeriodicThread:
     """Calls *work*, which answers how many seconds to wait before the next call (None: until woken).
 
     An error is logged and *work* is called again after a pause, which grows while errors go on.  If the store

@@ -8,12 +8,12 @@ import traceback
 from collections.abc import Collection
 from typing import Final
 
+from penstock.background.periodic import PeriodicThread
 from penstock.clock import SECOND, monotonic, since_boot
 from penstock.worker import perform
 from penstock.worker.attempt import Attempt
+from penstock.worker.job_log import span, warn
 from penstock.worker.loop import Loop
-from penstock.worker.records import span, warn
-from penstock.worker.routine import Routine
 
 EVERY: Final = SECOND // 4
 # How long the loop may be silent, and a handler go on after its timeout, before that is told.
@@ -21,7 +21,7 @@ PATIENCE: Final = SECOND
 _PERFORM: Final = perform.__file__
 
 
-class Watch:
+class Watchdog:
     """Looks at the *running* attempts and at the event *loop*, if there is one."""
 
     def __init__(self, running: Collection[Attempt], loop: Loop | None) -> None:
@@ -31,12 +31,12 @@ class Watch:
         self._blocking: Attempt | None = None
         self._told = False
         self._resting = True
-        self.routine = Routine("watch", self._look)
+        self.thread = PeriodicThread("watch", self._look)
 
     def begin(self) -> None:
         """Look from now on, for something runs; costs nothing if it looks already."""
         if self._resting:
-            self.routine.wake()
+            self.thread.wake()
 
     def _look(self) -> float | None:
         if self._loop is not None:

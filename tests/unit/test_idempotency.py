@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from penstock.dialects.native import kept
-from penstock.dialects.native.kept import Answers, Made
+from penstock.dialects.native import idempotency
+from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
 from penstock.job import Claimed
 
 JOB = Claimed(1, "job", "task", "{}", "queue", 1, 1, 0, 0, None, "{}", "", 0)
@@ -22,7 +22,7 @@ class Maker:
     async def __call__(self):
         self.made += 1
         await self.go.wait()
-        return Made(b"with jobs", [JOB], b"without")
+        return KeptAnswer(b"with jobs", [JOB], b"without")
 
 
 def run(scenario):
@@ -31,7 +31,7 @@ def run(scenario):
 
 def test_the_same_question_is_answered_alike_and_done_once():
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         first = asyncio.create_task(answers.once(PLACE, make))
         second = asyncio.create_task(answers.once(PLACE, make))
         await asyncio.sleep(0)
@@ -45,7 +45,7 @@ def test_the_same_question_is_answered_alike_and_done_once():
 
 def test_another_question_is_another_matter():
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         make.go.set()
 
         assert await answers.once(PLACE, make) is not await answers.once((*PLACE[:3], "other"), make)
@@ -58,7 +58,7 @@ def test_what_failed_is_done_again():
         raise ValueError
 
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         make.go.set()
         with pytest.raises(ValueError):
             await answers.once(PLACE, fail)
@@ -70,7 +70,7 @@ def test_what_failed_is_done_again():
 
 def test_jobs_are_given_back_when_the_last_who_asked_has_gone():
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         make.go.set()
         made = await answers.once(PLACE, make)
         await answers.once(PLACE, make)
@@ -85,7 +85,7 @@ def test_jobs_are_given_back_when_the_last_who_asked_has_gone():
 
 def test_jobs_of_an_answer_that_somebody_heard_are_not_given_back():
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         make.go.set()
         await answers.once(PLACE, make)
         again = await answers.once(PLACE, make)
@@ -98,10 +98,10 @@ def test_jobs_of_an_answer_that_somebody_heard_are_not_given_back():
 
 @pytest.mark.parametrize(("limit", "value"), [("MOST", 1), ("MOST_BYTES", 10), ("LONGEST", -1)])
 def test_what_is_old_or_too_much_is_forgotten(monkeypatch, limit, value):
-    monkeypatch.setattr(kept, limit, value)
+    monkeypatch.setattr(idempotency, limit, value)
 
     async def scenario():
-        answers, make = Answers(), Maker()
+        answers, make = AnswerMemory(), Maker()
         make.go.set()
         for number in range(3):
             await answers.once((*PLACE[:3], str(number)), make)

@@ -14,18 +14,18 @@ from penstock.job import Settled, Settlement
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.failure import failure
+from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
-from penstock.worker.records import Ends
 
 log = logging.getLogger("penstock.worker")
 
 T = TypeVar("T")
 
 
-class Settling:
+class PendingSettlements:
     """Settles what is *waiting* and takes it out of *running*; `tell` has *ends* tell of it."""
 
-    def __init__(self, engine: Backend, running: set[Attempt], leases: Leases, ends: Ends) -> None:
+    def __init__(self, engine: Backend, running: set[Attempt], leases: Leases, ends: JobLog) -> None:
         self.waiting: list[Attempt] = []
         self._engine = engine
         self._running = running

@@ -86,7 +86,7 @@ def warn(attempt: Attempt | None, text: str, *args: object, stack: str | None = 
         log.handle(log.makeRecord(log.name, logging.WARNING, "", 0, *told))
 
 
-class Ends:
+class JobLog:
     """Tells how attempts ended; with *arguments* what jobs were called with, and what they returned, too."""
 
     def __init__(self, *, arguments: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.client.wire import Problem, Refusal
+from penstock.client.wire import ErrorBody, Problem
 from penstock.errors import (
     AccessError,
     ConflictError,
@@ -33,16 +33,16 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
 _KINDS = {kind.code: kind for kind in _FACTS}
 _PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}
 _CONFLICTS = (409, 429)
-_refusals = msgspec.json.Decoder(Refusal)
+_refusals = msgspec.json.Decoder(ErrorBody)
 
 
-def written(error: PenstockError) -> Refusal:
+def to_wire(error: PenstockError) -> ErrorBody:
     """Return *error* as it is sent."""
     names = _FACTS.get(type(error), ())
-    return Refusal(Problem(error.code, str(error), {name: getattr(error, name) for name in names}))
+    return ErrorBody(Problem(error.code, str(error), {name: getattr(error, name) for name in names}))
 
 
-def read(status: int, body: bytes, where: str) -> PenstockError:
+def from_wire(status: int, body: bytes, where: str) -> PenstockError:
     """Return the error that an answer of the server at *where* stands for."""
     try:
         problem = _refusals.decode(body).error

@@ -3,6 +3,7 @@
 from typing import Any
 
 from penstock.client import wire
+from penstock.dialects.native.endpoint import verb
 from penstock.dialects.native.tenancy import (
     check_own_key,
     engine_queue_of,
@@ -10,20 +11,19 @@ from penstock.dialects.native.tenancy import (
     own_queue,
     tenant_in,
 )
-from penstock.dialects.native.verbs import verb
 from penstock.dialects.ojs.names import queue_tenant
 from penstock.edge.access import JOBS, OPERATORS
 from penstock.edge.routes import Request
 from penstock.job import FloatingView, GateView
 
 
-async def gate(request: Request, body: wire.Gate) -> GateView:
+async def gate(request: Request, body: wire.GateBody) -> GateView:
     """Return one gate."""
     tenant = tenant_in(request, body.tenant)
     return await request.service.run(lambda engine: engine.gate(body.key, tenant))
 
 
-async def gates(request: Request, body: wire.Gates) -> wire.GatePage:
+async def gates(request: Request, body: wire.GatesBody) -> wire.GatePage:
     """Return a page of gates."""
     page, total = await request.service.run(
         lambda engine: engine.gates(
@@ -42,7 +42,7 @@ def _hidden(request: Request) -> str:
     return "" if request.tenant is None else "@"
 
 
-async def queues(request: Request, _: wire.Nothing) -> list[dict[str, Any]]:
+async def queues(request: Request, _: wire.EmptyBody) -> list[dict[str, Any]]:
     """Return queues."""
     found = await request.service.run(lambda engine: engine.queues())
     if request.tenant is None:
@@ -51,19 +51,19 @@ async def queues(request: Request, _: wire.Nothing) -> list[dict[str, Any]]:
     return [{**each, "name": own_queue(request, str(each["name"]))} for each in own]
 
 
-async def pause(request: Request, body: wire.Queue) -> None:
+async def pause(request: Request, body: wire.QueueBody) -> None:
     """Let nothing start from a queue."""
     queue = engine_queue_of(request, body.queue)
     await request.service.run(lambda engine: engine.pause(queue))
 
 
-async def resume(request: Request, body: wire.Queue) -> None:
+async def resume(request: Request, body: wire.QueueBody) -> None:
     """Let jobs start from a queue again."""
     queue = engine_queue_of(request, body.queue)
     await request.service.run(lambda engine: engine.resume(queue))
 
 
-async def configure(request: Request, body: wire.Configure) -> None:
+async def configure(request: Request, body: wire.ConfigureBody) -> None:
     """Set the numbers of a key, a queue or a type."""
     name, tenant = body.name, tenant_in(request, body.tenant)
     check_own_key(request, name)
@@ -75,7 +75,7 @@ async def configure(request: Request, body: wire.Configure) -> None:
     await request.service.run(lambda engine: engine.configure(body.scope, name, body.numbers, tenant=tenant))
 
 
-async def override(request: Request, body: wire.Override) -> None:
+async def override(request: Request, body: wire.OverrideBody) -> None:
     """Let other numbers rule a key."""
     check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
@@ -84,14 +84,14 @@ async def override(request: Request, body: wire.Override) -> None:
     )
 
 
-async def clear_override(request: Request, body: wire.Gate) -> None:
+async def clear_override(request: Request, body: wire.GateBody) -> None:
     """End an override."""
     check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
     await request.service.run(lambda engine: engine.clear_override(body.key, tenant=tenant))
 
 
-async def shut(request: Request, body: wire.Shut) -> None:
+async def shut(request: Request, body: wire.ShutBody) -> None:
     """Let nothing through a gate for a while."""
     check_own_key(request, body.key)
     tenant = tenant_in(request, body.tenant)
@@ -100,13 +100,13 @@ async def shut(request: Request, body: wire.Shut) -> None:
     )
 
 
-async def floating(request: Request, body: wire.Gate) -> FloatingView:
+async def floating(request: Request, body: wire.GateBody) -> FloatingView:
     """Return the floating limit of a key."""
     tenant = tenant_in(request, body.tenant)
     return await request.service.run(lambda engine: engine.floating(body.key, tenant))
 
 
-async def set_floating(request: Request, body: wire.SetFloating) -> None:
+async def set_floating(request: Request, body: wire.SetFloatingBody) -> None:
     """Change a floating limit."""
     tenant = tenant_in(request, body.tenant)
     await request.service.run(
@@ -116,44 +116,44 @@ async def set_floating(request: Request, body: wire.SetFloating) -> None:
     )
 
 
-async def delete_floating(request: Request, body: wire.Gate) -> None:
+async def delete_floating(request: Request, body: wire.GateBody) -> None:
     """Let a key float no longer."""
     tenant = tenant_in(request, body.tenant)
     await request.service.run(lambda engine: engine.delete_floating(body.key, tenant=tenant))
 
 
-async def prune(request: Request, body: wire.Prune) -> int:
+async def prune(request: Request, body: wire.PruneBody) -> int:
     """Delete jobs that ended long ago."""
     only_for_all(request, "jobs are pruned")
     return await request.service.run(lambda engine: engine.prune(body.older_than, body.most))
 
 
-async def doctor(request: Request, _: wire.Nothing) -> list[str]:
+async def doctor(request: Request, _: wire.EmptyBody) -> list[str]:
     """Return what is not as it should be."""
     only_for_all(request, "the database is examined")
     return await request.service.run(lambda engine: engine.doctor())
 
 
-async def advice(request: Request, _: wire.Nothing) -> list[str]:
+async def advice(request: Request, _: wire.EmptyBody) -> list[str]:
     """Return what somebody should look after."""
     only_for_all(request, "the database is examined")
     return await request.service.run(lambda engine: engine.advice())
 
 
 ROUTES = (
-    verb("gate", wire.Gate, gate, JOBS, "Look at a gate", GateView),
-    verb("gates", wire.Gates, gates, JOBS, "Look at gates", wire.GatePage),
-    verb("queues", wire.Nothing, queues, JOBS, "Look at queues", list[dict[str, Any]]),
-    verb("pause", wire.Queue, pause, OPERATORS, "Pause a queue"),
-    verb("resume", wire.Queue, resume, OPERATORS, "Resume a queue"),
-    verb("configure", wire.Configure, configure, OPERATORS, "Set numbers for a key, a queue or a type"),
-    verb("override", wire.Override, override, OPERATORS, "Override the numbers of a key"),
-    verb("clear_override", wire.Gate, clear_override, OPERATORS, "End an override"),
-    verb("shut", wire.Shut, shut, OPERATORS, "Shut a gate for a while"),
-    verb("floating", wire.Gate, floating, JOBS, "Look at a floating limit", FloatingView),
-    verb("set_floating", wire.SetFloating, set_floating, OPERATORS, "Change a floating limit"),
-    verb("delete_floating", wire.Gate, delete_floating, OPERATORS, "Let a key float no longer"),
-    verb("prune", wire.Prune, prune, OPERATORS, "Forget jobs that ended long ago", int),
-    verb("doctor", wire.Nothing, doctor, OPERATORS, "Examine the database", list[str]),
-    verb("advice", wire.Nothing, advice, OPERATORS, "Ask what the database needs", list[str]),
+    verb("gate", wire.GateBody, gate, JOBS, "Look at a gate", GateView),
+    verb("gates", wire.GatesBody, gates, JOBS, "Look at gates", wire.GatePage),
+    verb("queues", wire.EmptyBody, queues, JOBS, "Look at queues", list[dict[str, Any]]),
+    verb("pause", wire.QueueBody, pause, OPERATORS, "Pause a queue"),
+    verb("resume", wire.QueueBody, resume, OPERATORS, "Resume a queue"),
+    verb("configure", wire.ConfigureBody, configure, OPERATORS, "Set numbers for a key, a queue or a type"),
+    verb("override", wire.OverrideBody, override, OPERATORS, "Override the numbers of a key"),
+    verb("clear_override", wire.GateBody, clear_override, OPERATORS, "End an override"),
+    verb("shut", wire.ShutBody, shut, OPERATORS, "Shut a gate for a while"),
+    verb("floating", wire.GateBody, floating, JOBS, "Look at a floating limit", FloatingView),
+    verb("set_floating", wire.SetFloatingBody, set_floating, OPERATORS, "Change a floating limit"),
+    verb("delete_floating", wire.GateBody, delete_floating, OPERATORS, "Let a key float no longer"),
+    verb("prune", wire.PruneBody, prune, OPERATORS, "Forget jobs that ended long ago", int),
+    verb("doctor", wire.EmptyBody, doctor, OPERATORS, "Examine the database", list[str]),
+    verb("advice", wire.EmptyBody, advice, OPERATORS, "Ask what the database needs", list[str]),
 )

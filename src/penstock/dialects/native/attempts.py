@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from penstock.client import wire
 from penstock.clock import SECOND
-from penstock.dialects.native.content import check_settlement, check_value
-from penstock.dialects.native.kept import Made
+from penstock.dialects.native.endpoint import invalid, verb
+from penstock.dialects.native.idempotency import KeptAnswer
+from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
-from penstock.dialects.native.verbs import invalid, verb
 from penstock.dialects.ojs.maintenance import is_on
 from penstock.edge.access import WORKERS
 from penstock.edge.routes import Request
@@ -22,15 +22,15 @@ from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 MOST = 2**63 - 1
 
 
-async def claim(request: Request, take: wire.Take) -> Made:
+async def claim(request: Request, take: wire.ClaimBody) -> KeptAnswer:
     """Start jobs for a worker."""
     queues = tuple(engine_queue_of(request, name) for name in take.queues)
     wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
     if await is_on(request.service):
         nothing = wire.encode(_nothing(request))
-        return Made(nothing, [], nothing)
+        return KeptAnswer(nothing, [], nothing)
     found = _known(request, await request.service.take(wanted, request.claims))
-    return Made(wire.encode(found), found.jobs, wire.encode(_without(found)))
+    return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
 
 
 def _nothing(request: Request) -> Claim:
@@ -38,7 +38,7 @@ def _nothing(request: Request) -> Claim:
     return Claim([], more=False, next_at=request.service.engine.clock.now() + SECOND)
 
 
-async def settle(request: Request, body: wire.Settle) -> list[Settled]:
+async def settle(request: Request, body: wire.SettleBody) -> list[Settled]:
     """Record how attempts ended."""
     settlements = _settlements(body.reports)
     own = await own_attempts(request, (each.seq for each in settlements))
@@ -50,7 +50,7 @@ async def settle(request: Request, body: wire.Settle) -> list[Settled]:
     return told if body.sequels else _accepted(told)
 
 
-async def exchange(request: Request, body: wire.Exchange) -> Made:
+async def exchange(request: Request, body: wire.ExchangeBody) -> KeptAnswer:
     """Settle, then claim, in one transaction."""
     settlements, take = _settlements(body.reports), body.take
     queues = [engine_queue_of(request, name) for name in take.queues]
@@ -72,17 +72,17 @@ async def exchange(request: Request, body: wire.Exchange) -> Made:
     told = [each.seq in own and next(accepted) for each in settlements]
     told = told if body.sequels else _accepted(told)
     without = wire.encode(wire.Exchanged(told, _without(found)))
-    return Made(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
+    return KeptAnswer(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
 
 
-async def begun(request: Request, body: wire.Begun) -> None:
+async def begun(request: Request, body: wire.BegunBody) -> None:
     """Take note of when handlers began."""
     own = await own_attempts(request, (seq for seq, _, _ in body.reports))
     mine = [report for report in body.reports if report[0] in own]
     await request.service.run(lambda engine: engine.begun(mine))
 
 
-async def heartbeat(request: Request, body: wire.Heartbeat) -> list[Beat]:
+async def heartbeat(request: Request, body: wire.HeartbeatBody) -> list[Beat]:
     """Renew leases."""
     own = await own_attempts(request, (seq for seq, _ in body.attempts))
     mine = [attempt for attempt in body.attempts if attempt[0] in own]
@@ -90,7 +90,7 @@ async def heartbeat(request: Request, body: wire.Heartbeat) -> list[Beat]:
     return [next(beats) if seq in own else Beat(seq, alive=False) for seq, _ in body.attempts]
 
 
-async def progress(request: Request, body: wire.Progress) -> bool:
+async def progress(request: Request, body: wire.ProgressBody) -> bool:
     """Keep how far an attempt is."""
     check_value("progress", body.value)
     if not await own_attempts(request, [body.seq]):
@@ -98,7 +98,7 @@ async def progress(request: Request, body: wire.Progress) -> bool:
     return await request.service.run(lambda engine: engine.progress(body.seq, body.fence, body.value))
 
 
-async def refreshes(request: Request, body: wire.Refreshes) -> list[Refresh]:
+async def refreshes(request: Request, body: wire.RefreshesBody) -> list[Refresh]:
     """Lend floating limits that are due; to nobody who speaks for one tenant only, because all may share them."""
     if request.tenant is not None:
         return []
@@ -107,7 +107,7 @@ async def refreshes(request: Request, body: wire.Refreshes) -> list[Refresh]:
     )
 
 
-async def refreshed(request: Request, body: wire.Refreshed) -> bool:
+async def refreshed(request: Request, body: wire.RefreshedBody) -> bool:
     """Take the new value of a floating limit."""
     check_whole("refresh.gate", body.refresh.gate, 0, MOST)
     if request.tenant is not None:
@@ -117,7 +117,7 @@ async def refreshed(request: Request, body: wire.Refreshed) -> bool:
     )
 
 
-def _settlements(reports: Sequence[wire.Report]) -> list[Settlement]:
+def _settlements(reports: Sequence[wire.SettlementBody]) -> list[Settlement]:
     try:
         settlements = wire.settlements_of(reports)
     except msgspec.ValidationError as error:
@@ -157,14 +157,28 @@ def _without(claim: Claim) -> Claim:
 
 
 ROUTES = (
-    verb("claim", wire.Take, claim, WORKERS, "Start jobs for a worker", Claim, once=True),
-    verb("settle", wire.Settle, settle, WORKERS, "Record how attempts ended", list[Settled], once=True),
-    verb("exchange", wire.Exchange, exchange, WORKERS, "Settle, then claim", wire.Exchanged, once=True),
-    verb("begun", wire.Begun, begun, WORKERS, "Tell when handlers began"),
-    verb("heartbeat", wire.Heartbeat, heartbeat, WORKERS, "Renew leases", list[Beat]),
-    verb("progress", wire.Progress, progress, WORKERS, "Tell how far an attempt is", bool),
+    verb("claim", wire.ClaimBody, claim, WORKERS, "Start jobs for a worker", Claim, once=True),
+    verb("settle", wire.SettleBody, settle, WORKERS, "Record how attempts ended", list[Settled], once=True),
+    verb("exchange", wire.ExchangeBody, exchange, WORKERS, "Settle, then claim", wire.Exchanged, once=True),
+    verb("begun", wire.BegunBody, begun, WORKERS, "Tell when handlers began"),
+    verb("heartbeat", wire.HeartbeatBody, heartbeat, WORKERS, "Renew leases", list[Beat]),
+    verb("progress", wire.ProgressBody, progress, WORKERS, "Tell how far an attempt is", bool),
     verb(
-        "refreshes", wire.Refreshes, refreshes, WORKERS, "Take due floating limits", list[Refresh], once=True
+        "refreshes",
+        wire.RefreshesBody,
+        refreshes,
+        WORKERS,
+        "Take due floating limits",
+        list[Refresh],
+        once=True,
     ),
-    verb("refreshed", wire.Refreshed, refreshed, WORKERS, "Give a floating limit its value", bool, once=True),
+    verb(
+        "refreshed",
+        wire.RefreshedBody,
+        refreshed,
+        WORKERS,
+        "Give a floating limit its value",
+        bool,
+        once=True,
+    ),
 )

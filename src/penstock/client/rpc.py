@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from penstock.client import trouble
-from penstock.client.address import Address
+from penstock.client import errors
+from penstock.client.address import ServerAddress
 from penstock.client.clock import RemoteClock
-from penstock.client.lines import Answer, Lines, LostError
+from penstock.client.connections import Connections, LostError, Response
 from penstock.client.wire import KEY, NOW, PATH, encode
 from penstock.clock import SECOND, monotonic, pause
 from penstock.errors import AccessError, PenstockError, StoreDownError, StoreError
@@ -25,13 +25,13 @@ _OK: Final = 200
 _FIRST_REST, _LONGEST_REST = 0.05, 1.0
 
 
-class Questions:
+class Rpc:
     """Asks one server, and learns from each answer what time it is there."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self.clock = RemoteClock()
-        self._lines = Lines(address)
+        self._connections = Connections(address)
         self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
     def ask(
@@ -52,9 +52,9 @@ class Questions:
 
     def close(self) -> None:
         """Hang up."""
-        self._lines.close()
+        self._connections.close()
 
-    def _answer(self, verb: str, body: bytes, patience: float, timeout: float) -> Answer:
+    def _answer(self, verb: str, body: bytes, patience: float, timeout: float) -> Response:
         headers = {KEY: new_id()}
         end = monotonic() + int(patience * SECOND)
         rest, again = _FIRST_REST, False
@@ -76,8 +76,8 @@ class Questions:
             pause(rest)
             rest = min(2 * rest, _LONGEST_REST)
 
-    def _once(self, verb: str, body: bytes, headers: dict[str, str], timeout: float) -> Answer:
-        answer = self._lines.ask(PATH + verb, body, headers, timeout)
+    def _once(self, verb: str, body: bytes, headers: dict[str, str], timeout: float) -> Response:
+        answer = self._connections.ask(PATH + verb, body, headers, timeout)
         arrived = answer.headers.get(NOW, "")
         if arrived.isdigit():
             self.clock.learn(answer.sent, int(arrived))
@@ -85,5 +85,5 @@ class Questions:
             raise self._refused(answer)
         return answer
 
-    def _refused(self, answer: Answer) -> PenstockError:
-        return trouble.read(answer.status, answer.body, str(self.address))
+    def _refused(self, answer: Response) -> PenstockError:
+        return errors.from_wire(answer.status, answer.body, str(self.address))

@@ -3,21 +3,15 @@
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.json import Decoder
 
 from penstock.errors import InvalidJobError
 from penstock.job import NewJob, Settlement
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.lifecycle.outcomes import Done, Failed
+from penstock.worker.handler import Payload
 
-
-class _Call(Struct):
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
-
-
-_CALL: Final[Decoder[Any]] = Decoder(_Call)
+_CALL: Final[Decoder[Any]] = Decoder(Payload)
 _OBJECT: Final[Decoder[Any]] = Decoder(dict[str, Any])
 _VALUE: Final[Decoder[Any]] = Decoder()
 

@@ -16,7 +16,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _UNTOLD: Final = 60  # seconds to wait where the called system named no time
 
 
-class End(Exception):  # noqa: N818
+class HandlerOutcome(Exception):  # noqa: N818
     """A way to end an attempt on purpose."""
 
     def __init__(self, reason: str = "") -> None:
@@ -28,7 +28,7 @@ class End(Exception):  # noqa: N818
         raise NotImplementedError
 
 
-class Retry(End):
+class Retry(HandlerOutcome):
     """Run the job once more, *after* a while (None: as its retry policy says); counts as a failed attempt."""
 
     def __init__(self, after: Duration | None = None, reason: str = "") -> None:
@@ -39,7 +39,7 @@ class Retry(End):
         return Again(self.after, self.reason)
 
 
-class RateLimited(End):
+class RateLimited(HandlerOutcome):
     """The called system said "too many": shut the gate for everyone *until* then and wait in line again.
 
     *until* is a duration from now, a moment (a datetime with a time zone), or what a Retry-After header says:
@@ -61,7 +61,7 @@ class RateLimited(End):
         return Limited(until, self.key, self.reason)
 
 
-class Cancel(End):
+class Cancel(HandlerOutcome):
     """Give the job up: it ends as cancelled and is not retried."""
 
     def outcome(self, clock: Clock) -> Outcome:  # noqa: ARG002

@@ -1,0 +1,1 @@
+"""Threads in the background, and waiting for what they find."""
