@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.engine import LEASE, START_GRACE
+from penstock.http.app import app_for
 from penstock.job import ClaimFor, NewJob
-from penstock.server.assembly import site_for
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_workers_of_a_database_elsewhere_outlive_it(desk):
 
 
 def test_a_server_takes_its_workers_to_be_elsewhere(desk):
-    site = site_for(desk.engine)
+    site = app_for(desk.engine)
     site.service.close()
 
     assert desk.engine.far

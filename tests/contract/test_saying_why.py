@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.root import app as command
 from penstock.clock import SECOND
-from penstock.dialects.ojs.envelope import of_view
+from penstock.dialects.ojs.format.envelope import of_view
 from penstock.engine import Engine
 from penstock.engine.enqueue import job_row
 from penstock.errors import InvalidError, NotFoundError

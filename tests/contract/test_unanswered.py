@@ -8,15 +8,16 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.dialects.native import attempts, endpoint, idempotency
-from penstock.dialects.ojs import directives, envelope, jobs, pools, pressure, workers
-from penstock.edge.claims import Claims
-from penstock.edge.service import Service
+from penstock.dialects.ojs import backpressure, fetch_order, worker_directives
+from penstock.dialects.ojs.format import envelope
+from penstock.dialects.ojs.routes import jobs, workers
 from penstock.errors import StoreBusyError
+from penstock.http import asgi, writing
+from penstock.http.claims import Claims
+from penstock.http.service import Service
 from penstock.job import Bound, NewJob, Settlement
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
-from penstock.server import site as sites
-from penstock.server import writing
 from tests.support.asgi import ask, serving, settled
 
 FETCH = "/ojs/v1/workers/fetch"
@@ -103,14 +104,14 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
     ("place", "name"),
     [
         (Service, "remember"),
-        (pools.Queues, "went"),
-        (directives, "_is_idle"),
-        (directives, "is_on"),
-        (directives, "asked"),
+        (fetch_order.Queues, "went"),
+        (worker_directives, "_is_idle"),
+        (worker_directives, "is_on"),
+        (worker_directives, "asked"),
         (workers, "_told"),
         (Service, "in_time"),
         (workers, "Reply"),
-        (sites, "encoded"),
+        (asgi, "encoded"),
         (writing, "_is_gone"),
         (writing, "encoded"),
         (writing, "_head"),
@@ -211,7 +212,7 @@ def test_an_answer_that_is_on_its_way_keeps_its_jobs_because_its_worker_may_have
         (idempotency.AnswerMemory, "_forget"),
         (endpoint, "Reply"),
         (endpoint, "monotonic"),
-        (sites, "encoded"),
+        (asgi, "encoded"),
         (writing, "_is_gone"),
         (writing, "_head"),
     ],
@@ -261,7 +262,7 @@ def test_jobs_that_cannot_be_given_back_at_once_are_given_back_when_the_store_is
         return settle(settlements)
 
     monkeypatch.setattr(engine, "settle", fails_twice)
-    monkeypatch.setattr("penstock.edge.service.AGAIN", 0.01)
+    monkeypatch.setattr("penstock.http.service.AGAIN", 0.01)
 
     assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_told")
     waits(engine)
@@ -319,8 +320,8 @@ def test_an_exchange_whose_asker_was_cancelled_gives_back_what_it_claimed(engine
     [
         (envelope, "of_new", False),
         (jobs, "_limit_headers", False),
-        (pressure, "_warnings", True),
-        (pressure, "_depth", True),
+        (backpressure, "_warnings", True),
+        (backpressure, "_depth", True),
     ],
 )
 @pytest.mark.parametrize("batch", [False, True])

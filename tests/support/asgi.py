@@ -5,13 +5,13 @@ import json
 from contextlib import asynccontextmanager
 from urllib.parse import unquote
 
-from penstock.server.assembly import site_for
+from penstock.http.app import app_for
 
 
 @asynccontextmanager
 async def serving(engine, **options):
     """Give the application around *engine*, as it is while it runs."""
-    site = site_for(engine, **options)
+    site = app_for(engine, **options)
     site.service.begin()
     try:
         yield site

@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from penstock.dialects.ojs import deliveries, live, socket, subscriber
-from penstock.edge.outgoing import Answer
-from penstock.edge.watch import Watch
+from penstock.dialects.ojs.events import event_socket, event_stream, webhook_delivery, webhook_dispatcher
+from penstock.http import upkeep
+from penstock.http.outbound_http import Answer
+from penstock.http.upkeep import Upkeep
+from penstock.http.watch import Watch
 from penstock.job import NewJob, Webhook
-from penstock.server import upkeep
-from penstock.server.upkeep import Upkeep
 from penstock.store.session import Topic
 from penstock.testing import engine_in_memory
 from tests.support.asgi import ask, serving
@@ -90,14 +90,14 @@ def test_a_delivery_that_fails_in_an_unforeseen_way_is_tried_again(engine, monke
         once()
         return Answer(200, {})
 
-    monkeypatch.setattr(subscriber, "post", post)
-    monkeypatch.setattr(subscriber, "DELAYS", (0.01,))
+    monkeypatch.setattr(webhook_delivery, "post", post)
+    monkeypatch.setattr(webhook_delivery, "DELAYS", (0.01,))
 
     async def work():
         async with serving(engine) as site:
             hook = Webhook("http://127.0.0.1:9/", ("*",), "secret", id="one")
-            to = subscriber.Subscriber(site.service, hook)
-            to.offer(subscriber.trial(hook, 0))
+            to = webhook_delivery.WebhookDelivery(site.service, hook)
+            to.offer(webhook_delivery.trial(hook, 0))
             await delivered.wait()
             await asyncio.gather(*to._sending)
             to.close()
@@ -109,7 +109,7 @@ def test_a_delivery_that_fails_in_an_unforeseen_way_is_tried_again(engine, monke
 def test_new_subscribers_are_seen_though_reading_them_failed_once(engine, monkeypatch):
     once = Once(engine.webhooks)
     monkeypatch.setattr(engine, "webhooks", once)
-    monkeypatch.setattr(deliveries, "REFRESH", 0.001)
+    monkeypatch.setattr(webhook_dispatcher, "REFRESH", 0.001)
 
     async def work():
         async with serving(engine):
@@ -147,11 +147,11 @@ async def conversation(site, said):
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (socket, "converted"),
-        (socket, "channel_of"),
-        (socket._Conversation, "_event"),
-        (socket, "written"),
-        (socket, "Pace"),
+        (event_socket, "converted"),
+        (event_socket, "channel_of"),
+        (event_socket._Conversation, "_event"),
+        (event_socket, "written"),
+        (event_socket, "Pace"),
     ],
 )
 def test_a_socket_whose_server_fails_is_closed_and_its_reader_forgotten(engine, monkeypatch, place, name):
@@ -167,7 +167,9 @@ def test_a_socket_whose_server_fails_is_closed_and_its_reader_forgotten(engine, 
     assert ("websocket.close", 1011) == (said[-1]["type"], said[-1]["code"])
 
 
-@pytest.mark.parametrize(("place", "name"), [(live, "_written"), (live, "Pace"), (live, "_follow")])
+@pytest.mark.parametrize(
+    ("place", "name"), [(event_stream, "_written"), (event_stream, "Pace"), (event_stream, "_follow")]
+)
 def test_a_stream_whose_server_fails_ends_and_its_reader_is_forgotten(engine, monkeypatch, place, name):
     monkeypatch.setattr(place, name, Once(getattr(place, name)))
 

@@ -5,11 +5,11 @@ import logging
 
 import pytest
 
-from penstock.edge.access import Access, Role
-from penstock.edge.outgoing import check_url
 from penstock.errors import InvalidError
+from penstock.http.access import Access, Role
+from penstock.http.outbound_http import check_url
+from penstock.http.tokens import Keyring
 from penstock.job import NewJob
-from penstock.server.keys import Keyring
 from penstock.testing import engine_in_memory
 from tests.support.asgi import ask, serving
 
@@ -48,10 +48,10 @@ def test_without_a_token_nothing_at_all_answers_a_page_of_another_site(engine, h
 
     async def play():
         async with serving(engine, test_mode=True) as site:
-            table = site._table
-            routes = [route for methods in table._plain.values() for route in methods.values()]
+            router = site._router
+            routes = [route for methods in router._plain.values() for route in methods.values()]
             routes += [
-                r for patterns in table._patterns.values() for p in patterns for r in p.methods.values()
+                r for patterns in router._patterns.values() for p in patterns for r in p.methods.values()
             ]
             return [
                 (

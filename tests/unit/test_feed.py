@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from penstock.edge import feed as feeds
-from penstock.edge.feed import ALL, LOST, Feed
+from penstock.http import feed as feeds
+from penstock.http.feed import ALL, LOST, Feed
 from penstock.job import NewJob
 from penstock.testing import engine_in_memory
 

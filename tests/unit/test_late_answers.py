@@ -2,9 +2,9 @@
 
 import asyncio
 
-from penstock.edge.claims import Claims
-from penstock.edge.service import Service
 from penstock.engine import open_engine
+from penstock.http.claims import Claims
+from penstock.http.service import Service
 from penstock.job import ClaimFor, NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, Window

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.cli.worker import read_token
-from penstock.edge import tokens
 from penstock.errors import InvalidError
-from penstock.server.keys import Keyring
+from penstock.http import tokens
+from penstock.http.tokens import Keyring
 
 TOKEN = "acme-token-0123456789"
 ROOT, USER = 0, 1000

@@ -9,16 +9,16 @@ from typing import Any
 
 import uvicorn
 
-from penstock.dialects.ojs.bodies import AckBody, FetchBody
-from penstock.dialects.ojs.enqueueing import new_job
-from penstock.dialects.ojs.envelope import of_new
-from penstock.edge.access import ANYBODY
-from penstock.edge.routes import Reply, Request, Route
+from penstock.dialects.ojs.format.envelope import of_new
+from penstock.dialects.ojs.format.new_job import new_job
+from penstock.dialects.ojs.format.requests import AckBody, FetchBody
 from penstock.engine import open_engine
+from penstock.http.access import ANYBODY
+from penstock.http.app import app_for
+from penstock.http.routes import Reply, Request, Route
+from penstock.http.serve import Settings, listening
+from penstock.http.upkeep import Upkeep
 from penstock.job import Enqueued
-from penstock.server.assembly import site_for
-from penstock.server.serve import Settings, listening
-from penstock.server.upkeep import Upkeep
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
@@ -60,7 +60,7 @@ def main(store: str) -> None:
     """Serve until standard input closes or a signal comes."""
     with closing(open_engine(store)) as engine:
         upkeep = Upkeep(engine, None, lambda _: None)
-        site = site_for(engine, more=FLOOR)
+        site = app_for(engine, more=FLOOR)
         config = uvicorn.Config(
             site, log_config=None, access_log=False, server_header=False, date_header=False
         )

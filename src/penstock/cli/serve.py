@@ -20,8 +20,8 @@ from penstock.cli.options import (
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
-    from penstock.server.keys import Keyring
-    from penstock.server.serve import Settings
+    from penstock.http.serve import Settings
+    from penstock.http.tokens import Keyring
 
 TOKEN: Final = "PENSTOCK_TOKEN"  # noqa: S105 - where it is, not what it is
 _KEEP: Final = "7d"
@@ -91,9 +91,9 @@ def serve(
     from contextlib import closing
 
     try:
-        from penstock.server.serve import Settings, check_open
-        from penstock.server.serve import serve as run
-        from penstock.server.visitors import host_name
+        from penstock.http.serve import Settings, check_open
+        from penstock.http.serve import serve as run
+        from penstock.http.visitors import host_name
     except ImportError as error:
         raise InvalidError(
             "serve", f"needs more packages: pip install 'penstock[server]' ({error})"
@@ -112,8 +112,8 @@ def serve(
 
 
 def _keyring(tokens: list[str], file: Path | None) -> "Keyring":
-    from penstock.edge.access import Access, Role
-    from penstock.server.keys import Keyring
+    from penstock.http.access import Access, Role
+    from penstock.http.tokens import Keyring
 
     keyring = Keyring()
     kept = os.environ.get(TOKEN)

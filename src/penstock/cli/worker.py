@@ -160,7 +160,7 @@ def _working_for(app: "App", url: str, token_file: Path | None) -> Iterator[None
 
 def read_token(file: Path) -> str:
     """Return the first word of *file* that is not in a comment."""
-    from penstock.edge.tokens import token_lines
+    from penstock.http.tokens import token_lines
 
     for _, (token, *_) in token_lines(file):
         return token

@@ -11,9 +11,9 @@ from penstock.dialects.native.tenancy import (
     own_queue,
     tenant_in,
 )
-from penstock.dialects.ojs.names import queue_tenant
-from penstock.edge.access import JOBS, OPERATORS
-from penstock.edge.routes import Request
+from penstock.dialects.ojs.format.names import queue_tenant
+from penstock.http.access import JOBS, OPERATORS
+from penstock.http.routes import Request
 from penstock.job import FloatingView, GateView
 
 

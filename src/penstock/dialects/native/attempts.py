@@ -11,10 +11,10 @@ from penstock.dialects.native.endpoint import invalid, verb
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
-from penstock.dialects.ojs.maintenance import is_on
-from penstock.edge.access import WORKERS
-from penstock.edge.routes import Request
+from penstock.dialects.ojs.routes.maintenance import is_on
 from penstock.engine import Engine
+from penstock.http.access import WORKERS
+from penstock.http.routes import Request
 from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited

@@ -10,8 +10,6 @@ from penstock.client.wire import KEY, NOW, PATH, encode
 from penstock.clock import monotonic
 from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
 from penstock.dialects.ojs.tenancy import ForbiddenError
-from penstock.edge.access import Role
-from penstock.edge.routes import Reply, Request, Route
 from penstock.errors import (
     ConflictError,
     InvalidError,
@@ -20,6 +18,8 @@ from penstock.errors import (
     QueueFullError,
     StoreError,
 )
+from penstock.http.access import Role
+from penstock.http.routes import Reply, Request, Route
 
 B = TypeVar("B")
 

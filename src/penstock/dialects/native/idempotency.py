@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
-from penstock.edge.claims import Claims
 from penstock.errors import StoreBusyError
+from penstock.http.claims import Claims
 from penstock.job import Claimed
 
 LONGEST: Final = 60 * SECOND

@@ -8,12 +8,12 @@ from penstock.client import wire
 from penstock.dialects.native.endpoint import verb
 from penstock.dialects.native.json_checks import check_job
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
-from penstock.dialects.ojs.pressure import add
+from penstock.dialects.ojs.backpressure import add
 from penstock.dialects.ojs.tenancy import own
 from penstock.dialects.ojs.tenant_limits import admitted, own_limits, with_gate
-from penstock.edge.access import JOBS, PRODUCERS
-from penstock.edge.routes import Request
 from penstock.engine import Engine
+from penstock.http.access import JOBS, PRODUCERS
+from penstock.http.routes import Request
 from penstock.job import Enqueued, Failure, JobView, NewJob, Why
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State

@@ -4,9 +4,9 @@ from importlib.metadata import version
 
 from penstock.client import wire
 from penstock.dialects.native.endpoint import verb
-from penstock.edge.access import JOBS
-from penstock.edge.routes import Request
 from penstock.errors import InvalidError
+from penstock.http.access import JOBS
+from penstock.http.routes import Request
 from penstock.store.session import Topic
 
 _TOPICS = {topic.name.lower(): topic for topic in Topic}

@@ -4,11 +4,11 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.dialects.ojs.names import engine_queue, spec_queue
+from penstock.dialects.ojs.format.names import engine_queue, spec_queue
 from penstock.dialects.ojs.tenancy import ForbiddenError
-from penstock.edge.routes import Request
 from penstock.engine import Engine
 from penstock.errors import InvalidError
+from penstock.http.routes import Request
 from penstock.lifecycle.checks import MAX_NUMBER
 
 REMEMBERED: Final = 100_000

@@ -1,6 +1,7 @@
 """The Open Job Spec over HTTP, with its extensions: translates, and never decides."""
 
-from penstock.dialects.ojs import (
+from penstock.dialects.ojs.events.webhook_dispatcher import WebhookDispatcher
+from penstock.dialects.ojs.routes import (
     admin_bulk,
     admin_jobs,
     admin_queues,
@@ -11,7 +12,7 @@ from penstock.dialects.ojs import (
     events,
     jobs,
     maintenance,
-    pool_rules,
+    pools,
     progress,
     queue_limits,
     queues,
@@ -22,10 +23,9 @@ from penstock.dialects.ojs import (
     workers,
     workflows,
 )
-from penstock.dialects.ojs.deliveries import Deliveries
-from penstock.edge.routes import Route
-from penstock.edge.service import Service
-from penstock.edge.sockets import SocketRoute
+from penstock.http.routes import Route
+from penstock.http.service import Service
+from penstock.http.sockets import SocketRoute
 
 ROUTES: tuple[Route, ...] = (
     *workers.ROUTES,
@@ -35,7 +35,7 @@ ROUTES: tuple[Route, ...] = (
     *rate_limits.ROUTES,
     *queues.ROUTES,
     *queue_limits.ROUTES,
-    *pool_rules.ROUTES,
+    *pools.ROUTES,
     *workflows.ROUTES,
     *dead_letter.ROUTES,
     *events.ROUTES,
@@ -55,4 +55,4 @@ SOCKETS: tuple[SocketRoute, ...] = events.SOCKETS
 
 def attach(service: Service) -> None:
     """Have what this dialect does by itself begin and end with the service."""
-    Deliveries(service)
+    WebhookDispatcher(service)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from penstock.dialects.ojs.names import check_tenant
-from penstock.edge.access import Access
-from penstock.edge.routes import Request
+from penstock.dialects.ojs.format.names import check_tenant
 from penstock.errors import NotFoundError, PenstockError
+from penstock.http.access import Access
+from penstock.http.routes import Request
 from penstock.job import JobView, NewJob
 
 HEADER = "x-ojs-tenant"

@@ -15,14 +15,14 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from penstock.clock import SECOND, monotonic
-from penstock.dialects.ojs.bodies import WindowBody
-from penstock.dialects.ojs.decided import PREFIX, decide, decided
-from penstock.dialects.ojs.limits import window_of
+from penstock.dialects.ojs.format.limits import window_of
+from penstock.dialects.ojs.format.requests import WindowBody
+from penstock.dialects.ojs.settings_cache import PREFIX, decide, decided
 from penstock.dialects.ojs.tenancy import check_shared
-from penstock.edge.routes import Request, converted
-from penstock.edge.service import Service
 from penstock.engine import Engine
 from penstock.errors import ConflictError
+from penstock.http.routes import Request, converted
+from penstock.http.service import Service
 from penstock.job import NewJob
 from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window
 

@@ -1,0 +1,1 @@
+"""Events in the spec's words: as streams, on sockets and to webhooks."""

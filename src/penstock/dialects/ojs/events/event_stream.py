@@ -1,0 +1,142 @@
+"""Follow events as they happen: what one connection gets, how fast, and when it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.dialects.ojs.events.event_filter import Wanted
+from penstock.dialects.ojs.events.event_format import Shown, lost, shown, state_now
+from penstock.dialects.ojs.format.names import check_queue, engine_queue
+from penstock.dialects.ojs.routes.jobs import show
+from penstock.dialects.ojs.tenancy import own
+from penstock.errors import InvalidError
+from penstock.http.feed import ALL, Entry, Reader
+from penstock.http.routes import Request
+
+PER_SECOND: Final = 100  # events that one connection is sent
+BUFFER: Final = 1_000  # events that wait for one connection
+HEARTBEAT: Final = 10.0  # seconds of silence
+LOOK: Final = 5.0  # seconds after which a job is looked at, since another server may have ended it
+
+
+class Pace:
+    """Lets so many through in a second, and as many at once."""
+
+    def __init__(self, per_second: int = PER_SECOND) -> None:
+        self._gap = SECOND // per_second
+        self._most = SECOND - self._gap
+        self._full_at = 0  # when as many as ever may pass at once again
+
+    async def wait(self) -> None:
+        """Return when one more may pass."""
+        now = monotonic()
+        late = self._full_at - now - self._most
+        if late > 0:
+            await asyncio.sleep(late / SECOND)
+            now = monotonic()
+        self._full_at = max(self._full_at, now) + self._gap
+
+
+async def channel_of(request: Request, name: str) -> tuple[str, str | None]:
+    """Return what the feed calls a channel, and the id of its job if it is about one."""
+    kind, found, what = name.partition(":")
+    if name in (ALL, "events"):
+        return ALL, None
+    if kind == "job" and found:
+        return f"job:{(await own(request, what)).id}", what
+    if kind == "queue" and found:
+        return f"queue:{engine_queue(request.tenant, check_queue(what, 'channel'))}", None
+    raise InvalidError("channel", f"{name[:80]!r} must be job:ID, queue:NAME or all")
+
+
+def entries_wanted(entry: Entry, wanted: Wanted) -> list[Shown]:
+    """Return the events of an entry that are wanted."""
+    return [event for event in shown(entry) if wanted.takes(event)]
+
+
+async def stream(
+    request: Request, channel: str, job: str | None, wanted: Wanted, after: str
+) -> AsyncIterator[bytes]:
+    """Send server-sent events until the job has ended, the server stops or the other side has gone."""
+    feed = request.service.feed
+    reader = feed.open(BUFFER)
+    try:
+        missed, earlier = _replay(request, channel, wanted, after) if after else (False, [])
+        reader.subscribe(channel, lambda entry: bool(entries_wanted(entry, wanted)))
+        # Whoever has read this misses nothing that happens from now on.
+        yield b"retry: 3000\n: the events of penstock follow\n\n"
+        if missed:
+            yield _written(lost(1, feed.latest(), request.service.engine.clock.now()), "")
+        pace = Pace()
+        for event in earlier:
+            await pace.wait()
+            yield _written(event)
+            if job and event.ends:
+                return
+        async for chunk in _follow(request, reader, job, wanted, pace):
+            yield chunk
+    finally:
+        reader.close()
+
+
+def _replay(request: Request, channel: str, wanted: Wanted, after: str) -> tuple[bool, list[Shown]]:
+    """Return what happened on a channel since an event, and whether more did that is forgotten."""
+    entries, missed = request.service.feed.since(after.removeprefix("evt_")[:36])
+    kind, _, name = channel.partition(":")
+    found = [
+        event
+        for entry in entries
+        if kind == ALL or entry.event.facts.get(kind) == name
+        for event in entries_wanted(entry, wanted)
+        if event.id > after
+    ]
+    return missed or len(found) > BUFFER, found[-BUFFER:]
+
+
+async def _follow(
+    request: Request, reader: Reader, job: str | None, wanted: Wanted, pace: Pace
+) -> AsyncIterator[bytes]:
+    ended = await _state(request, job) if job else None
+    silent = 0.0
+    while ended is None:
+        patience = LOOK if job else HEARTBEAT
+        taken = await reader.take(patience)
+        if taken is None:
+            if reader.over:
+                yield b"event: server.shutdown\ndata: {}\n\n"
+                return
+            silent += patience
+            if silent >= HEARTBEAT:
+                silent = 0.0
+                yield b":heartbeat\n\n"
+            ended = await _state(request, job) if job else None
+            continue
+        if dropped := reader.dropped():
+            yield _written(lost(dropped, request.service.feed.latest(), taken[1].event.at), "")
+        for event in entries_wanted(taken[1], wanted):
+            await pace.wait()
+            yield _written(event)
+            if job and event.ends:
+                return
+    # Whatever came meanwhile goes before the end.
+    while (taken := await reader.take(0)) is not None:
+        for event in entries_wanted(taken[1], wanted):
+            yield _written(event)
+            if event.ends:
+                return
+    yield _written(ended)
+
+
+async def _state(request: Request, job: str) -> Shown | None:
+    """Return how a job stands if it changes no more."""
+    service = request.service
+    envelope = await service.run(lambda engine: show(engine, job))
+    now = state_now(service.feed.latest(), envelope, service.engine.clock.now())
+    return now if now.ends else None
+
+
+def _written(event: Shown, id_: str | None = None) -> bytes:
+    id_ = event.id if id_ is None else id_
+    head = f"id: {id_}\n" if id_ else ""
+    return f"{head}event: {event.name}\ndata: ".encode() + event.text + b"\n\n"

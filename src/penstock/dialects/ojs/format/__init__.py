@@ -1,0 +1,1 @@
+"""How the spec writes things, and what the engine calls them."""

@@ -1,0 +1,62 @@
+"""The engine's counts, in the spec's words."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from penstock.clock import SECOND
+from penstock.dialects.ojs.format.envelope import SPEC_STATES
+from penstock.dialects.ojs.format.names import check_queue, engine_queue, spec_queue
+from penstock.errors import InvalidError
+from penstock.http.routes import Request
+from penstock.job import QueueCounts
+
+MINUTE: Final = 60 * SECOND
+ENGINE_STATES: Final = {
+    "scheduled": ("scheduled",),
+    "available": ("waiting",),
+    "pending": (),
+    "active": ("running",),
+    "completed": ("done",),
+    "retryable": ("retrying",),
+    "cancelled": ("cancelled",),
+    "discarded": ("failed", "discarded", "expired"),
+}
+_SPEC: Final = {name: spec for spec, names in ENGINE_STATES.items() for name in names}
+
+
+def counts_of(tallies: Iterable[QueueCounts]) -> dict[str, int]:
+    """Return how many jobs are in each state of the spec."""
+    counts = dict.fromkeys(SPEC_STATES, 0)
+    for tally in tallies:
+        for name, number in tally.counts.items():
+            counts[_SPEC[name]] += number
+    return counts
+
+
+def throughput(ended: Iterable[QueueCounts]) -> dict[str, int]:
+    """Return how many jobs ended well and not, given those of the last minute."""
+    counts = counts_of(ended)
+    return {"processed_per_minute": counts["completed"], "failed_per_minute": counts["discarded"]}
+
+
+def engine_states(name: str, field: str = "state") -> frozenset[str]:
+    """Return the engine's states that one of the spec stands for."""
+    if name not in ENGINE_STATES:
+        raise InvalidError(field, f"{name[:40]!r} must be one of: {', '.join(SPEC_STATES)}")
+    return frozenset(ENGINE_STATES[name])
+
+
+async def queues_of(request: Request, name: str | None, field: str = "queue") -> frozenset[str] | None:
+    """Return the engine's queues that a name means: a tenant's own, or everybody's; None if none is named."""
+    if name is None:
+        return None
+    own = engine_queue(request.tenant, check_queue(name, field))
+    if request.tenant is not None:
+        return frozenset({own})
+    known = await request.service.run(lambda engine: engine.tally())
+    return frozenset({own, *(tally.queue for tally in known if spec_queue(tally.queue) == name)})
+
+
+def of_tenant(tallies: Iterable[QueueCounts], tenant: str | None) -> list[QueueCounts]:
+    """Return the counts of one tenant's queues, or of all."""
+    return [tally for tally in tallies if tenant in (None, tally.tenant)]

@@ -1,0 +1,1 @@
+"""What the spec offers: one file for each kind of thing."""

@@ -1,0 +1,122 @@
+"""Jobs, as operators see them: one, or a page of those that fit."""
+
+from typing import Annotated, Any, Final, Literal
+
+from msgspec import Meta, Struct
+
+from penstock.dialects.ojs.format.counts import engine_states, queues_of
+from penstock.dialects.ojs.format.names import check_type, moment
+from penstock.dialects.ojs.format.paging import OFFSETS, page_of
+from penstock.dialects.ojs.format.patterns import Moment, Queue, Type
+from penstock.dialects.ojs.format.responses import JobShape
+from penstock.dialects.ojs.routes.jobs import cancel, show
+from penstock.dialects.ojs.tenancy import own
+from penstock.engine import Engine
+from penstock.http.access import OPERATORS
+from penstock.http.routes import Reply, Request, Route, converted
+from penstock.job import JobFilter
+
+_FILTERS: Final = ("state", "queue", "type", "since", "until")
+State = Literal[
+    "scheduled", "available", "pending", "active", "completed", "retryable", "cancelled", "discarded"
+]
+
+
+class FilterBody(Struct, forbid_unknown_fields=True):
+    """Which jobs are meant: all that is given must fit."""
+
+    state: State | None = None
+    queue: Queue | None = None
+    type: Annotated[Type, Meta(description="a type, or how it begins and a star")] | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+
+
+class JobPage(Struct):
+    items: list[JobShape]
+
+
+async def listing(request: Request) -> Reply:
+    """Return the jobs that fit, newest first."""
+    page = page_of(request)
+    wanted = await filter_of(_filter(request), request)
+
+    def work(engine: Engine) -> tuple[list[Any], int]:
+        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
+        return [show(engine, view.id, view) for view in views], total
+
+    items, total = await request.service.run(work)
+    return Reply({"items": items, "pagination": page.shown(total)})
+
+
+def _filter(request: Request) -> FilterBody:
+    return converted({name: request.query[name] for name in _FILTERS if name in request.query}, FilterBody)
+
+
+async def info(request: Request) -> Reply:
+    """Return a job."""
+    view = await own(request, request.params["id"])
+    return Reply(await request.service.run(lambda engine: show(engine, view.id)))
+
+
+async def cancel_one(request: Request) -> Reply:
+    """Cancel a job."""
+    reply = await cancel(request)
+    return _both(reply.body["job"])  # type: ignore[index]
+
+
+async def retry_one(request: Request) -> Reply:
+    """Stand an ended job in line again."""
+    view = await own(request, request.params["id"])
+
+    def work(engine: Engine) -> dict[str, object]:
+        engine.retry(view.id)
+        return show(engine, view.id)
+
+    return _both(await request.service.run(work))
+
+
+async def filter_of(body: FilterBody, request: Request) -> JobFilter:
+    """Return which of the jobs of the one who asks are meant."""
+    now = request.service.engine.clock.now()
+    prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None
+    if body.type is not None and prefix is None:
+        check_type(body.type)
+    return JobFilter(
+        None if body.state is None else engine_states(body.state),
+        await queues_of(request, body.queue),
+        body.type if prefix is None else None,
+        prefix,
+        request.tenant,
+        None if body.since is None else moment(body.since, "since", now),
+        None if body.until is None else moment(body.until, "until", now),
+    )
+
+
+def _both(job: dict[str, Any]) -> Reply:
+    return Reply({**job, "job": job})
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/ojs/v1/admin/jobs",
+        listing,
+        OPERATORS,
+        "Find jobs",
+        None,
+        JobPage,
+        query=(*_FILTERS, *OFFSETS),
+    ),
+    Route("GET", "/ojs/v1/admin/jobs/{id}", info, OPERATORS, "Look at a job", None, JobShape),
+    Route("POST", "/ojs/v1/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", None, JobShape),
+    Route(
+        "POST",
+        "/ojs/v1/admin/jobs/{id}/retry",
+        retry_one,
+        OPERATORS,
+        "Try an ended job again",
+        None,
+        JobShape,
+    ),
+)

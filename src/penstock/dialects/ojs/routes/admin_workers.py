@@ -1,0 +1,164 @@
+"""Workers, as operators see them."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from penstock.dialects.ojs.format.names import written
+from penstock.dialects.ojs.format.paging import OFFSETS, page_of
+from penstock.dialects.ojs.worker_directives import RUNNING, ask, asked
+from penstock.dialects.ojs.worker_registry import RESTING, STALE, KnownWorker, WorkerRegistry
+from penstock.errors import NotFoundError, WrongStateError
+from penstock.http.access import JOBS, OPERATORS
+from penstock.http.routes import Reply, Request, Route
+
+
+class WorkerShape(Struct):
+    id: str
+    state: str
+    active_jobs: int
+    last_heartbeat_at: str
+
+
+class WorkerSummary(Struct):
+    total: int
+    running: int
+    quiet: int
+    stale: int
+
+
+class WorkersAnswer(Struct):
+    items: list[WorkerShape]
+    summary: WorkerSummary
+
+
+class AskedAnswer(Struct):
+    id: str
+    directive: str
+
+
+class WorkerHealth(Struct):
+    worker_id: str
+    state: str
+
+
+async def listing(request: Request) -> Reply:
+    """Return the workers that were heard from."""
+    page, members = page_of(request), request.service.part(WorkerRegistry).of(request.tenant)
+    everybody = [await _shown(request, member) for member in members]
+    states = [one["state"] for one in everybody]
+    summary = {
+        "total": len(states),
+        "running": sum(state not in (*RESTING, "stale") for state in states),
+        "quiet": sum(state in RESTING for state in states),
+        "stale": states.count("stale"),
+    }
+    return Reply({"items": page.of(everybody), "summary": summary, "pagination": page.shown(len(everybody))})
+
+
+async def info(request: Request) -> Reply:
+    """Return a worker."""
+    return Reply(await _shown(request, _found(request)))
+
+
+async def health(request: Request) -> Reply:
+    """Tell whether a worker goes on."""
+    member = _found(request)
+    shown = await _shown(request, member)
+    state = member.state if member.state != RUNNING else shown["state"]
+    return Reply({**shown, "worker_id": member.id, "state": state, "healthy": shown["state"] != "stale"})
+
+
+async def quiet(request: Request) -> Reply:
+    """Have a worker take no more jobs."""
+    return await _ask(request, "quiet")
+
+
+async def terminate(request: Request) -> Reply:
+    """Have a worker stop."""
+    return await _ask(request, "terminate")
+
+
+async def resume(request: Request) -> Reply:
+    """Have a worker go on."""
+    return await _ask(request, RUNNING)
+
+
+async def forget(request: Request) -> Reply:
+    """Forget a worker that was not heard from for long; its jobs are rescued when their leases run out."""
+    member = _found(request)
+    if request.service.engine.clock.now() - member.seen <= STALE:
+        raise WrongStateError(member.id, member.state, "one that was not heard from for a minute", "worker")
+    await ask(request, member.tenant, member.id, RUNNING)
+    request.service.part(WorkerRegistry).forget(member)
+    return Reply({"deleted": True, "id": member.id})
+
+
+async def _ask(request: Request, wanted: str) -> Reply:
+    member = _found(request)
+    await ask(request, member.tenant, member.id, wanted)
+    return Reply({"id": member.id, "worker_id": member.id, "directive": wanted, "state": wanted})
+
+
+def _found(request: Request) -> KnownWorker:
+    id_ = request.params["id"]
+    member = request.service.part(WorkerRegistry).find(id_, request.tenant)
+    if member is None:
+        raise NotFoundError("worker", id_)
+    return member
+
+
+async def _shown(request: Request, member: KnownWorker) -> dict[str, Any]:
+    wanted = await asked(request, member.tenant, member.id)
+    state = member.state if member.state != RUNNING else wanted or RUNNING
+    if request.service.engine.clock.now() - member.seen > STALE:
+        state = "stale"
+    shown: dict[str, Any] = {
+        **member.facts,
+        "id": member.id,
+        "state": state,
+        "directive": wanted or RUNNING,
+        "active_jobs": member.active,
+        "started_at": written(member.began),
+        "last_heartbeat_at": written(member.beat or member.seen),
+    }
+    if member.tenant:
+        shown["tenant_id"] = member.tenant
+    return shown
+
+
+ROUTES = (
+    Route("GET", "/ojs/v1/workers/{id}/health", health, JOBS, "Does a worker go on?", None, WorkerHealth),
+    Route(
+        "GET", "/ojs/v1/admin/workers", listing, OPERATORS, "List workers", None, WorkersAnswer, query=OFFSETS
+    ),
+    Route("GET", "/ojs/v1/admin/workers/{id}", info, OPERATORS, "Look at a worker", None, WorkerShape),
+    Route("DELETE", "/ojs/v1/admin/workers/{id}", forget, OPERATORS, "Forget a silent worker"),
+    Route(
+        "POST",
+        "/ojs/v1/admin/workers/{id}/quiet",
+        quiet,
+        OPERATORS,
+        "Have a worker take no more",
+        None,
+        AskedAnswer,
+    ),
+    Route(
+        "POST",
+        "/ojs/v1/admin/workers/{id}/terminate",
+        terminate,
+        OPERATORS,
+        "Have a worker stop",
+        None,
+        AskedAnswer,
+    ),
+    Route(
+        "POST",
+        "/ojs/v1/admin/workers/{id}/resume",
+        resume,
+        OPERATORS,
+        "Have a worker go on",
+        None,
+        AskedAnswer,
+    ),
+)

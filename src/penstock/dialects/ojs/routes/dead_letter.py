@@ -1,0 +1,148 @@
+"""Jobs that failed for good and are kept until somebody looks at them."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from penstock.dialects.ojs.format.counts import queues_of
+from penstock.dialects.ojs.format.names import check_type
+from penstock.dialects.ojs.format.paging import OFFSETS, page_of
+from penstock.dialects.ojs.format.responses import JobAnswer, JobsAnswer, JobShape
+from penstock.dialects.ojs.routes.jobs import show
+from penstock.dialects.ojs.tenancy import own
+from penstock.engine import Engine
+from penstock.errors import NotFoundError
+from penstock.http.access import OPERATORS, PRODUCERS
+from penstock.http.routes import Reply, Request, Route
+from penstock.job import JobFilter, JobView
+from penstock.lifecycle.states import State
+
+PER_PAGE: Final = 50
+_DEAD: Final = frozenset({State.FAILED.value})
+_FILTERS: Final = ("queue", "type", *OFFSETS)
+
+
+class ItemsAnswer(Struct):
+    items: list[JobShape]
+
+
+class DeletedAnswer(Struct):
+    deleted: bool
+    job_id: str
+
+
+class StatsAnswer(Struct):
+    total: int
+
+
+async def listing(request: Request) -> Reply:
+    """Return dead letters, newest first."""
+    page = page_of(request, PER_PAGE)
+    queues, task = await queues_of(request, request.query.get("queue")), request.query.get("type")
+    if task is not None:
+        check_type(task)
+
+    def work(engine: Engine) -> tuple[list[Any], int]:
+        wanted = JobFilter(_DEAD, queues, task, tenant=request.tenant)
+        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
+        return [show(engine, view.id, view) for view in views], total
+
+    jobs, total = await request.service.run(work)
+    return Reply({"jobs": jobs, "items": jobs, "pagination": page.shown(total)})
+
+
+async def stats(request: Request) -> Reply:
+    """Tell how many dead letters there are, and where."""
+    tallies = await request.service.run(lambda engine: engine.tally())
+    queues = {
+        (tally.tenant, tally.queue): tally.counts[State.FAILED]
+        for tally in tallies
+        if request.tenant in (None, tally.tenant) and State.FAILED in tally.counts
+    }
+    by_queue: dict[str, int] = {}
+    for (_, queue), number in queues.items():
+        name = queue.rpartition(":")[2]
+        by_queue[name] = by_queue.get(name, 0) + number
+    return Reply({"total": sum(queues.values()), "by_queue": by_queue})
+
+
+async def retry(request: Request) -> Reply:
+    """Stand a dead letter in line again, with all its attempts."""
+    view = await _dead(request)
+
+    def work(engine: Engine) -> object:
+        engine.retry(view.id)
+        return show(engine, view.id)
+
+    shown = await request.service.run(work)
+    return Reply({"job": shown, "job_id": view.id})
+
+
+async def delete(request: Request) -> Reply:
+    """Delete a dead letter."""
+    view = await _dead(request)
+    await request.service.run(lambda engine: engine.forget(view.id))
+    return Reply({"deleted": True, "job_id": view.id, "id": view.id})
+
+
+async def delete_quietly(request: Request) -> Reply:
+    """Delete a dead letter; there is nothing to say about it."""
+    await delete(request)
+    return Reply(None, 204)
+
+
+async def _dead(request: Request) -> JobView:
+    view = await own(request, request.params["id"])
+    if view.state is not State.FAILED:
+        raise NotFoundError("dead letter", view.id)
+    return view
+
+
+ROUTES = (
+    Route(
+        "GET",
+        "/ojs/v1/dead-letter",
+        listing,
+        PRODUCERS,
+        "List dead letters",
+        None,
+        JobsAnswer,
+        query=_FILTERS,
+    ),
+    Route(
+        "POST", "/ojs/v1/dead-letter/{id}/retry", retry, PRODUCERS, "Try a dead letter again", None, JobAnswer
+    ),
+    Route(
+        "DELETE", "/ojs/v1/dead-letter/{id}", delete, PRODUCERS, "Delete a dead letter", None, DeletedAnswer
+    ),
+    Route(
+        "GET",
+        "/ojs/v1/admin/dead-letter",
+        listing,
+        OPERATORS,
+        "List dead letters",
+        None,
+        ItemsAnswer,
+        query=_FILTERS,
+    ),
+    Route(
+        "GET", "/ojs/v1/admin/dead-letter/stats", stats, OPERATORS, "Count dead letters", None, StatsAnswer
+    ),
+    Route(
+        "POST",
+        "/ojs/v1/admin/dead-letter/{id}/retry",
+        retry,
+        OPERATORS,
+        "Try a dead letter again",
+        None,
+        JobAnswer,
+    ),
+    Route(
+        "DELETE",
+        "/ojs/v1/admin/dead-letter/{id}",
+        delete_quietly,
+        OPERATORS,
+        "Delete a dead letter",
+        status=204,
+    ),
+)

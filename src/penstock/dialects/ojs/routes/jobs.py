@@ -1,0 +1,121 @@
+"""Enqueue, look and cancel."""
+
+from penstock.dialects.ojs.backpressure import add
+from penstock.dialects.ojs.format import envelope
+from penstock.dialects.ojs.format.limits import limit_headers
+from penstock.dialects.ojs.format.new_job import new_job
+from penstock.dialects.ojs.format.requests import BatchBody, JobBody
+from penstock.dialects.ojs.format.responses import CancelledJob, JobAnswer, JobsAnswer
+from penstock.dialects.ojs.tenancy import own
+from penstock.dialects.ojs.tenant_limits import admitted, own_limits
+from penstock.engine import Engine
+from penstock.errors import InvalidError, NotFoundError, WrongStateError
+from penstock.http.access import JOBS, PRODUCERS
+from penstock.http.routes import Reply, Request, Route, if_possible
+from penstock.job import Enqueued, JobView, NewJob
+from penstock.lifecycle.states import State
+from penstock.tracing import PARENT, carried
+
+MOST_AT_ONCE = 1_000
+
+
+async def enqueue(request: Request) -> Reply:
+    """Add a job."""
+    now = request.service.engine.clock.now()  # for spans; when it came is for the engine to say
+    job = new_job(_traced(request, request.json()), request.tenant, now)
+    async with admitted(request, [job]):
+        (added,), headers = await add(request, [job])
+    headers["Location"] = f"/ojs/v1/jobs/{added.id}"
+    if own_limits(job.limits):
+        work = request.service.run(lambda engine: _limit_headers(engine, job))
+        headers |= await if_possible(work, {})
+    return Reply({"job": await _added(request, job, added)}, 200 if added.reused else 201, headers)
+
+
+async def enqueue_batch(request: Request) -> Reply:
+    """Add jobs, all or none."""
+    now = request.service.engine.clock.now()
+    plain = request.fields().get("jobs")
+    if not isinstance(plain, list) or not plain:
+        raise InvalidError("jobs", "must be a list of jobs, and not empty")
+    if len(plain) > MOST_AT_ONCE:
+        raise InvalidError("jobs", f"has {len(plain)} jobs; at most {MOST_AT_ONCE} are allowed at once")
+    jobs = [
+        new_job(_traced(request, each), request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)
+    ]
+    async with admitted(request, jobs):
+        added, headers = await add(request, jobs)
+    shown = [await _added(request, job, one) for job, one in zip(jobs, added, strict=True)]
+    return Reply({"jobs": shown, "count": len(shown)}, 201, headers)
+
+
+async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:
+    """Return the envelope of the job that stands for one that was sent, or what is left of it if that fails."""
+
+    async def shown() -> dict[str, object]:
+        if added.reused:
+            return await request.service.run(lambda engine: show(engine, added.id))
+        return envelope.of_new(job, added)
+
+    return await if_possible(shown(), {"id": added.id, "type": job.task})
+
+
+def _traced(request: Request, plain: object) -> object:
+    """Return a job that was sent, with the trace context of its request unless it has its own."""
+    if PARENT not in request.headers or not isinstance(plain, dict):
+        return plain
+    meta = plain.get("meta") or {}
+    if not isinstance(meta, dict) or PARENT in meta:
+        return plain
+    return {**plain, "meta": {**meta, **carried(request.headers)}}
+
+
+async def info(request: Request) -> Reply:
+    """Return a job."""
+    view = await own(request, request.params["id"])
+    return Reply({"job": await request.service.run(lambda engine: show(engine, view.id))})
+
+
+async def cancel(request: Request) -> Reply:
+    """Cancel a job: what waits ends at once, what runs counts as cancelled from now on."""
+    view = await own(request, request.params["id"])
+    if view.cancel_at and view.state is State.RUNNING:
+        raise WrongStateError(view.id, "cancelled", "a job that has not ended")
+
+    def work(engine: Engine) -> object:
+        engine.cancel(view.id)
+        return show(engine, view.id)
+
+    return Reply({"job": await request.service.run(work)})
+
+
+def show(engine: Engine, job_id: str, view: JobView | None = None) -> dict[str, object]:
+    """Return the envelope of a job as it is now."""
+    view = view or engine.job(job_id)
+    return envelope.of_view(view, engine.failures(job_id) if view.attempt else ())
+
+
+def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
+    try:
+        limit = own_limits(job.limits)[0]
+        return limit_headers(engine.gate(limit.key, "" if limit.shared else job.tenant))
+    except NotFoundError:
+        return {}  # done and forgotten meanwhile
+
+
+ROUTES = (
+    Route("POST", "/ojs/v1/jobs", enqueue, PRODUCERS, "Enqueue a job", JobBody, JobAnswer, 201),
+    Route(
+        "POST",
+        "/ojs/v1/jobs/batch",
+        enqueue_batch,
+        PRODUCERS,
+        "Enqueue jobs, all or none",
+        BatchBody,
+        JobsAnswer,
+        201,
+    ),
+    Route("GET", "/ojs/v1/jobs/{id}", info, JOBS, "Look at a job", None, JobAnswer),
+    Route("DELETE", "/ojs/v1/jobs/{id}", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+    Route("POST", "/ojs/v1/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+)

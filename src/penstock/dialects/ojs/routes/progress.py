@@ -1,0 +1,154 @@
+"""How far is a job?"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from penstock.dialects.ojs.format.envelope import state_of
+from penstock.dialects.ojs.format.names import written
+from penstock.dialects.ojs.routes.workers import VISIBILITY
+from penstock.dialects.ojs.tenancy import own
+from penstock.engine import Engine
+from penstock.errors import InvalidError
+from penstock.http.access import JOBS, WORKERS
+from penstock.http.routes import Reply, Request, Route
+from penstock.job import JobView
+from penstock.lifecycle.states import State
+
+WHOLE: Final = 100.0
+MOST: Final = 64 * 1024
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class ProgressBody(Struct):
+    """How far a job is, from 0 to 1; what lies outside is taken for the nearest of them."""
+
+    progress: float | None = None
+    message: Annotated[str, Meta(max_length=10_000)] | None = None
+    data: dict[str, Any] | None = None
+    percentage: float | None = None
+    worker_id: Annotated[str, Meta(max_length=256)] = ""
+
+
+class ReportBody(ProgressBody, kw_only=True):
+    """The same, with the job."""
+
+    job_id: str
+
+
+class ProgressAnswer(Struct):
+    job_id: str
+    state: str
+    progress: float | None
+    message: str | None
+
+
+async def report(request: Request) -> Reply:
+    """Note how far a job is."""
+    return await _note(request, request.params["id"], request.read(ProgressBody))
+
+
+async def report_by_worker(request: Request) -> Reply:
+    """Note how far a job is."""
+    body = request.read(ReportBody)
+    return await _note(request, body.job_id, body)
+
+
+async def show(request: Request) -> Reply:
+    """Tell how far a job is."""
+    return Reply(_shown(await own(request, request.params["id"])))
+
+
+async def _note(request: Request, job_id: str, body: ProgressBody) -> Reply:
+    if body.progress is None and body.percentage is None and body.data is None and body.message is None:
+        raise InvalidError("progress", "is missing: give progress, percentage, message or data")
+    view = await own(request, job_id)
+    note = _noted(body, view, request.service.engine.clock.now())
+    kept = await request.service.run(lambda engine: _keep(engine, view, body.worker_id, note))
+    # What comes too early or too late counts for nothing, and hurts nobody.
+    shown = _shown(view if kept is None else kept)
+    if kept is None:
+        shown |= {
+            name: value for name, value in _decode(note).items() if name in ("progress", "message", "data")
+        }
+    return Reply({"acknowledged": True, "recorded": kept is not None, **shown})
+
+
+def _noted(body: ProgressBody, view: JobView, now: int) -> str:
+    """Return how far the job is now; it never goes back."""
+    part = body.progress
+    if part is None and body.percentage is not None:
+        part = body.percentage / WHOLE
+    before = _told(view)
+    note: dict[str, Any] = {
+        "progress": before["progress"],
+        "updated_at": written(now),
+        "attempt": view.attempt,
+    }
+    if part is not None:
+        note["progress"] = max(min(max(part, 0.0), 1.0), before["progress"] or 0.0)
+    if body.message is not None:
+        note["message"] = body.message
+    if body.data is not None:
+        note["data"] = body.data
+    text = _encode(note).decode()
+    if len(text) > MOST:
+        raise InvalidError("data", f"is longer than {MOST} characters")
+    return text
+
+
+def _keep(engine: Engine, view: JobView, worker: str, note: str) -> JobView | None:
+    """Keep the note if the job runs, and with its worker; such a worker is alive.  None if it is not kept."""
+    running = engine.attempts([view.id]).get(view.id)
+    if running is None or running.cancel_at or (worker and running.worker and worker != running.worker):
+        return None
+    if not engine.progress(running.seq, running.fence, note):
+        return None
+    engine.heartbeat([(running.seq, running.fence)], lease=running.own_lease or VISIBILITY)
+    return engine.job(view.id)
+
+
+def _told(view: JobView) -> dict[str, Any]:
+    """Return what was reported of this attempt; a worker of another kind may have reported anything."""
+    if view.progress is None:
+        return {"progress": None}
+    told = _decode(view.progress)
+    if isinstance(told, dict) and "progress" in told:
+        return told if told.pop("attempt", view.attempt) == view.attempt else {"progress": None}
+    return {"progress": told} if isinstance(told, int | float) else {"progress": None, "data": told}
+
+
+def _shown(view: JobView) -> dict[str, Any]:
+    told = _told(view)
+    part = 1.0 if view.state is State.DONE and view.progress is not None else told["progress"]
+    shown = {
+        "job_id": view.id,
+        "id": view.id,
+        "state": state_of(view),
+        "progress": part,
+        "message": None,
+        "data": None,
+    }
+    shown |= {name: value for name, value in told.items() if name != "progress"}
+    if part is not None:
+        shown["percentage"] = round(part * WHOLE, 6)
+    return shown
+
+
+ROUTES = (
+    Route(
+        "PUT", "/ojs/v1/jobs/{id}/progress", report, WORKERS, "How far a job is", ProgressBody, ProgressAnswer
+    ),
+    Route("GET", "/ojs/v1/jobs/{id}/progress", show, JOBS, "Ask how far a job is", None, ProgressAnswer),
+    Route(
+        "POST",
+        "/ojs/v1/workers/progress",
+        report_by_worker,
+        WORKERS,
+        "How far a job is",
+        ReportBody,
+        ProgressAnswer,
+    ),
+)

@@ -1,0 +1,176 @@
+"""Tenants: what each has, and what it may use."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from penstock.dialects.ojs.format.counts import MINUTE, counts_of, of_tenant, throughput
+from penstock.dialects.ojs.format.names import check_tenant, spec_queue, written
+from penstock.dialects.ojs.format.paging import OFFSETS, page_of
+from penstock.dialects.ojs.routes.maintenance import for_everybody
+from penstock.dialects.ojs.settings_cache import PREFIX, decide, decided
+from penstock.dialects.ojs.tenant_limits import TenantLimits, limits_of, set_limits
+from penstock.engine import Engine
+from penstock.errors import NotFoundError
+from penstock.http.access import OPERATORS
+from penstock.http.routes import Reply, Request, Route
+from penstock.job import QueueCounts
+
+DAY: Final = 24 * 60 * MINUTE
+_NAMES: Final = f"{PREFIX}tenant:"
+
+
+class LimitsBody(TenantLimits):
+    """What a tenant may use; null takes a limit away, what is not given stays."""
+
+    reason: Annotated[str, Meta(max_length=1_000)] | None = None
+
+
+class TenantBody(Struct):
+    """What a tenant may use."""
+
+    limits: TenantLimits = msgspec.field(default_factory=TenantLimits)
+    name: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
+
+
+class TenantShape(Struct):
+    tenant_id: str
+    limits: dict[str, Any]
+
+
+class TenantsAnswer(Struct):
+    items: list[TenantShape]
+
+
+class TenantStats(Struct):
+    tenant_id: str
+    total_jobs: int
+    jobs: dict[str, int]
+
+
+async def listing(request: Request) -> Reply:
+    """Return the tenants that have jobs or limits."""
+    page = page_of(request)
+    known = await decided(request.service)
+    tallies = await request.service.run(lambda engine: engine.tally())
+    names = {tally.tenant for tally in tallies if tally.tenant}
+    names |= {name.removeprefix(_NAMES) for name in known if name.startswith(_NAMES)}
+    if request.tenant is not None:
+        names &= {request.tenant}
+    items = [await _shown(request, tenant, tallies) for tenant in page.of(sorted(names))]
+    return Reply({"items": items, "pagination": page.shown(len(names))})
+
+
+async def info(request: Request) -> Reply:
+    """Return a tenant."""
+    tenant = _meant(request)
+    return Reply(await _shown(request, tenant, await request.service.run(lambda engine: engine.tally())))
+
+
+async def put(request: Request) -> Reply:
+    """Decide what a tenant may use, in all."""
+    for_everybody(request)
+    tenant, body = _meant(request), request.read(TenantBody)
+    kept: dict[str, Any] = {"at": request.service.engine.clock.now()}
+    if body.name is not UNSET:
+        kept["name"] = body.name
+    await set_limits(request.service, tenant, body.limits, kept)
+    return Reply({"tenant_id": tenant, "id": tenant, "limits": msgspec.to_builtins(body.limits)})
+
+
+async def put_limits(request: Request) -> Reply:
+    """Change some of what a tenant may use."""
+    for_everybody(request)
+    tenant, sent = _meant(request), request.read(LimitsBody)
+    limits = await limits_of(request.service, tenant)
+    for name in TenantLimits.__struct_fields__:
+        if name in request.fields():
+            setattr(limits, name, getattr(sent, name))
+    kept: dict[str, Any] = {"at": request.service.engine.clock.now(), "reason": sent.reason}
+    await set_limits(request.service, tenant, limits, kept)
+    return Reply({"tenant_id": tenant, "id": tenant, "limits": msgspec.to_builtins(limits)})
+
+
+async def delete(request: Request) -> Reply:
+    """Let a tenant use as much as it wants; its jobs stay."""
+    for_everybody(request)
+    tenant = _meant(request)
+    if f"{_NAMES}{tenant}" not in await decided(request.service):
+        raise NotFoundError("tenant", tenant)
+    await set_limits(request.service, tenant, TenantLimits(), {})
+    await decide(request.service, f"tenant:{tenant}", None)
+    return Reply({"deleted": True, "tenant_id": tenant})
+
+
+async def stats(request: Request) -> Reply:
+    """Tell how much a tenant has, and how fast it goes."""
+    tenant, now = _meant(request), request.service.engine.clock.now()
+
+    def work(engine: Engine) -> list[list[QueueCounts]]:
+        ended = [engine.ended_since(now - span) for span in (MINUTE, DAY)]
+        return [of_tenant(tallies, tenant) for tallies in (engine.tally(), *ended)]
+
+    tallies, minute, day = await request.service.run(work)
+    counts, of_day = counts_of(tallies), counts_of(day)
+    limits = await limits_of(request.service, tenant)
+    used = {"max_concurrency": counts["active"], "max_queue_depth": _depth(counts)}
+    shown: dict[str, Any] = {
+        "tenant_id": tenant,
+        "total_jobs": sum(counts.values()),
+        "jobs": {**counts, "completed_24h": of_day["completed"], "failed_24h": of_day["discarded"]},
+        "queues": {spec_queue(tally.queue): counts_of([tally]) for tally in tallies},
+        "throughput": throughput(minute),
+        "limits": {
+            name: {"limit": most, "current": used[name]}
+            for name in used
+            if (most := getattr(limits, name)) is not None
+        },
+    }
+    return Reply(shown)
+
+
+def _depth(counts: dict[str, int]) -> int:
+    return counts["available"] + counts["scheduled"] + counts["retryable"]
+
+
+def _meant(request: Request) -> str:
+    """Return the tenant of the path; another's is not there for whoever speaks for one."""
+    tenant = check_tenant(request.params["id"], "id")
+    if request.tenant not in (None, tenant):
+        raise NotFoundError("tenant", tenant)
+    return tenant
+
+
+async def _shown(request: Request, tenant: str, tallies: list[QueueCounts]) -> dict[str, Any]:
+    kept = (await decided(request.service)).get(f"{_NAMES}{tenant}", {})
+    counts = counts_of(of_tenant(tallies, tenant))
+    shown = {"tenant_id": tenant, "id": tenant, "limits": kept.get("limits", {}), "jobs": counts}
+    shown["total_jobs"] = sum(counts.values())
+    if "at" in kept:
+        shown["updated_at"] = written(kept["at"])
+    for name in ("name", "reason"):
+        if kept.get(name):
+            shown[name] = kept[name]
+    return shown
+
+
+_ONE: Final = "/ojs/v1/admin/tenants/{id}"
+ROUTES = (
+    Route(
+        "GET", "/ojs/v1/admin/tenants", listing, OPERATORS, "List tenants", None, TenantsAnswer, query=OFFSETS
+    ),
+    Route("GET", _ONE, info, OPERATORS, "Look at a tenant", None, TenantShape),
+    Route("PUT", _ONE, put, OPERATORS, "Decide what a tenant may use", TenantBody, TenantShape),
+    Route("DELETE", _ONE, delete, OPERATORS, "Take a tenant's limits away"),
+    Route(
+        "PUT",
+        f"{_ONE}/limits",
+        put_limits,
+        OPERATORS,
+        "Change what a tenant may use",
+        LimitsBody,
+        TenantShape,
+    ),
+    Route("GET", f"{_ONE}/stats", stats, OPERATORS, "How a tenant is going", None, TenantStats),
+)

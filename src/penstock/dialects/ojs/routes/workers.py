@@ -1,0 +1,251 @@
+"""Fetch, ack, nack and heartbeat."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from penstock.clock import MILLISECOND, SECOND
+from penstock.dialects.ojs.fetch_order import claim
+from penstock.dialects.ojs.format import envelope
+from penstock.dialects.ojs.format.names import check_queue, moment, written
+from penstock.dialects.ojs.format.new_job import KEPT
+from penstock.dialects.ojs.format.requests import AckBody, ErrorBody, FetchBody, HeartbeatBody, NackBody
+from penstock.dialects.ojs.format.responses import JobsAnswer, SettledAnswer
+from penstock.dialects.ojs.format.retry import check_error, is_final
+from penstock.dialects.ojs.routes.jobs import show
+from penstock.dialects.ojs.tenant_limits import own_limits
+from penstock.dialects.ojs.worker_directives import directive, unless_idle
+from penstock.dialects.ojs.worker_registry import WorkerRegistry
+from penstock.engine import Engine
+from penstock.errors import InvalidError, NotFoundError, StoreError, WrongStateError
+from penstock.http.access import WORKERS
+from penstock.http.routes import Reply, Request, Route, if_possible
+from penstock.job import Claimed, Running, Settlement
+from penstock.lifecycle.outcomes import Done, Failed, HandedBack, Outcome
+
+# Long, because a worker that sends no heartbeats keeps its jobs as long as this.
+VISIBILITY: Final = 1_800 * SECOND
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+MOST_BEATS: Final = 10_000
+TRIES: Final = 3  # if all that was claimed comes too late to be told of
+PUT_OFF: Final = 60 * SECOND
+
+log = logging.getLogger("penstock.server")
+
+
+async def fetch(request: Request) -> Reply:
+    """Hand out jobs that may start now."""
+    body = request.read(FetchBody)
+    for n, name in enumerate(body.queues):
+        check_queue(name, f"queues[{n}]")
+    service = request.service
+    visibility = (
+        VISIBILITY if body.visibility_timeout_ms is None else body.visibility_timeout_ms * MILLISECOND
+    )
+    wait = body.wait_ms / 1_000
+    jobs: list[Claimed] = []
+    shown: dict[str, msgspec.Raw] = {}
+    for _ in range(TRIES):
+        claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
+        shown = await _told(request, claimed)
+        jobs = await service.in_time([job for job in claimed if job.id in shown])
+        if jobs or not claimed:
+            break
+    return Reply({"jobs": [shown[job.id] for job in jobs]})
+
+
+async def _told(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
+    """Return jobs as a worker is told of them; one that cannot be told of is put off, and the others are told."""
+    shown, unreadable = {}, []
+    for job in claimed:
+        try:
+            shown[job.id] = msgspec.Raw(_encode(await _handed_out(request, job)))
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("no worker can be told of job %s; it is put off for a minute", job.id)
+            unreadable.append(job)
+    if unreadable:
+        reason = "no worker can be told of it: its arguments or its meta cannot be read"
+        await request.service.hand_back(unreadable, HandedBack(after=PUT_OFF, reason=reason))
+    return shown
+
+
+async def _handed_out(request: Request, job: Claimed) -> dict[str, Any]:
+    if job.attempt == 1 and not job.lost:
+        return envelope.of_claimed(job)
+    return await request.service.run(lambda engine: show(engine, job.id))
+
+
+async def ack(request: Request) -> Reply:
+    """Record that a job was done."""
+    body = request.read(AckBody)
+    attempt = await held(request, body.job_id, body.worker_id)
+    result = _encode(body.result).decode()
+    shown = await settle(request, attempt, Done(result))
+    answer = {"acknowledged": True, "id": body.job_id, "job_id": body.job_id, "state": shown["state"]}
+    return Reply({**answer, "completed_at": shown.get("completed_at"), "job": shown})
+
+
+async def nack(request: Request) -> Reply:
+    """Record that a job failed, or give it back."""
+    body = request.read(NackBody)
+    check_error(body.error)
+    attempt = await held(request, body.job_id, body.worker_id)
+    until, keys = await _shut(request, attempt, body)
+    outcome: Outcome = HandedBack(begun=True)
+    if not body.requeue:
+        kept = _decode(attempt.meta).get(KEPT, {})
+        outcome = _failed(body.error, kept.get("final", []), until, keys)
+    shown = await settle(request, attempt, outcome)
+    names = (
+        "state",
+        "attempt",
+        "max_attempts",
+        "next_attempt_at",
+        "retry_delay_ms",
+        "completed_at",
+        "discarded_at",
+    )
+    answer = {
+        "id": body.job_id,
+        "job_id": body.job_id,
+        **{name: shown[name] for name in names if name in shown},
+    }
+    return Reply({**answer, "job": shown})
+
+
+async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int | None, list[str]]:
+    """Shut the keys whose limits a handler met elsewhere; return until when, and which are left to the outcome."""
+    error, service = body.error, request.service
+    if error.rate_limit_until is None:
+        return None, []
+    until = moment(error.rate_limit_until, "error.rate_limit_until", service.engine.clock.now())
+    view = await service.run(lambda engine: engine.job(attempt.id))
+    met = [limit for limit in own_limits(view.limits) if error.rate_limit_key in (None, limit.key)]
+    # One is shut in the transaction that records the failure.
+    by_outcome = [] if body.requeue else met[:1]
+
+    def work(engine: Engine) -> None:
+        for limit in met[len(by_outcome) :]:
+            tenant = "" if limit.shared else view.tenant
+            engine.shut(limit.key, until, tenant=tenant, reason=error.message)
+
+    if len(met) > len(by_outcome):
+        await service.run(work)
+    return until if by_outcome else None, [limit.key for limit in by_outcome]
+
+
+def _failed(error: ErrorBody, patterns: list[str], until: int | None, keys: list[str]) -> Failed:
+    sent = {
+        name: value
+        for name in ("code", "type", "retryable", "details")
+        if (value := getattr(error, name)) is not None
+    }
+    return Failed(
+        error.type or error.code,
+        error.message,
+        details=_encode(sent).decode(),
+        final=is_final(error, patterns),
+        shut_until=until,
+        shut_key=keys[0] if keys else None,
+    )
+
+
+async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[str, Any]:
+    """Settle an attempt and return its job; a conflict if it was lost or cancelled meanwhile."""
+    service = request.service
+    ended = await service.settle(Settlement(attempt.seq, attempt.fence, outcome, heed_cancel=True))
+    claimed = service.forget(attempt.id)
+    if ended is None:
+        view = await service.run(lambda engine: engine.job(attempt.id))
+        raise WrongStateError(attempt.id, envelope.state_of(view), "an active job held by this worker")
+
+    async def shown() -> dict[str, Any]:
+        if claimed is not None and isinstance(outcome, Done) and claimed.attempt == 1:
+            return envelope.of_done(claimed, outcome.result, ended)
+        return await service.run(lambda engine: show(engine, attempt.id))
+
+    # It is settled: a worker that heard of a failure would settle it again, in vain.
+    known = {"id": attempt.id, **({"state": "completed"} if isinstance(outcome, Done) else {})}
+    return await if_possible(shown(), known)
+
+
+async def held(request: Request, job_id: str, worker: str) -> Running:
+    """Return the attempt that a worker holds; a conflict if it holds none."""
+    known = request.service.held(job_id)
+    if known is not None:
+        claimed, holder = known
+        if claimed.tenant == (request.tenant or claimed.tenant) and (not worker or worker == holder):
+            return Running(
+                claimed.id,
+                claimed.seq,
+                claimed.fence,
+                holder,
+                claimed.queue,
+                claimed.task,
+                claimed.tenant,
+                claimed.meta,
+            )
+    return await request.service.run(lambda engine: _running(engine, job_id, request.tenant, worker))
+
+
+def _running(engine: Engine, job_id: str, tenant: str | None, worker: str) -> Running:
+    view = engine.job(job_id)
+    if tenant is not None and view.tenant != tenant:
+        raise NotFoundError("job", job_id)
+    found = engine.attempts([job_id]).get(job_id)
+    if found is None:
+        raise WrongStateError(job_id, envelope.state_of(view), "an active job")
+    if worker and found.worker and worker != found.worker:
+        raise WrongStateError(job_id, "active", "a job that this worker holds")
+    return found
+
+
+async def heartbeat(request: Request) -> Reply:
+    """Renew the leases of a worker's jobs, and tell it whether to go on."""
+    body = request.read(HeartbeatBody)
+    ids = body.active_job_ids or (body.active_jobs if isinstance(body.active_jobs, list) else [])
+    if len(ids) > MOST_BEATS:
+        raise InvalidError("active_jobs", f"has {len(ids)} jobs; at most {MOST_BEATS} are allowed")
+    request.service.part(WorkerRegistry).beat(
+        body, request.tenant, request.service.engine.clock.now(), len(ids)
+    )
+    alive = await request.service.run(lambda engine: _renew(engine, request, body, ids))
+    state = await directive(request, body.worker_id, alive)
+    return Reply(
+        {
+            "acknowledged": True,
+            "state": state,
+            "directive": state,
+            "jobs_extended": [attempt.id for attempt in alive],
+            "server_time": written(request.service.engine.clock.now()),
+        }
+    )
+
+
+def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]) -> list[Running]:
+    """Renew what runs, each for its own time; return what stands."""
+    asked = VISIBILITY if body.visibility_timeout_ms is None else body.visibility_timeout_ms * MILLISECOND
+    spans: dict[int, list[Running]] = {}
+    for attempt in engine.attempts(ids).values():
+        mine = request.tenant is None or attempt.tenant == request.tenant
+        if mine and not (body.worker_id and attempt.worker and attempt.worker != body.worker_id):
+            spans.setdefault(attempt.own_lease or asked, []).append(attempt)
+    alive = []
+    for span, attempts in spans.items():
+        beats = engine.heartbeat([(attempt.seq, attempt.fence) for attempt in attempts], lease=span)
+        alive += [attempt for attempt, beat in zip(attempts, beats, strict=True) if beat.alive]
+    return alive
+
+
+ROUTES = (
+    Route("POST", "/ojs/v1/workers/fetch", fetch, WORKERS, "Fetch jobs to work on", FetchBody, JobsAnswer),
+    Route("POST", "/ojs/v1/workers/ack", ack, WORKERS, "A job was done", AckBody, SettledAnswer),
+    Route("POST", "/ojs/v1/workers/nack", nack, WORKERS, "A job failed", NackBody, SettledAnswer),
+    Route("POST", "/ojs/v1/workers/heartbeat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
+    Route("POST", "/ojs/v1/workers/beat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
+)

@@ -1,0 +1,178 @@
+"""Jobs that wait for each other: chains, groups, batches with callbacks, and steps in any order."""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from penstock.dialects.ojs.format.names import spec_queue, written
+from penstock.dialects.ojs.format.paging import OFFSETS, page_of
+from penstock.dialects.ojs.format.workflow_steps import CALLBACKS, Reader, WorkflowBody
+from penstock.dialects.ojs.tenant_limits import admitted
+from penstock.errors import NotFoundError
+from penstock.http.access import JOBS, PRODUCERS
+from penstock.http.routes import Reply, Request, Route
+from penstock.job import NewWorkflow, StepView, WorkflowView
+from penstock.workflows import StepState, WorkflowState
+
+PER_PAGE: Final = 50
+_STEPS: Final = {
+    StepState.WAITING: "waiting",
+    StepState.RUNNING: "active",
+    StepState.DONE: "completed",
+    StepState.FAILED: "failed",
+    StepState.CANCELLED: "cancelled",
+    StepState.SKIPPED: "skipped",
+}
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class StepShape(Struct):
+    id: str
+    type: str
+    state: str
+    depends_on: list[str]
+
+
+class MetadataShape(Struct, omit_defaults=True):
+    """What the server says of a workflow: times, and how many of its jobs ended how."""
+
+    created_at: str
+    job_count: int
+    completed_count: int
+    failed_count: int
+    started_at: str | None = None
+    completed_at: str | None = None
+    cancelled_at: str | None = None
+
+
+class WorkflowShape(Struct):
+    id: str
+    type: str
+    name: str
+    state: str
+    steps_total: int
+    steps_completed: int
+    jobs_total: int
+    jobs_completed: int
+    created_at: str
+    metadata: MetadataShape
+
+
+class WorkflowAnswer(WorkflowShape):
+    workflow: WorkflowShape
+
+
+class WorkflowsAnswer(Struct):
+    workflows: list[WorkflowShape]
+
+
+async def start(request: Request) -> Reply:
+    """Start a workflow."""
+    body = request.read(WorkflowBody)
+    steps = Reader(request.tenant, request.service.engine.clock.now()).steps(body, request.fields())
+    kind = "dag" if body.type in (None, "workflow") else str(body.type)
+    meta = _encode(body.meta or {}).decode()
+    new = NewWorkflow(steps, kind, body.name, request.tenant or "", None, meta)
+    async with admitted(request, [step.job for step in steps]):
+        view = await request.service.run(lambda engine: engine.start_workflow(new))
+    return Reply(_answer(view), 201, {"Location": f"/ojs/v1/workflows/{view.id}"})
+
+
+async def info(request: Request) -> Reply:
+    """Return a workflow."""
+    return Reply(_answer(await _own(request)))
+
+
+async def cancel(request: Request) -> Reply:
+    """Cancel a workflow: no step of it starts any more."""
+    own = await _own(request)
+    return Reply(_answer(await request.service.run(lambda engine: engine.cancel_workflow(own.id))))
+
+
+async def listing(request: Request) -> Reply:
+    """Return workflows, newest first."""
+    page = page_of(request, PER_PAGE)
+    found, total = await request.service.run(
+        lambda engine: engine.workflows(request.tenant, page.offset, page.limit)
+    )
+    workflows = [shown(view) for view in found]
+    return Reply({"workflows": workflows, "items": workflows, "pagination": page.shown(total)})
+
+
+async def _own(request: Request) -> WorkflowView:
+    id_ = request.params["id"]
+    view = await request.service.run(lambda engine: engine.workflow(id_))
+    if request.tenant is not None and view.tenant != request.tenant:
+        raise NotFoundError("workflow", id_)
+    return view
+
+
+def _answer(view: WorkflowView) -> dict[str, Any]:
+    workflow = shown(view)
+    return {**workflow, "workflow": workflow}
+
+
+def shown(view: WorkflowView) -> dict[str, Any]:
+    """Return a workflow the way the spec writes it."""
+    workflow: dict[str, Any] = {
+        "id": view.id,
+        "type": view.kind,
+        "name": view.name,
+        "state": view.state.value,
+        "steps_total": view.steps_total,
+        "steps_completed": view.steps_completed,
+        "jobs_total": view.jobs_total,
+        "jobs_completed": view.jobs_completed,
+        "created_at": written(view.created),
+        "metadata": _metadata(view),
+    }
+    if view.steps:
+        workflow["steps"] = [_step(step) for step in view.steps]
+    if view.finished is not None:
+        workflow["completed_at"] = written(view.finished)
+    meta = _decode(view.meta)
+    if meta:
+        workflow["meta"] = meta
+    if view.tenant:
+        workflow["tenant_id"] = view.tenant
+    return workflow
+
+
+def _metadata(view: WorkflowView) -> MetadataShape:
+    ended = None if view.finished is None else written(view.finished)
+    return MetadataShape(
+        written(view.created),
+        view.jobs_total,
+        view.jobs_completed,
+        view.steps_failed,
+        None if view.started is None else written(view.started),
+        ended,
+        ended if view.state is WorkflowState.CANCELLED else None,
+    )
+
+
+def _step(step: StepView) -> dict[str, Any]:
+    one: dict[str, Any] = {
+        "id": step.id,
+        "type": step.task,
+        "queue": spec_queue(step.queue),
+        "state": _STEPS[step.state],
+        "depends_on": list(step.depends_on),
+    }
+    if step.job_id is not None:
+        one["job_id"] = step.job_id
+    if step.callback:
+        one["callback_type"] = next(name for name, when in CALLBACKS.items() if when is step.when)
+    return one
+
+
+ROUTES = (
+    Route(
+        "POST", "/ojs/v1/workflows", start, PRODUCERS, "Start a workflow", WorkflowBody, WorkflowAnswer, 201
+    ),
+    Route("GET", "/ojs/v1/workflows", listing, JOBS, "List workflows", None, WorkflowsAnswer, query=OFFSETS),
+    Route("GET", "/ojs/v1/workflows/{id}", info, JOBS, "Look at a workflow", None, WorkflowAnswer),
+    Route("DELETE", "/ojs/v1/workflows/{id}", cancel, PRODUCERS, "Cancel a workflow", None, WorkflowAnswer),
+)

@@ -1,0 +1,144 @@
+"""The workers that were heard from lately, and what they are to do.
+
+What workers say of themselves is kept as JSON, so much of one and so much of all: a client that makes up names
+can push out those that were heard from longest ago, and nothing more.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from penstock.clock import SECOND
+from penstock.dialects.ojs.format.requests import HeartbeatBody
+from penstock.errors import InvalidError
+from penstock.job import Running
+
+STALE: Final = 60 * SECOND
+GONE: Final = 60 * STALE  # after which a worker is not even shown as stale
+MOST: Final = 10_000  # workers
+MOST_SAID: Final = 32 * 1024  # bytes that one worker says of itself
+MOST_BYTES: Final = 32 * 1024 * 1024  # the same, of all
+_FACTS: Final = ("labels", "queues", "hostname", "pid", "concurrency")
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+RESTING: Final = ("draining", "shutting_down", "quiet", "terminate", "terminating", "stopping")
+_DRAINING: Final = {
+    "drain": "draining",
+    "draining": "draining",
+    "shutdown": "shutting_down",
+    "quiet": "quiet",
+}
+
+
+@dataclass(slots=True)
+class KnownWorker:
+    """A worker as it told of itself."""
+
+    id: str
+    tenant: str
+    began: int
+    seen: int
+    beat: int = 0  # when it last told of itself
+    state: str = "running"
+    active: int = 0
+    said: bytes = b"{}"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What it said of itself."""
+        facts: dict[str, Any] = _decode(self.said)
+        return facts
+
+
+class WorkerRegistry:
+    """Workers by tenant and id, the one heard from longest ago first."""
+
+    def __init__(self) -> None:
+        self.members: OrderedDict[tuple[str, str], KnownWorker] = OrderedDict()
+        self.bytes = 0  # that they say of themselves
+
+    def beat(self, body: HeartbeatBody, tenant: str | None, now: int, active: int) -> None:
+        """Note that a worker was heard from."""
+        if not body.worker_id:
+            return
+        said = {name: value for name in _FACTS if (value := getattr(body, name)) is not None}
+        known = self.members.get((tenant or "", body.worker_id))
+        text = _said({**(known.facts if known else {}), **said}) if said else None
+        member = self._member(body.worker_id, tenant, now)
+        member.beat = now
+        member.active = body.active_jobs if isinstance(body.active_jobs, int) else active
+        member.state = _DRAINING.get(body.state or "", body.state or "running")
+        if text is not None:
+            self.bytes += len(text) - len(member.said)
+            member.said = text
+            self._make_room(0, now)
+
+    def fetches(self, worker: str, tenant: str | None, now: int) -> bool:
+        """Note that a worker asks for jobs; False if it said that it wants no more."""
+        if not worker:
+            return True
+        member = self._member(worker, tenant, now)
+        # One that was silent for long is another that took its name.
+        return member.state not in RESTING or now - member.beat > STALE
+
+    def find(self, worker: str, tenant: str | None) -> KnownWorker | None:
+        """Return a worker; whoever speaks for no tenant finds any tenant's."""
+        found = self.members.get((tenant or "", worker))
+        if found is None and tenant is None:
+            found = next((one for one in self.members.values() if one.id == worker), None)
+        return found
+
+    def of(self, tenant: str | None) -> list[KnownWorker]:
+        """Return the workers of a tenant, or all."""
+        among = (one for one in self.members.values() if tenant in (None, one.tenant))
+        return sorted(among, key=lambda one: (one.tenant, one.id))
+
+    def forget(self, member: KnownWorker) -> None:
+        """Let a worker leave."""
+        if self.members.pop((member.tenant, member.id), None) is not None:
+            self.bytes -= len(member.said)
+
+    def _member(self, worker: str, tenant: str | None, now: int) -> KnownWorker:
+        key = (tenant or "", worker)
+        member = self.members.get(key)
+        if member is None:
+            self._make_room(1, now)
+            member = self.members[key] = KnownWorker(worker, tenant or "", now, now)
+            self.bytes += len(member.said)
+        member.seen = now
+        self.members.move_to_end(key)
+        return member
+
+    def _make_room(self, coming: int, now: int) -> None:
+        """Let those leave that were not heard from for very long; and, if there are too many, for longest."""
+        while self.members:
+            eldest = next(iter(self.members.values()))
+            full = len(self.members) + coming > MOST or self.bytes > MOST_BYTES
+            if not full and now - eldest.seen < GONE:
+                return
+            self.forget(eldest)
+
+
+def _said(facts: dict[str, Any]) -> bytes:
+    """Return what a worker says of itself as it is kept; raise if it is too much, naming what is longest."""
+    text = _encode(facts)
+    if len(text) > MOST_SAID:
+        longest = max(facts, key=lambda name: len(_encode(facts[name])))
+        size = len(_encode(facts[longest]))
+        raise InvalidError(
+            longest,
+            f"takes {size} bytes; a worker may say at most {MOST_SAID} of itself: fewer or shorter {longest}",
+        )
+    return text
+
+
+def test_directive(alive: Sequence[Running]) -> str:
+    """Return what the jobs of a worker ask of it: a hook of the conformance tests."""
+    for attempt in alive:
+        wanted = _decode(attempt.meta).get("test_directive")
+        if wanted in ("quiet", "terminate"):
+            return str(wanted)
+    return ""

@@ -1,0 +1,1 @@
+"""The HTTP server: routes, tokens, and one engine behind many requests."""

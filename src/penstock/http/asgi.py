@@ -1,0 +1,229 @@
+"""The ASGI application: finds the route, lets in who may, reads what was sent and writes the answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from contextlib import suppress
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from penstock.clock import monotonic
+from penstock.dialects.ojs.format.errors import answer, envelope
+from penstock.dialects.ojs.tenancy import HEADER, ForbiddenError, tenant_of
+from penstock.errors import InvalidError, PenstockError
+from penstock.http.access import Access
+from penstock.http.reading import GoneError, Receive, RefusedError, read_body
+from penstock.http.router import Router
+from penstock.http.routes import Reply, Request, Route, Stream
+from penstock.http.service import Service
+from penstock.http.sockets import Socket, SocketRoute
+from penstock.http.tokens import Keyring
+from penstock.http.visitors import Refusal, Visitors
+from penstock.http.writing import Send, encoded, stream, write
+from penstock.ids import new_id
+
+Scope = MutableMapping[str, Any]
+
+MOST_BYTES: Final = 10 * 1024 * 1024
+PROTOCOL: Final = "ojs.v1"  # what WebSockets speak
+_MOST_HEADER: Final = 200
+_REFUSED: Final = 400  # the first status of an answer that refuses
+
+log = logging.getLogger("penstock.server")
+
+
+class AsgiApp:
+    """Everything the server answers."""
+
+    def __init__(
+        self,
+        service: Service,
+        routes: Iterable[Route],
+        sockets: Iterable[SocketRoute] = (),
+        *,
+        keyring: Keyring | None = None,
+        visitors: Visitors | None = None,
+        most_bytes: int = MOST_BYTES,
+        close: Callable[[], None] = lambda: None,
+        observe: Callable[[str, str, int, int], None] | None = None,
+    ) -> None:
+        self.service = service
+        self._router = Router(routes)
+        self._sockets = Router(sockets)
+        self._keyring = keyring or Keyring()
+        self._visitors = visitors or Visitors()
+        self._most_bytes = most_bytes
+        self._close = close
+        self._observe = observe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "websocket":
+                await self._websocket(scope, receive, send)
+            case _:
+                await self._lifespan(receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = monotonic()
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        request_id = headers.get("x-request-id", "")
+        if not request_id or len(request_id) > _MOST_HEADER or not request_id.isprintable():
+            request_id = f"req_{new_id()}"
+        try:
+            reply = await self._reply(scope, headers, request_id, receive)
+        except GoneError:
+            return
+        if isinstance(reply, Stream) and scope["method"] == "HEAD":
+            reply = Reply(None, headers=reply.headers, media=reply.media)
+        if isinstance(reply, Stream):
+            await stream(reply, request_id, receive, send)
+            status = 200
+        else:
+            status = reply.status
+            await write(self.service, reply, request_id, scope["method"], receive, send)
+            if self._observe is not None:
+                route = scope.get("route")  # None where there is nothing
+                method, path = ("other", "other") if route is None else (route.method, route.path)
+                self._observe(method, path, status, monotonic() - began)
+        if log.isEnabledFor(logging.INFO):
+            took = (monotonic() - began) / 1_000
+            log.info("%s %s %d %.1f ms %s", scope["method"], _path(scope), status, took, request_id)
+
+    async def _reply(
+        self, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
+    ) -> Reply | Stream:
+        try:
+            return await self._handle(scope, headers, request_id, receive)
+        except RefusedError as error:
+            return envelope(error.status, error.code, error.text, request_id, headers=error.headers)
+        except ForbiddenError as error:
+            return envelope(403, "forbidden", str(error), request_id)
+        except PenstockError as error:
+            return answer(error, request_id)
+        except (GoneError, asyncio.CancelledError):
+            raise
+        except Exception:
+            log.exception("%s %s failed (%s)", scope["method"], _path(scope), request_id)
+            return envelope(500, "internal_error", "the server made a mistake", request_id)
+
+    async def _handle(
+        self, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
+    ) -> Reply | Stream:
+        if (refusal := self._refusal(scope, headers)) is not None:
+            raise RefusedError(403, *refusal)
+        methods, params = self._router.find(_path(scope))
+        route = _chosen(methods, scope)
+        scope["route"] = route
+        access = self._admitted(route, headers)
+        body = await read_body(scope["method"], headers, receive, self._most_bytes)
+        request = Request(
+            self.service,
+            access,
+            id=request_id,
+            params=_checked(params),
+            query=_checked(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))),
+            headers=headers,
+            body=body,
+            tenant=tenant_of(access, headers.get(HEADER)),
+        )
+        try:
+            reply = await route.handler(request)
+            if isinstance(reply, Stream):
+                return reply
+            reply.body, reply.claims = encoded(reply), request.claims
+        except BaseException:
+            await self.service.give_back(request.claims)
+            raise
+        if reply.status >= _REFUSED:
+            await self.service.give_back(request.claims)
+        return reply
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> Refusal | None:
+        """Return why nothing of a request is looked at; where a token is needed, that is what decides."""
+        if not self._keyring.is_open:
+            return None
+        return self._visitors.refusal(headers, (scope.get("server") or ("",))[0])
+
+    def _admitted(self, route: Route, headers: dict[str, str]) -> Access:
+        """Return what the one who asks may do, if that is enough for the route."""
+        access = self._keyring.access(headers.get("authorization"))
+        if access is None and route.roles:
+            raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
+        access = access or Access("nobody", frozenset())
+        if not access.allows(route.roles):
+            raise ForbiddenError(f"this needs the role {' or '.join(sorted(route.roles))}")
+        return access
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        methods, params = self._sockets.find(_path(scope))
+        route = methods.get("WS")
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        query = dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        # A browser cannot set headers on a socket.
+        sent = headers.get("authorization") or (f"Bearer {query['token']}" if "token" in query else None)
+        access = self._keyring.access(sent)
+        await receive()
+        if (refusal := self._refusal(scope, headers)) is not None:
+            await send({"type": "websocket.close", "code": 4403, "reason": refusal.text[:100]})
+            return
+        if route is None or access is None or not access.allows(route.roles):
+            await send({"type": "websocket.close", "code": 4404 if route is None else 4401})
+            return
+        try:
+            tenant = tenant_of(access, headers.get(HEADER))
+        except PenstockError as error:
+            await send({"type": "websocket.close", "code": 4403, "reason": str(error)[:100]})
+            return
+        offered = scope.get("subprotocols") or ()
+        await send({"type": "websocket.accept", "subprotocol": PROTOCOL if PROTOCOL in offered else None})
+        request = Request(
+            self.service, access, id=f"req_{new_id()}", params=params, query=query, headers=headers, body=b"",
+            tenant=tenant,
+        )  # fmt: skip
+        try:
+            await route.handler(request, Socket(receive, send))
+        except PenstockError as error:
+            await send({"type": "websocket.close", "code": 4400, "reason": str(error)[:100]})
+        except Exception:
+            log.exception("%s failed (%s)", _path(scope), request.id)
+            with suppress(OSError, RuntimeError):  # it may be closed already
+                await send({"type": "websocket.close", "code": 1011, "reason": "the server made a mistake"})
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                self.service.begin()
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self._close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def _path(scope: Scope) -> str:
+    """Return the path as it was sent, %-signs and all: in a log it is one line, whatever it says."""
+    sent: bytes = scope.get("raw_path") or scope["path"].encode()
+    return sent.partition(b"?")[0].decode("ascii", "backslashreplace")
+
+
+def _chosen(methods: Mapping[str, Route], scope: Scope) -> Route:
+    """Return the route of a path that is meant."""
+    if not methods:
+        raise RefusedError(404, "not_found", f"there is nothing at {scope['path'][:200]!r}")
+    method = scope["method"]
+    route = methods.get("GET" if method == "HEAD" else method)
+    if route is None:
+        allowed = ", ".join(sorted(methods))
+        text = f"{method[:40]!r} is not offered here; {allowed} is"
+        raise RefusedError(405, "method_not_allowed", text, {"Allow": allowed})
+    return route
+
+
+def _checked(named: dict[str, str]) -> dict[str, str]:
+    for name, value in named.items():
+        if "\0" in value or "\ufffd" in value:
+            raise InvalidError(name, "must be text in UTF-8 without the character NUL")
+    return named

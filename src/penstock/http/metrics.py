@@ -1,0 +1,113 @@
+"""Metrics for Prometheus: counted as events come in; how full things are is asked of the store at a scrape.
+
+Labels never grow without bound: of the keys, and of the queues with their types, a thousand are named and all
+others are counted together as "other".
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from penstock.dialects.ojs.format.names import spec_queue
+from penstock.dialects.ojs.tenancy import ForbiddenError
+from penstock.http.access import OPERATORS
+from penstock.http.counters import JOBS, MOST, OTHER, Metrics, Spread, Tally
+from penstock.http.routes import Reply, Request, Route
+from penstock.job import Gauges
+
+MEDIA: Final = "text/plain"  # without a version, which a conformant server must not name
+_STATES: Final = {"waiting": "available", "running": "active", "scheduled": "scheduled"}
+
+
+class _Scrape(Collector):
+    """The numbers of one moment, in Prometheus' terms."""
+
+    def __init__(self, metrics: Metrics, gauges: Gauges) -> None:
+        self._gauges = gauges
+        jobs = {name: dict(tally.counts) for name, tally in metrics.jobs.items()}
+        self._counters = [
+            *((f"ojs_jobs_{name}", JOBS[name], ("queue", "job_type"), counts) for name, counts in jobs.items()),
+            ("ojs_rate_limit_exceeded", "Times that a rate limit was hit.", ("key", "tenant", "strategy"),
+             dict(metrics.exceeded.counts)),
+            ("penstock_events_dropped", "Events that readers cannot get any more, since too many came at once.", (),
+             dict(metrics.lost.counts)),
+        ]  # fmt: skip
+        self._spreads = [
+            ("ojs_job_duration_seconds", "How long attempts took.", ("queue", "job_type"), *_taken(metrics.durations)),
+            ("ojs_job_queue_time_seconds", "How long jobs waited for their first attempt.", ("queue", "job_type"),
+             *_taken(metrics.queued)),
+            ("ojs_rate_limit_wait_duration", "Seconds that jobs waited due to rate limits.", ("key", "tenant"),
+             *_taken(metrics.waits)),
+            ("ojs_http_request_duration_seconds", "How long requests took.", ("method", "route", "status"),
+             *_taken(metrics.requests)),
+        ]  # fmt: skip
+
+    def collect(self) -> Iterator[Metric]:
+        """Return the numbers."""
+        yield from self._full()
+        for name, text, labels, counts in self._counters:
+            counter = CounterMetricFamily(name, text, labels=labels)
+            for values, count in counts.items():
+                counter.add_metric(values, count)
+            yield counter
+        for name, text, labels, bounds, spreads in self._spreads:
+            histogram = HistogramMetricFamily(name, text, labels=labels)
+            for values, spread in spreads.items():
+                histogram.add_metric(values, *_cumulated(bounds, spread))
+            yield histogram
+
+    def _full(self) -> Iterator[Metric]:
+        depth = GaugeMetricFamily("ojs_queue_depth", "Jobs in a queue, by state.", labels=("queue", "state"))
+        tally = Tally()
+        for queue, state, jobs in self._gauges.queues:
+            tally.add(spec_queue(queue), _STATES[state], count=jobs)
+        for labels, count in tally.counts.items():
+            depth.add_metric(labels, count)
+        active = GaugeMetricFamily(
+            "ojs_rate_limit_active", "Jobs of a key that run.", labels=("key", "tenant")
+        )
+        waiting = GaugeMetricFamily(
+            "ojs_rate_limit_waiting", "Jobs of a key that wait.", labels=("key", "tenant")
+        )
+        for key in self._gauges.keys:
+            active.add_metric((key.key, key.tenant), key.running)
+            waiting.add_metric((key.key, key.tenant), key.waiting)
+        if len(self._gauges.keys) == MOST:
+            active.add_metric((OTHER, ""), self._gauges.other_running)
+            waiting.add_metric((OTHER, ""), self._gauges.other_waiting)
+        yield from (depth, active, waiting)
+
+
+def _taken(spread: Spread) -> tuple[tuple[float, ...], dict[tuple[str, ...], list[float]]]:
+    return spread.bounds, {labels: list(values) for labels, values in spread.values.items()}
+
+
+def _cumulated(bounds: tuple[float, ...], values: list[float]) -> tuple[list[tuple[str, float]], float]:
+    buckets, total = [], 0.0
+    for bound, count in zip((*map(str, bounds), "+Inf"), values[:-1], strict=True):
+        total += count
+        buckets.append((bound, total))
+    return buckets, values[-1]
+
+
+async def scrape(request: Request) -> Reply:
+    """Return the metrics of this server."""
+    if request.access.tenant is not None:
+        raise ForbiddenError("metrics are of all tenants; this token is for one")
+    metrics = request.service.part(Metrics)
+    found = _Scrape(metrics, await metrics.gauges(request.service))
+    text = await request.service.run(lambda _: _written(found))
+    return Reply(text, media=MEDIA)
+
+
+def _written(found: _Scrape) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(found)
+    return generate_latest(registry)
+
+
+ROUTES: Final = (Route("GET", "/metrics", scrape, OPERATORS, "Metrics for Prometheus", media=MEDIA),)

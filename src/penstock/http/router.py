@@ -1,0 +1,69 @@
+"""Which route is meant?  Paths without parameters are looked up; the others are few at each length."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Generic, NamedTuple, Protocol, TypeVar
+from urllib.parse import unquote
+
+
+class _Named(Protocol):
+    @property
+    def method(self) -> str: ...
+    @property
+    def path(self) -> str: ...
+
+
+R = TypeVar("R", bound=_Named)
+
+
+class _Pattern(NamedTuple, Generic[R]):
+    parts: tuple[str, ...]
+    methods: dict[str, R]
+
+
+class Router(Generic[R]):
+    """Routes by path and method."""
+
+    def __init__(self, routes: Iterable[R]) -> None:
+        self._plain: dict[str, dict[str, R]] = defaultdict(dict)
+        self._patterns: dict[int, list[_Pattern[R]]] = defaultdict(list)
+        for route in routes:
+            self._add(route)
+
+    def _add(self, route: R) -> None:
+        if "{" not in route.path:
+            self._plain[route.path][route.method] = route
+            return
+        parts = tuple(route.path.split("/"))
+        among = self._patterns[len(parts)]
+        for pattern in among:
+            if pattern.parts == parts:
+                pattern.methods[route.method] = route
+                return
+        among.append(_Pattern(parts, {route.method: route}))
+        # What is spelled out goes before what stands for anything.
+        among.sort(key=lambda pattern: [part.startswith("{") for part in pattern.parts])
+
+    def find(self, path: str) -> tuple[Mapping[str, R], dict[str, str]]:
+        """Return the methods of a path, still quoted, and what stands in place of its parameters."""
+        plain = self._plain.get(path)
+        if plain is not None:
+            return plain, {}
+        parts = path.split("/")
+        for pattern in self._patterns.get(len(parts), ()):
+            params = _match(pattern.parts, parts)
+            if params is not None:
+                return pattern.methods, params
+        return {}, {}
+
+
+def _match(pattern: tuple[str, ...], parts: list[str]) -> dict[str, str] | None:
+    params = {}
+    for wanted, part in zip(pattern, parts, strict=True):
+        if wanted.startswith("{"):
+            if not part:
+                return None
+            params[wanted[1:-1]] = unquote(part, errors="replace")
+        elif wanted != part:
+            return None
+    return params

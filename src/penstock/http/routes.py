@@ -1,0 +1,160 @@
+"""What an HTTP dialect offers: a table of routes, each a typed question and its answer."""
+
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from penstock.errors import InvalidError
+from penstock.http.access import Access, Role
+from penstock.http.claims import Claims
+
+if TYPE_CHECKING:
+    from penstock.http.service import Service
+
+T = TypeVar("T")
+
+_decode: Final = msgspec.json.Decoder().decode
+_MOST_PER_PAGE: Final = 1_000
+
+log = logging.getLogger("penstock.server")
+
+
+class BadBodyError(InvalidError):
+    """The body is no JSON at all."""
+
+    code = "invalid_payload"
+
+
+class Request:
+    """One HTTP request, once it is known who asks and what for."""
+
+    __slots__ = ("access", "body", "claims", "headers", "id", "params", "query", "service", "tenant")
+
+    def __init__(
+        self,
+        service: "Service",
+        access: Access,
+        *,
+        id: str,  # noqa: A002 - what it is called
+        params: Mapping[str, str],
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        tenant: str | None,
+    ) -> None:
+        self.service = service
+        self.access = access
+        self.id = id
+        self.params = params
+        self.query = query
+        self.headers = headers
+        self.body = body
+        self.tenant = tenant
+        self.claims = Claims()
+
+    def json(self) -> Any:  # noqa: ANN401 - anything may have been sent
+        """Return the plain values of the body."""
+        try:
+            return _decode(self.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadBodyError("body", f"is not JSON: {error}") from None
+
+    def fields(self) -> dict[str, Any]:
+        """Return the body as an object; no body at all is an empty one."""
+        if not self.body:
+            return {}
+        plain = self.json()
+        if not isinstance(plain, dict):
+            raise InvalidError("body", "must be a JSON object")
+        return plain
+
+    def read(self, kind: type[T]) -> T:
+        """Return the body as *kind*."""
+        return converted(self.fields(), kind)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Return a whole number from the query."""
+        text = self.query.get(name)
+        if text is None or text == "":
+            return default
+        if (
+            not text.isascii()
+            or not text.isdigit()
+            or len(text) > len(str(most))
+            or not least <= int(text) <= most
+        ):
+            raise InvalidError(name, f"{text[:40]!r} must be a whole number from {least} to {most}")
+        return int(text)
+
+    def page(self, per_page: int = 20) -> tuple[int, int]:
+        """Return which page is asked for, from 1, and how many there are on one."""
+        return (
+            self.number("page", 1, 1, 10**9),
+            self.number("per_page", per_page, 1, _MOST_PER_PAGE),
+        )
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer: *body* becomes JSON unless it is bytes already; it tells of what was claimed for it."""
+
+    body: object = None
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    media: str | None = None
+    claims: Claims | None = None
+
+
+@dataclass(slots=True)
+class Stream:
+    """An answer that goes on: server-sent events."""
+
+    chunks: AsyncIterator[bytes]
+    headers: dict[str, str] = field(default_factory=dict)
+    media: str = "text/event-stream"
+
+
+Handler = Callable[[Request], Awaitable[Reply | Stream]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path, for one of *roles*; *body* and *answer* are the types that the OpenAPI page shows."""
+
+    method: str
+    path: str
+    handler: Handler
+    roles: frozenset[Role]
+    summary: str
+    body: Any = None
+    answer: Any = None
+    status: int = 200
+    query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    media: str | None = None  # of an answer that is no JSON of the dialect's own kind
+
+
+def converted(plain: object, kind: type[T]) -> T:
+    """Return plain values as *kind*, or raise an error that names the field."""
+    try:
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        problem, _, path = str(error).partition(" - at ")
+        name = path.strip("`").removeprefix("$").removeprefix(".") or "body"
+        if problem.startswith("Object missing required field"):
+            missing = problem.split("`")[1]
+            name = missing if name == "body" else f"{name}.{missing}"
+            problem = "is missing"
+        raise InvalidError(name, problem[:1].lower() + problem[1:]) from None
+
+
+async def if_possible(work: Awaitable[T], otherwise: T) -> T:
+    """Return what comes of *work*; if it fails, *otherwise*, because what it is told about was done."""
+    try:
+        return await work
+    except Exception:
+        log.exception("an answer is sent without all that could be said")
+        return otherwise

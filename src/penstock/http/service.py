@@ -1,0 +1,262 @@
+"""One engine behind many requests: their verbs are gathered, their waits share one watcher."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from penstock.clock import SECOND, monotonic
+from penstock.engine import Engine
+from penstock.errors import StoreError
+from penstock.http.batcher import Adding, Answer, Batcher, Question, answers
+from penstock.http.blocked_since import BlockedSince
+from penstock.http.claims import Claims
+from penstock.http.feed import Feed
+from penstock.http.watch import Watch
+from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement
+from penstock.lifecycle.outcomes import HandedBack
+from penstock.store.session import Topic
+
+T = TypeVar("T")
+
+THREADS: Final = 16
+PROMPT: Final = 1.0  # seconds that a request which failed waits until its jobs are given back
+AGAIN: Final = 0.5  # seconds between two tries to give jobs back
+# How many attempts are remembered with their fences; of others the store is asked.
+REMEMBERED: Final = 100_000
+_UNBEGUN: Final = HandedBack()
+
+log = logging.getLogger("penstock.server")
+
+
+class Service:
+    """What routes ask of the engine.  Its coroutines belong to one event loop."""
+
+    def __init__(self, engine: Engine, *, test_mode: bool = False, loopback: bool = False) -> None:
+        self.engine = engine
+        self.test_mode = test_mode
+        self.loopback = loopback  # whether only this machine can reach it
+        self.feed = Feed(engine)
+        self.feed.follow(BlockedSince().note)
+        self.at_start: list[Callable[[], None]] = []  # what else is to be done on the loop when it starts
+        self.at_end: list[Callable[[], None]] = []
+        self.began = monotonic()
+        self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
+        self._working: Batcher[Question, Answer] = Batcher(
+            self._together, self.threads, unwanted=self._take_back
+        )
+        # Where one statement adds jobs without a transaction, it need not wait for one.
+        self._adding = (
+            self._working if engine.store.add_free is None else Batcher(self._together, self.threads)
+        )
+        self._taking_back: set[asyncio.Task[None]] = set()
+        self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
+        self._parts: dict[type, object] = {}
+        self._lasting: dict[type, object] = {}
+        self._watches = {topic: Watch(engine, topic) for topic in Topic}
+        self._watch = self._watches[Topic.WORK]
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the service began."""
+        return (monotonic() - self.began) / SECOND
+
+    async def run(self, work: Callable[[Engine], T]) -> T:
+        """Run *work*, which blocks, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self.threads, work, self.engine)
+
+    async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns."""
+        added = await self._adding.ask(Adding(jobs))
+        assert isinstance(added, list)  # noqa: S101 - the answer to such a question
+        return added
+
+    async def settle(self, settlement: Settlement) -> int | None:
+        """Record how an attempt ended; return when, None if its lease was lost."""
+        settled = await self._working.ask(settlement)
+        assert settled is None or isinstance(settled, int)  # noqa: S101 - the answer to such a question
+        return settled
+
+    async def claim(self, wanted: ClaimFor, claims: Claims, wait: float = 0.0) -> list[Claimed]:
+        """Start jobs for a worker and note them in *claims*; with *wait*, wait so many seconds for the first."""
+        end = monotonic() + int(wait * SECOND)
+        while True:
+            token = self._watch.look() if wait else 0
+            claim = await self.take(wanted, claims)
+            while not claim.jobs and claim.more:
+                claim = await self.take(wanted, claims)
+            left = end - monotonic()
+            if claim.jobs or left <= 0 or self.draining:
+                break
+            await self._watch.changed(token, self._pause(claim, left) / SECOND)
+        for job in claim.jobs:
+            self.remember(job, wanted.worker)
+        return claim.jobs
+
+    async def take(self, wanted: ClaimFor, claims: Claims) -> Claim:
+        """Start jobs for a worker that knows itself when to ask again, and note them in *claims*."""
+        claim = await self._working.ask(wanted)
+        assert isinstance(claim, Claim)  # noqa: S101 - the answer to such a question
+        claims.jobs += claim.jobs
+        return claim
+
+    async def run_claiming(
+        self, work: Callable[[Engine], tuple[T, Claim]], claims: Claims
+    ) -> tuple[T, Claim]:
+        """Run *work*, which also claims, in a thread; note in *claims* what it claimed."""
+        asked = asyncio.ensure_future(self.run(work))
+        try:
+            answer, claim = await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(self._leave)  # what is under way cannot be taken back
+            raise
+        claims.jobs += claim.jobs
+        return answer, claim
+
+    async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
+        """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
+        watch = self._watches[topic]
+        if token == watch.look():
+            await watch.changed(token, timeout)
+        return watch.look()
+
+    def begin(self) -> None:
+        """Begin what goes on by itself, on the running loop."""
+        self.feed.begin()
+        for start in self.at_start:
+            start()
+
+    @property
+    def draining(self) -> bool:
+        """Whether nobody may wait any longer."""
+        return self._watch.draining
+
+    def drain(self) -> None:
+        """Let nobody wait any longer: the server is about to end."""
+        self.feed.close()
+        for watch in self._watches.values():
+            watch.drain()
+
+    def token(self) -> int:
+        """Return a number that changes whenever any process did something."""
+        return self._watch.look()
+
+    async def changed(self, token: int, seconds: float) -> None:
+        """Return once something happened after *token*, or after so many *seconds*."""
+        await self._watch.changed(token, seconds)
+
+    async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
+        """Give back attempts that were never begun: they keep their place, and count for nothing."""
+        for job in jobs:
+            if self._held.get(job.id, (None,))[0] == job:
+                del self._held[job.id]
+        if jobs:
+            settlements = [Settlement(job.seq, job.fence, outcome) for job in jobs]
+            await self.run(lambda engine: engine.settle(settlements))
+
+    async def give_back(self, claims: Claims) -> None:
+        """Give back what was claimed for an answer that will not be heard.  Raises nothing but cancellation.
+
+        If the store cannot be reached this goes on by itself, until the leases run out.
+        """
+        if task := self._give_back_soon(claims.unheard()):
+            await asyncio.wait([task], timeout=PROMPT)
+
+    async def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
+        """Return the attempts that may begin still; the others are given back.
+
+        Their gates remember them as begun by then, and whoever is told of them later begins later.
+        """
+        now = self.engine.clock.now()
+        late = [job for job in jobs if job.begin_by and now >= job.begin_by]
+        if not late:
+            return list(jobs)
+        await self.hand_back(late)
+        return [job for job in jobs if job not in late]
+
+    def _take_back(self, answer: Answer) -> None:
+        """Give back what was claimed for somebody who has gone."""
+        if isinstance(answer, Claim):
+            self._give_back_soon(answer.jobs)
+
+    def _leave(self, asked: "asyncio.Future[tuple[T, Claim]]") -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            self._give_back_soon(asked.result()[1].jobs)
+
+    def _give_back_soon(self, jobs: Sequence[Claimed]) -> "asyncio.Task[None] | None":
+        if not jobs:
+            return None
+        task = asyncio.get_running_loop().create_task(self._until_given_back(jobs))
+        self._taking_back.add(task)
+        task.add_done_callback(self._taking_back.discard)
+        return task
+
+    async def _until_given_back(self, jobs: Sequence[Claimed]) -> None:
+        end = max(job.lease for job in jobs)
+        while True:
+            try:
+                await self.hand_back(jobs)
+            except StoreError as error:
+                if self.engine.clock.now() > end:
+                    log.warning("%d jobs could not be given back: %s", len(jobs), error)
+                    return
+            except Exception:
+                log.exception("%d jobs are not given back before their leases run out", len(jobs))
+                return
+            else:
+                return
+            await asyncio.sleep(AGAIN)
+
+    def remember(self, job: Claimed, worker: str) -> None:
+        """Remember under which fence a job runs, and for whom."""
+        self._held[job.id] = (job, worker)
+        self._held.move_to_end(job.id)
+        if len(self._held) > REMEMBERED:
+            self._held.popitem(last=False)
+
+    def held(self, job_id: str) -> tuple[Claimed, str] | None:
+        """Return an attempt that was fetched here, and its worker."""
+        return self._held.get(job_id)
+
+    def forget(self, job_id: str) -> Claimed | None:
+        """Forget an attempt that has ended; return it if it was fetched here."""
+        found = self._held.pop(job_id, None)
+        return None if found is None else found[0]
+
+    def part(self, kind: type[T]) -> T:
+        """Return what a dialect remembers besides the store: one of each *kind*, made when it is first asked for."""
+        found = self._lasting.get(kind, self._parts.get(kind))
+        if not isinstance(found, kind):
+            found = self._parts[kind] = kind()
+        return found
+
+    def keep(self, part: object) -> None:
+        """Have *part* be the one of its kind, as long as the service lasts."""
+        self._lasting[type(part)] = part
+
+    def forget_all(self) -> None:
+        """Forget every attempt and whatever dialects remember."""
+        self._held.clear()
+        self._parts.clear()
+        self.feed.forget()
+
+    def close(self) -> None:
+        """Let go of threads; the engine is its owner's."""
+        self.feed.close()
+        for end in self.at_end:
+            end()
+        for watch in self._watches.values():
+            watch.close()
+        self.threads.shutdown(wait=False, cancel_futures=True)
+        self._held.clear()
+
+    def _pause(self, claim: Claim, left: int) -> int:
+        """Return how long to wait for something to happen, at most *left*."""
+        if claim.next_at is None:
+            return left
+        return max(min(left, claim.next_at - self.engine.clock.now()), 1_000)
+
+    def _together(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
+        return answers(self.engine, questions)
