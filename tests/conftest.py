@@ -1,7 +1,9 @@
 """Settings for every test."""
 
 import os
+import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadlines: a slow machine is not a failing test.
@@ -20,4 +22,20 @@ settings.register_profile(
     database=None,
     print_blob=True,
 )
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+CI = bool(os.environ.get("CI"))
+settings.load_profile("ci" if CI else "dev")
+
+# A shell starts background commands with SIGINT ignored, and children inherit that.  A handler they do not
+# inherit: whatever the tests start begins with the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, lambda *_: None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Fail skipped tests where CI is set: every tool must be there."""
+    report = yield
+    if CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped where CI is set: {report.longrepr[2]}"
+    return report

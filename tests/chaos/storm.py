@@ -82,7 +82,7 @@ class Storm:
 
     def rage(self, plan, length):
         """Let all of *plan* happen in *length* seconds, once everybody is at work."""
-        assert self._until(lambda: sum(line["what"] == "ready" for line in self._hear()) >= WORKERS, BEGIN)
+        self._await_workers()
         begin = time.monotonic()
         for blow in plan:
             time.sleep(max(0.0, begin + blow.at - time.monotonic()))
@@ -97,6 +97,7 @@ class Storm:
         if not self._until(self._all_ended, patience):
             self.complaints.append(f"after {patience:g} s there still are {self.engine.count()}")
         self.complaints += self.engine.doctor()
+        self._await_workers()
         self._send_home("worker", self._workers, lambda worker: worker.send_signal(signal.SIGTERM))
         self._provider.stdin.close()
         self._provider.wait(END)
@@ -117,6 +118,14 @@ class Storm:
         }
         states = {view.id: view.state.value for view in views}
         return Story(self._hear(), states, rescues, self._killed, self._troubles)
+
+    def _await_workers(self):
+        """Wait until every worker is at work: a signal that comes earlier kills it."""
+
+        def ready():
+            return {line["pid"] for line in self._hear() if line["what"] == "ready"}
+
+        assert self._until(lambda: ready() >= {worker.pid for worker in self._workers}, BEGIN)
 
     def _offset(self):
         """Return what to take from the store's time to get that of the provider."""

@@ -21,11 +21,15 @@ class Watched:
     def __init__(self, engine):
         self._engine = engine
         self._names = {}  # jobs, by (seq, fence)
+        self._is_ready = False
 
     def __getattr__(self, name):
         return getattr(self._engine, name)
 
     def claim(self, *args, **kwargs):
+        if not self._is_ready:  # the worker's signal handlers are in place before its first claim
+            self._is_ready = True
+            tasks.caller.tell("ready")
         asked = now()
         claim = self._engine.claim(*args, **kwargs)
         self._taken(claim, asked)
@@ -89,7 +93,6 @@ def main():
         threads=HANDS,
         concurrency=HANDS,
     )
-    tasks.caller.tell("ready")
     worker.run(signals=True)
     engine.close()
 

@@ -11,6 +11,7 @@ from penstock.limits.spec import limits_to_json
 from penstock.store import views
 from penstock.store.session import Session
 from tests.support.desk import Desk, slots, work_of
+from tests.support.stores import on_sqlite
 
 LATER = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=3600 * SECOND, jitter=False)
 
@@ -102,10 +103,8 @@ def test_limits_too_long_for_an_index_are_listed_too(desk: Desk) -> None:
     assert 32 == desk.engine.gates()[1]
 
 
+@on_sqlite
 def test_the_list_costs_the_same_however_many_jobs_of_a_key_are_not_due_yet(desk: Desk, store: str) -> None:
-    if store != "sqlite":
-        pytest.skip("steps are counted on SQLite")
-
     def look() -> None:
         assert 1 == len(desk.engine.store.write(views.foretold))
 

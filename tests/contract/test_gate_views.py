@@ -9,6 +9,7 @@ from penstock.job import NewJob
 from penstock.limits.rules import Limit, Numbers, Window
 from penstock.store.session import Hold
 from tests.support.desk import Desk, rate, slots, throttle
+from tests.support.stores import on_postgres
 
 HOUR = 3_600 * SECOND
 
@@ -36,9 +37,8 @@ def test_a_gate_to_which_nobody_has_come_yet_shows_what_will_be_brought(desk: De
         desk.engine.gate("other")
 
 
+@on_postgres
 def test_a_job_that_came_while_somebody_else_had_the_gates_is_seen(desk: Desk, opened, store) -> None:
-    if store == "sqlite":
-        pytest.skip("there is one writer")
     other = opened()
 
     def while_held(db: object) -> None:

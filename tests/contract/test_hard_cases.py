@@ -14,15 +14,14 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
 from tests.support.clock import FakeClock
 from tests.support.desk import LEASE, Desk, Work, rate, slots, throttle, work_of
+from tests.support.stores import on_sqlite
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
 FAILED = Failed("ValueError", "no")
 
 
-def test_a_free_jobs_behind_a_flood_on_one_key_cost_the_same(desk: Desk, store: str) -> None:
-    if store != "sqlite":
-        pytest.skip("counts SQLite's steps")
-
+@on_sqlite
+def test_a_free_jobs_behind_a_flood_on_one_key_cost_the_same(desk: Desk) -> None:
     few = _claim_behind(desk, "few", 200)
     many = _claim_behind(desk, "many", 20_000)
 
@@ -30,10 +29,8 @@ def test_a_free_jobs_behind_a_flood_on_one_key_cost_the_same(desk: Desk, store: 
     assert many.steps <= few.steps * 1.5
 
 
-def test_a_serving_a_flood_costs_the_same_however_many_wait(desk: Desk, store: str) -> None:
-    if store != "sqlite":
-        pytest.skip("counts SQLite's steps")
-
+@on_sqlite
+def test_a_serving_a_flood_costs_the_same_however_many_wait(desk: Desk) -> None:
     few = _serve_the_next(desk, "few", 200)
     many = _serve_the_next(desk, "many", 20_000)
 
@@ -124,9 +121,8 @@ def test_e_numbers_are_replaced_one_by_one(desk: Desk) -> None:
     assert desk.claim() == ""  # and the configured rate too
 
 
-def test_f_enqueueing_to_a_hot_key_writes_nothing_about_its_gate(desk: Desk, store: str) -> None:
-    if store != "sqlite":
-        pytest.skip("reads SQLite's statements")
+@on_sqlite
+def test_f_enqueueing_to_a_hot_key_writes_nothing_about_its_gate(desk: Desk) -> None:
     desk.enqueue("a b c", slots("X", 1))
     desk.claim()
 

@@ -17,6 +17,7 @@ from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from tests.support.clock import FakeClock
 from tests.support.desk import LEASE, Desk, slots, work_of
+from tests.support.stores import on_sqlite
 
 NO = Failed("ValueError", "no")
 REUSE = Unique("k")
@@ -689,9 +690,8 @@ def test_two_jobs_of_one_key_are_found_by_the_doctor(desk: Desk) -> None:
     assert desk.engine.doctor() == ["2 jobs stand for the unique key 'k' at once"]
 
 
-def test_jobs_without_a_unique_key_pay_nothing_for_those_that_have_one(desk: Desk, store: str) -> None:
-    if store != "sqlite":
-        pytest.skip("counts statements of SQLite")
+@on_sqlite
+def test_jobs_without_a_unique_key_pay_nothing_for_those_that_have_one(desk: Desk) -> None:
     job = NewJob("task", id="a", queue="q", limits=(X,))
     works = [
         work_of(desk.engine, lambda: desk.engine.enqueue([job])),

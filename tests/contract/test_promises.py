@@ -15,6 +15,7 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, Floating, Limit, Numbers, Window
 from tests.support.clock import FakeClock
 from tests.support.desk import LEASE, Desk, rate, slots, throttle, work_of
+from tests.support.stores import on_sqlite
 
 FAILED = Failed("ValueError", "no")
 THRICE = RetryPolicy(attempts=3, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
@@ -547,17 +548,15 @@ class TestI6NothingLost:
 
 
 class TestI7Cheap:
-    def test_the_number_of_keys_does_not_matter(self, desk: Desk, store: str) -> None:
-        if store != "sqlite":
-            pytest.skip("counts SQLite's steps")
+    @on_sqlite
+    def test_the_number_of_keys_does_not_matter(self, desk: Desk) -> None:
         few = _cost_of_a_round(desk, "few", 50)
         many = _cost_of_a_round(desk, "many", 2_000)
 
         assert many <= few * 1.5
 
-    def test_waiters_on_a_rate_cost_the_same_each_however_many_wait(self, desk: Desk, store: str) -> None:
-        if store != "sqlite":
-            pytest.skip("counts SQLite's steps")
+    @on_sqlite
+    def test_waiters_on_a_rate_cost_the_same_each_however_many_wait(self, desk: Desk) -> None:
         few = _cost_per_waiter(desk, "few", 50)
         many = _cost_per_waiter(desk, "many", 500)
 

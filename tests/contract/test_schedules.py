@@ -26,6 +26,7 @@ from penstock.store.session import Hold
 from tests.postgres.race import quiet
 from tests.support.clock import BEGINNING
 from tests.support.desk import Desk, rate, slots
+from tests.support.stores import on_postgres
 
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
@@ -307,11 +308,10 @@ class TestOnce:
                 list(pool.map(look, range(len(engines))))
                 assert len(jobs(desk)) == 2 * round_
 
+    @on_postgres
     def test_while_one_process_fires_another_claims_past_it(
         self, desk: Desk, opened: Callable[[], Engine], store: str
     ) -> None:
-        if store == "sqlite":
-            pytest.skip("has one writer at a time")
         put(desk)
         desk.enqueue("free")
         desk.wait(HOUR)

@@ -312,9 +312,7 @@ def test_two_engines_on_one_store_see_each_others_keys(
     assert ask(there, "b") == Enqueued("a", reused=True)
 
 
-def test_several_processes_that_ask_at_once_get_one_job(store: str, tmp_path: Path) -> None:
-    if store != "sqlite":
-        pytest.skip("opens a file")
+def test_several_processes_that_ask_at_once_get_one_job(tmp_path: Path) -> None:
     path = str(tmp_path / "jobs.db")
     engine = open_engine(path)
     producers = [

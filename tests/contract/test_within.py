@@ -22,6 +22,7 @@ from penstock.limits.rules import Limit
 from tests.support.clock import FakeClock
 from tests.support.desk import slots
 from tests.support.postgres import split_schema
+from tests.support.stores import on_postgres
 
 Connection = Any
 ONE = slots("X", 1)
@@ -78,11 +79,8 @@ def test_and_never_if_it_is_rolled_back(engine: Engine, connection: Connection, 
     assert engine.job(running.id).state is State.RUNNING
 
 
-def test_gates_are_right_whatever_happens_meanwhile(
-    engine: Engine, connection: Connection, store: str
-) -> None:
-    if store == "sqlite":
-        pytest.skip("one writer at a time: nothing happens meanwhile")
+@on_postgres
+def test_gates_are_right_whatever_happens_meanwhile(engine: Engine, connection: Connection) -> None:
     engine.enqueue([NewJob("task", limits=(ONE,))])
     (first,) = engine.claim(["default"], 5, worker="w").jobs
     (late,) = engine.enqueue([NewJob("task", limits=(ONE,))], connection=connection)
@@ -115,9 +113,8 @@ def test_a_unique_job_is_found_again(engine: Engine, connection: Connection) -> 
     assert (again.id, again.reused) == (first.id, True)
 
 
-def test_the_callers_settings_are_left_alone(engine: Engine, connection: Connection, store: str) -> None:
-    if store == "sqlite":
-        pytest.skip("there are none")
+@on_postgres
+def test_the_callers_settings_are_left_alone(engine: Engine, connection: Connection) -> None:
     connection.execute("SET search_path = pg_catalog")
     engine.enqueue([NewJob("task")], connection=connection)
 
@@ -149,11 +146,10 @@ def test_one_that_waits_stays_if_the_transaction_is_rolled_back(
     assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [old.id]
 
 
+@on_postgres
 def test_the_transaction_keeps_nobody_from_starting_or_ending_what_it_replaces(
-    engine: Engine, connection: Connection, store: str
+    engine: Engine, connection: Connection
 ) -> None:
-    if store == "sqlite":
-        pytest.skip("one writer at a time: nothing happens meanwhile")
     (old,) = engine.enqueue([replacing()])
     (new,) = engine.enqueue([replacing()], connection=connection)
     (started,) = engine.claim(["default"], 5, worker="w").jobs
@@ -258,10 +254,9 @@ def test_a_connection_to_something_else_is_refused(engine: Engine) -> None:
         engine.enqueue([NewJob("task")], connection=other)
 
 
-def test_an_async_connection_is_refused_for_what_it_is(engine: Engine, store: str, url: str) -> None:
+@on_postgres
+def test_an_async_connection_is_refused_for_what_it_is(engine: Engine, url: str) -> None:
     """B6: "must be a connection of psycopg", said of one."""
-    if store == "sqlite":
-        pytest.skip("sqlite3 has none")
 
     async def enqueue() -> None:
         async with await psycopg.AsyncConnection.connect(split_schema(url)[0]) as connection:
@@ -286,11 +281,10 @@ def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> N
         app.enqueue_many([task.with_options(connection=object()).call()], connection=connection)
 
 
+@on_postgres
 def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
-    engine: Engine, connection: Connection, store: str
+    engine: Engine, connection: Connection
 ) -> None:
-    if store == "sqlite":
-        pytest.skip("one writer at a time")
     once = NewJob("task", unique=Unique("once"), limits=(ONE,))
     engine.enqueue([NewJob("other", limits=(slots("Y", 1),))])
     (first,) = engine.enqueue([once], connection=connection)
@@ -305,12 +299,11 @@ def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
     assert (answer.id, answer.reused) == (first.id, True)
 
 
+@on_postgres
 @pytest.mark.parametrize("limits", [(), (ONE,)], ids=["free", "limited"])
 def test_whoever_waits_for_room_to_be_counted_does_not_hold_the_gates(
-    engine: Engine, connection: Connection, store: str, limits: tuple[Limit, ...]
+    engine: Engine, connection: Connection, limits: tuple[Limit, ...]
 ) -> None:
-    if store == "sqlite":
-        pytest.skip("one writer at a time")
     engine.bound("default", Bound(2, OnFull.DROP_OLDEST))
     engine.enqueue([NewJob("other", queue="q", limits=(slots("Y", 1),))])
     engine.enqueue([NewJob("first")])
@@ -337,11 +330,8 @@ def test_a_full_queue_refuses_it(engine: Engine, connection: Connection) -> None
     assert engine.depth("default") == 1
 
 
-def test_one_for_which_another_is_dropped_is_refused(
-    engine: Engine, connection: Connection, store: str
-) -> None:
-    if store == "sqlite":
-        pytest.skip("whoever writes holds the gates as well")
+@on_postgres
+def test_one_for_which_another_is_dropped_is_refused(engine: Engine, connection: Connection) -> None:
     engine.bound("default", Bound(1, OnFull.DROP_OLDEST))
     engine.enqueue([NewJob("task")])
 

@@ -22,6 +22,7 @@ from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
 from penstock.workflows import Step, StepState, When, WorkflowState, batch, chain, group
 from tests.support.desk import LEASE, rate, slots, work_of
+from tests.support.stores import on_sqlite
 from tests.support.works import Works, job, jobs
 
 FAILED = Failed("ValueError", "no")
@@ -673,9 +674,8 @@ class TestRefused:
 
 
 class TestCheap:
-    def test_other_jobs_pay_nothing_for_it(self, engine, store):
-        if store != "sqlite":
-            pytest.skip("statements are counted on SQLite")
+    @on_sqlite
+    def test_other_jobs_pay_nothing_for_it(self, engine):
         engine.enqueue([NewJob("t", queue="q") for _ in range(20)])
         works = Works(engine)
         claim = engine.claim(["q"], 20, worker="w")
@@ -687,10 +687,9 @@ class TestCheap:
         assert len(asked) == 1
         assert "DELETE FROM running" in asked[0]
 
+    @on_sqlite
     @pytest.mark.parametrize("size", [50, 400])
-    def test_the_end_of_one_costs_the_same_in_a_large_workflow(self, engine, store, size):
-        if store != "sqlite":
-            pytest.skip("steps are counted on SQLite")
+    def test_the_end_of_one_costs_the_same_in_a_large_workflow(self, engine, size):
         works = Works(engine)
         works.start(batch([job(f"j{n}") for n in range(size)], on_complete=job("told")))
         works.claim(2)

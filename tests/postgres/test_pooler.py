@@ -17,13 +17,9 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 from tests.postgres.race import quiet
 from tests.support.desk import rate, slots
-from tests.support.pgbouncer import Bouncer, available
+from tests.support.pgbouncer import Bouncer
 from tests.support.postgres import shared_url, split_schema
 from tests.support.working import working
-
-pytestmark = pytest.mark.skipif(
-    not available(), reason="needs PgBouncer: install your system's package, such as Debian's pgbouncer"
-)
 
 
 @pytest.fixture(scope="module")
