@@ -63,7 +63,7 @@ conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside th
 coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
 	$(BIN)/coverage run -m pytest $(TESTARGS)
 	$(BIN)/coverage report
-	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*' --fail-under=100
+	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*,src/penstock/workflows/*' --fail-under=100
 
 format: $(READY) ## write the code the way `make check` wants to see it
 	$(BIN)/ruff format

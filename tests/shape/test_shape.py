@@ -104,15 +104,19 @@ def test_every_requirement_is_pinned_by_version_and_hash():
     assert len(requirements) > 10
 
 
-def test_what_the_package_needs_is_pinned():
+def test_what_the_package_needs_is_pinned_and_the_extra_all_has_every_other():
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
-    needs = [
+    extras = project["project"]["optional-dependencies"]
+    everything = extras.pop("all")
+    needs = {
         *project["build-system"]["requires"],
         *project["project"]["dependencies"],
-        *project["project"]["optional-dependencies"]["fast"],
-    ]
+        *(need.replace("'", '"') for extra in extras.values() for need in extra),
+    }
 
+    assert needs <= set((TOP / "requirements" / "dev.in").read_text().splitlines())
     assert {re.match(r"[\w-]+", need)[0] for need in needs} <= set(pinned())
+    assert [f"penstock[{','.join(sorted(extras))}]"] == everything
 
 
 def imported(tree: ast.AST) -> Iterator[str]:
