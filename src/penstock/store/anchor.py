@@ -6,9 +6,12 @@ the clock was set, and every remembered span moves along with it in the same tra
 """
 
 import json
+from typing import Final
 
 from penstock.limits.gate import Starts
 from penstock.store.session import Session
+
+_PAUSING: Final = "seq IN (SELECT u.seq FROM uniqueness u WHERE u.since IS NOT NULL)"
 
 
 def read(db: Session) -> tuple[str, int] | None:
@@ -34,9 +37,8 @@ def move(db: Session, by: int) -> None:
     db.run("UPDATE floating SET next_at = next_at + ?", by)
     db.run("UPDATE holder SET lease = lease + ?", by)
     # A pause in the calls is a span too; a retry is not waiting for one any more.
-    pausing = "seq IN (SELECT u.seq FROM uniqueness u WHERE u.since IS NOT NULL)"
-    db.run(f"UPDATE scheduled SET due = due + ? WHERE attempt = 0 AND {pausing}", by)
-    db.run(f"UPDATE successor SET due = due + ? WHERE {pausing}", by)
+    db.run(f"UPDATE scheduled SET due = due + ? WHERE attempt = 0 AND {_PAUSING}", by)
+    db.run(f"UPDATE successor SET due = due + ? WHERE {_PAUSING}", by)
     db.run("UPDATE uniqueness SET since = since + ? WHERE since IS NOT NULL", by)
     for gate, text in db.all("SELECT id, rules FROM gate WHERE rules IS NOT NULL"):
         rules = {

@@ -7,6 +7,10 @@ from penstock.store.session import Row, Session
 COLUMNS = "id, queue, gates, head, priority, ord, cost, behind, line, ready"
 _L = "l.id, l.queue, l.gates, l.head, l.priority, l.ord, l.cost, l.behind, l.line, l.ready"
 
+_SAVE = (
+    "UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?"
+)
+
 
 def by_signature(db: Session, signatures: list[str]) -> list[Row]:
     """Return (signature, lane...) of the lanes that exist."""
@@ -97,11 +101,10 @@ def add_gates(db: Session, rows: Iterable[Row]) -> None:
 
 def save(db: Session, rows: Iterable[Row], *, last: bool = False) -> None:
     """Keep (head, priority, ord, cost, behind, line, ready, id); *last* if nobody asks for lanes after that."""
-    write = db.last if last else db.many
-    write(
-        "UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?",
-        rows,
-    )
+    if last:
+        db.last(_SAVE, rows)
+    else:
+        db.many(_SAVE, rows)
 
 
 def empty(db: Session, most: int) -> list[Row]:

@@ -65,12 +65,7 @@ class Taken(NamedTuple):
 
 
 class Session(Protocol):
-    """Runs statements inside one transaction.
-
-    Statements are written once, in the common subset of SQLite and PostgreSQL: `?` for a parameter,
-    `each(?)` for a list of values, which arrives as rows of one column named `value`; `IN EVERY (...)` where
-    all values are to be found before the first of them is looked up.
-    """
+    """Runs statements, in the language of `penstock.store.statements`, inside one transaction."""
 
     def all(self, sql: str, *values: object) -> list[Row]:
         """Run a statement and return its rows."""

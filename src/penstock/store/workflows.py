@@ -181,8 +181,13 @@ def prune(db: Session, before: int, most: int) -> int:
     )
     numbers = [number for (number,) in rows]
     if numbers:
-        gone = "(SELECT number FROM workflow_step WHERE workflow IN (SELECT value FROM each(?)))"
-        db.run(f"DELETE FROM workflow_plan WHERE step IN {gone}", numbers)
+        db.run(
+            """
+            DELETE FROM workflow_plan WHERE step IN (
+                SELECT number FROM workflow_step WHERE workflow IN (SELECT value FROM each(?)))
+            """,
+            numbers,
+        )
         db.run(
             """
             DELETE FROM workflow_job WHERE seq IN (

@@ -4,32 +4,34 @@ Lists travel as array literals, which are far cheaper to write than one value at
 becomes an `unnest`, and a statement for many rows becomes one statement over `unnest` of its columns.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Final
+from itertools import count
 
 from penstock.store import migrations
-
-_EITHER: Final = re.compile(r"(?P<among>IN \(SELECT value FROM each\(\?\)\))|each\(\?\) e\b")
-_INSERT: Final = re.compile(r"\s*INSERT INTO (\w+) \(([^)]*)\)\s*VALUES \(([^)]*)\)(.*)", re.DOTALL)
-_UPDATE: Final = re.compile(r"\s*UPDATE (\w+) SET (.*?) WHERE (.*)", re.DOTALL)
-_DELETE: Final = re.compile(r"\s*DELETE FROM (\w+) WHERE (.*)", re.DOTALL)
-_EQUAL: Final = re.compile(r"(\w+) = (?:\w+ \+ )?\?")
+from penstock.store.statements import Part, for_rows, parts
 
 
 @cache
 def single(sql: str, lists: tuple[str, ...]) -> str:
-    """Return *sql* with numbered parameters; *lists* are the types of the lists among them, in order."""
-    types = iter(lists)
-
-    def each(match: re.Match[str]) -> str:
-        if match["among"]:
-            return f"= ANY(?::{next(types)}[])"
-        return f"unnest(?::{next(types)}[]) AS e(value)"
-
-    # An index is then walked in its own order, so that rows are locked in one order everywhere.
-    return _numbered(_every(_EITHER.sub(each, sql)))
+    """Return a statement in PostgreSQL's words; *lists* are the types of its lists, in order."""
+    number, types, said = count(1), iter(lists), []
+    for part, text in parts(sql):
+        match part:
+            case Part.VALUE:
+                said.append(f"${next(number)}")
+            case Part.AMONG:
+                # An index is then walked in its own order, so that rows are locked in one order everywhere.
+                said.append(f"= ANY(${next(number)}::{next(types)}[])")
+            case Part.ROWS:
+                said.append(f"unnest(${next(number)}::{next(types)}[]) AS e(value)")
+            case Part.EVERY:
+                said.append("= ANY(ARRAY(")
+            case Part.END:
+                said.append("))")
+            case Part.TEXT | Part.LOCK:
+                said.append(text)
+    return "".join(said)
 
 
 def same(columns: Sequence[Sequence[object]]) -> tuple[bool, ...]:
@@ -43,30 +45,17 @@ def several(sql: str, constant: tuple[bool, ...]) -> tuple[str, tuple[str, ...]]
 
     A column that is *constant* is passed once.
     """
-    if match := _INSERT.fullmatch(sql):
-        table, names, values, rest = match.groups()
-        columns = [name.strip() for name in names.split(",")]
-        given = [c for c, value in zip(columns, values.split(","), strict=True) if value.strip() == "?"]
-        changed = f"INSERT INTO {table} ({names}) SELECT {_taken(values)} FROM {{rows}} {rest}"
-    elif match := _UPDATE.fullmatch(sql):
-        table, changes, which = match.groups()
-        given = _EQUAL.findall(sql)
-        both = _taken(f"{changes}\0{which}").split("\0")
-        changed = f"UPDATE {table} SET {both[0]} FROM {{rows}} WHERE {both[1]}"
-    elif match := _DELETE.fullmatch(sql):
-        table, which = match.groups()
-        given = _EQUAL.findall(sql)
-        changed = f"DELETE FROM {table} USING {{rows}} WHERE {_taken(which)}"
-    else:
-        raise AssertionError(f"not a statement for many rows: {sql}")
-    types = tuple(type_of_column(table, column) for column in given)
-    arrays = [n for n, once in enumerate(constant) if not once]
-    unnested = ", ".join(f"${n + 1}::{types[n]}[]" for n in arrays)
-    changed = changed.format(rows=f"unnest({unnested}) AS given({', '.join(f'c{n}' for n in arrays)})")
-    for n, once in enumerate(constant):
-        if once:
-            changed = changed.replace(f"given.c{n}#", f"${n + 1}::{types[n]}")
-    return changed.replace("#", ""), types
+    table, columns, before, word, after = for_rows(sql)
+    types = tuple(type_of_column(table, column) for column in columns)
+    values = iter([f"${n}::{types[n - 1]}" if once else f"given.c{n}" for n, once in enumerate(constant, 1)])
+    arrays = [n for n, once in enumerate(constant, 1) if not once]
+    unnested = ", ".join(f"${n}::{types[n - 1]}[]" for n in arrays)
+    rows = f"unnest({unnested}) AS given({', '.join(f'c{n}' for n in arrays)})"
+    halves = (
+        "".join([next(values) if part is Part.VALUE else text for part, text in parts(half)])
+        for half in (before, after)
+    )
+    return f" {word} {rows} ".join(halves), types
 
 
 def array(values: Iterable[object], type_: str) -> str:
@@ -96,32 +85,3 @@ def _quoted(value: object) -> str:
     if '"' in text or "\\" in text:
         text = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{text}"'
-
-
-def _taken(text: str) -> str:
-    """Return *text* with its parameters taken from the columns of a row."""
-    number = -1
-
-    def column(_: re.Match[str]) -> str:
-        nonlocal number
-        number += 1
-        return f"given.c{number}#"
-
-    return re.sub(r"\?", column, text)
-
-
-def _every(sql: str) -> str:
-    """Return *sql* with `IN EVERY (...)` as a list that is made once, whatever the planner thinks of the tables."""
-    before, found, rest = sql.partition("IN EVERY (")
-    if not found:
-        return sql
-    depth, end = 1, 0
-    while depth:
-        depth += {"(": 1, ")": -1}.get(rest[end], 0)
-        end += 1
-    return f"{before}= ANY(ARRAY({rest[:end]}){rest[end:]}"
-
-
-def _numbered(sql: str) -> str:
-    parts = sql.split("?")
-    return "".join(f"{part}${n}" for n, part in enumerate(parts[:-1], 1)) + parts[-1]

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from penstock.store.session import Moment, Row, Topic
-from penstock.store.sqlite.translation import translate
+from penstock.store.sqlite import translation
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -35,7 +35,7 @@ class SqliteSession:
         return self._execute(sql, values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        self._connection.executemany(translate(sql), rows)
+        self._connection.executemany(translation.several(sql), rows)
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self.many(sql, rows)
@@ -71,4 +71,4 @@ class SqliteSession:
             if type(value) is list:
                 values = tuple(_encode(v).decode() if type(v) is list else v for v in values)
                 break
-        return self._connection.execute(translate(sql), values)
+        return self._connection.execute(translation.single(sql), values)

@@ -1,13 +1,18 @@
-"""What SQLite calls the things that statements and migrations name."""
+"""Statements and migrations in SQLite's words."""
 
-import re
 from functools import cache
 from typing import Final
 
 from penstock.store import migrations
+from penstock.store.statements import Part, for_rows, parts
 
-_EACH: Final = re.compile(r"each\(\?\)")
-_LOCK: Final = re.compile(r"FOR UPDATE( OF \w+)?( SKIP LOCKED)?")
+# One writer holds the whole file, so that rows need no locks.
+_WORDS: Final = {
+    Part.AMONG: "IN (SELECT value FROM json_each(?))",
+    Part.ROWS: "json_each(?) e",
+    Part.EVERY: "IN (",
+    Part.LOCK: "",
+}
 
 
 def _typed(text: str) -> str:
@@ -27,6 +32,13 @@ KIND: Final = migrations.Kind(
 
 
 @cache
-def translate(sql: str) -> str:
-    """Turn a statement into SQLite's words; one writer holds the whole file, so rows need no locks."""
-    return _LOCK.sub("", _EACH.sub("json_each(?)", sql)).replace("IN EVERY (", "IN (")
+def single(sql: str) -> str:
+    """Return a statement in SQLite's words."""
+    return "".join([_WORDS.get(part, text) for part, text in parts(sql)])
+
+
+@cache
+def several(sql: str) -> str:
+    """Return a statement to be run once for each row."""
+    for_rows(sql)
+    return sql
