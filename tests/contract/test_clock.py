@@ -8,7 +8,7 @@ import pytest
 from penstock import clock as clocks
 from penstock.clock import SECOND, SteadyClock
 from penstock.engine import START_GRACE, Engine, open_engine
-from penstock.engine.settle import GUARD
+from penstock.engine.leases import GUARD
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -43,7 +43,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine()
     monkeypatch.setattr(clocks.SystemClock, "now", lambda _: machine.wall)
     monkeypatch.setattr(clocks, "since_boot", lambda: machine.since_start)
-    for module in ("penstock.engine.time",):
+    for module in ("penstock.engine.clock",):
         monkeypatch.setattr(f"{module}.since_boot", lambda: machine.since_start)
         monkeypatch.setattr(f"{module}.boot_name", lambda: machine.run)
     return machine

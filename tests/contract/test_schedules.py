@@ -9,10 +9,10 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.engine import Engine
-from penstock.engine.board import Board
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.placement import MOVES
 from penstock.engine.events import Events
-from penstock.engine.firing import LATER, fire
-from penstock.engine.placing import MOVES
+from penstock.engine.schedules import LATER, fire
 from penstock.engine.upkeep import BATCH
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import Bound, JobView, NewJob, Schedule, Settlement

@@ -34,7 +34,7 @@ class Mishap:
         self._error = error
         self.claimed = False
         self.raised = False
-        for verb in ("claims", "turn", "exchange", "enqueue"):
+        for verb in ("claims", "batch", "exchange", "enqueue"):
             self._patch(engine, verb, self._noting(getattr(engine, verb)))
 
     def strike(self, place, name):

@@ -101,8 +101,8 @@ def machine(*, turns: bool) -> Iterator[Machine]:
     with (
         patch.object(clocks.SystemClock, "now", lambda _: machine.wall),
         patch.object(clocks, "since_boot", lambda: machine.since_start),
-        patch("penstock.engine.time.since_boot", lambda: machine.since_start),
-        patch("penstock.engine.time.boot_name", lambda: "this run"),
+        patch("penstock.engine.clock.since_boot", lambda: machine.since_start),
+        patch("penstock.engine.clock.boot_name", lambda: "this run"),
         patch("penstock.engine.enqueue.new_id", lambda: f"auto-{next(numbers)}"),
     ):
         machine.since_start, machine.wall = UPTIME, BEGINNING

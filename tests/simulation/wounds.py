@@ -29,7 +29,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("post.gate.start(begin_by, cost)", "post.gate.start(board.now, cost)"),
     ),
     "a start too early by what it is reported": (
-        "engine.settle:correct",
+        "engine.leases:correct",
         ("starts.add(began + GUARD, cost)", "starts.add(began - GUARD, cost)"),
     ),
     "a release forgotten on cancel": (
@@ -40,17 +40,17 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.settle:Settling._save",
         ("self.board.ring(self._rung)", "pass"),
     ),
-    "a change of rules that rings nobody": ("engine.rules:change", ("board.ring([gate])", "pass")),
+    "a change of rules that rings nobody": ("engine.gates:change", ("board.ring([gate])", "pass")),
     "an override whose end wakes nobody": (
         "limits.gate:Rules.next_change",
         ("(self.override_until, self.shut_until)", "(self.shut_until,)"),
     ),
     "promotion skipped for the second queue": (
-        "engine.board:Board.ring",
+        "engine.admission.board:Board.ring",
         ("dormant_firsts(self.db, crowded)", "dormant_firsts(self.db, crowded)[:1]"),
     ),
     "no call after a move": (
-        "engine.board:Board.park",
+        "engine.admission.board:Board.park",
         ("if left is not None and left != line:\n        self.call", "if False:\n        self.call"),
     ),
     "no call after a start": (
@@ -58,20 +58,20 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("    if left is not None:\n        board.call", "    if False:\n        board.call"),
     ),
     "no call after a cancel": (
-        "engine.waiting:_leave_line",
+        "engine.removal:_leave_line",
         ("    if left is not None:", "    if False:"),
         ("place(board, lane, Budget(1_000))", "lane.ready = 0"),
     ),
     "one line for all numbers": (
-        "engine.lane:line_of",
+        "engine.admission.lane:line_of",
         ("{stand.own.text}{apart}", "{apart}"),
     ),
     "a newcomer that barges": (
-        "engine.placing:join",
+        "engine.admission.placement:join",
         ("(-priority, ord_) < lane.rank", "-priority <= -lane.priority"),
     ),
     "a higher newcomer that is not first": (
-        "engine.placing:join",
+        "engine.admission.placement:join",
         ("(-priority, ord_) < lane.rank", "False"),
     ),
     "a retry that keeps its place": (
@@ -106,10 +106,13 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("_set_value(board, refresh.gate, value)", "pass"),
     ),
     "turns that are never given": (
-        "engine.turns:Turns.refused",
+        "engine.admission.turns:Turns.refused",
         (">= REFUSALS", ">= 10**9"),
     ),
-    "a turn that keeps nothing": ("engine.turns:Turns.kept", ("return turn.cost if", "return 0 if")),
+    "a turn that keeps nothing": (
+        "engine.admission.turns:Turns.kept",
+        ("return turn.cost if", "return 0 if"),
+    ),
     "a crash that commits half": (
         "store.sqlite.writer:Writer._leave_to_others",
         ('self._connection.execute("ROLLBACK")', 'self._connection.execute("COMMIT")'),
@@ -127,11 +130,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("started = started + ?", "started = started + 0 * ?"),
     ),
     "a turn for a job whose type is limited since it came": (
-        "engine.turns:Turns._give",
+        "engine.admission.turns:Turns._give",
         ("if type_gate is not None and", "if False and"),
     ),
     "a turn that outlives the pause of its holder's type": (
-        "engine.rules:configure",
+        "engine.gates:configure",
         ("board.turns.end_of_type(name, gate)", "pass"),
     ),
     "an end that drops the next of its lane": (
@@ -140,15 +143,15 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
             "now, reason = self.board.now, storable(reason)",
             (
                 "now, reason = self.board.now, storable(reason)\n"
-                "    from penstock.engine import placing\n"
+                "    from penstock.engine.admission import placement\n"
                 "    rows = self.board.db.all(\"SELECT * FROM lane WHERE gates LIKE '%drop%'\")\n"
                 "    for lane in self.board.adopt(rows):\n"
-                "        placing.place(self.board, lane, placing.Budget(9))"
+                "        placement.place(self.board, lane, placement.Budget(9))"
             ),
         ),
     ),
     "a prediction that adds rate and throttle": (
-        "engine.look:_start_behind",
+        "engine.views.why:_start_behind",
         (
             "return max([at, *openings[:1]])",
             "return max([at, *openings[:1]]) + (ahead * throttle.gap if rate and throttle else 0)",
@@ -195,20 +198,20 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ('table == "running" or attempt', "False"),
     ),
     "a schedule that overlaps": (
-        "engine.firing:_without_overlap",
+        "engine.schedules:_without_overlap",
         ("schedule.overlap is Overlap.SKIP:", "False:"),
     ),
     "a why that forgets the queue": (
-        "engine.look:_outside",
+        "engine.views.why:_outside",
         ('(("queue", view.queue), ("type", view.task))', '(("type", view.task),)'),
     ),
     "a place that counts nobody ahead": (
-        "engine.look:_why_in_lane",
+        "engine.views.why:_why_in_lane",
         ("reasons, place = list(outside), in_lane", "reasons, place = list(outside), 0"),
         ("place = max(place, ahead)", "pass"),
     ),
     "a prediction that counts nobody ahead": (
-        "engine.look:_at_gate",
+        "engine.views.why:_at_gate",
         (
             "_start_behind(gate_, numbers, ahead, cost, board.now)",
             "_start_behind(gate_, numbers, 0, cost, board.now)",

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from penstock.client import RemoteEngine
 from penstock.client.address import is_server
 from penstock.engine import LEASE, START_GRACE, open_engine
-from penstock.engine.telling import Listener
+from penstock.engine.publisher import Listener
 from penstock.errors import InvalidError
 from penstock.job import Claim, Enqueued, Failure, FloatingView, GateView, JobView, NewJob, Why
 from penstock.lifecycle.states import State

@@ -8,7 +8,7 @@ from typing import Final, Generic, TypeVar
 
 from penstock.app.connection import Connection
 from penstock.clock import MILLISECOND, SECOND, monotonic, pause
-from penstock.engine.placing import DROPPED
+from penstock.engine.admission.placement import DROPPED
 from penstock.errors import (
     JobCancelledError,
     JobDiscardedError,

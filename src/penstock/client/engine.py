@@ -16,7 +16,7 @@ from penstock.client.changes import Ask, Changes
 from penstock.client.rpc import ANSWER, PATIENCE, Rpc
 from penstock.clock import SECOND, Clock
 from penstock.engine import LEASE, START_GRACE
-from penstock.engine.telling import Listener
+from penstock.engine.publisher import Listener
 from penstock.errors import DuplicateJobError, InvalidError, NotFoundError, SchemaError
 from penstock.ids import new_id
 from penstock.job import (

@@ -2,7 +2,7 @@
 
 from penstock.clock import Clock
 from penstock.engine.engine import Engine
-from penstock.engine.settle import GUARD
+from penstock.engine.leases import GUARD
 from penstock.errors import InvalidError
 from penstock.job import LEASE, START_GRACE
 from penstock.store.session import Store

@@ -8,20 +8,45 @@ adding are one decision.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from penstock.engine.board import Board
-from penstock.engine.waiting import remove_all
+from penstock.engine.admission.board import Board
+from penstock.engine.removal import remove_all
+from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, QueueFullError
 from penstock.job import Bound, OnFull
 from penstock.lifecycle.checks import MAX_NUMBER, check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Hold, Row, Session
 
 DROPPED: Final = "dropped to make room"
 _PARTS: Final = 1_000_000  # of one, in which a warning is kept
 
 
-def check(queue: str, bound: Bound | None) -> None:
+class BoundVerbs(Transactions):
+    def bound(self, queue: str, bound: Bound | None) -> None:
+        """Set how many jobs may wait in a queue; None removes the bound.  Jobs that wait already stay."""
+        _check(queue, bound)
+
+        def work(board: Board) -> None:
+            board.db.lock([lock_name(queue)])
+            if bound is None:
+                bound_rows.remove(board.db, queue)
+            else:
+                warning = None if bound.warning is None else round(bound.warning * _PARTS)
+                bound_rows.put(board.db, queue, bound.max_depth, bound.strategy.value, warning)
+
+        self._write(work, Hold.NOTHING)
+
+    def bounds(self) -> dict[str, Bound]:
+        """Return the bounds of queues."""
+        return self.store.read(lambda db: _read(bound_rows.every(db)))
+
+    def depth(self, queue: str) -> int:
+        """Return how many jobs of a queue wait or are scheduled."""
+        return self.store.read(lambda db: bound_rows.depth(db, queue))
+
+
+def _check(queue: str, bound: Bound | None) -> None:
     """Raise unless a queue can have such a bound."""
     check_queue(queue)
     if bound is None:
@@ -31,29 +56,14 @@ def check(queue: str, bound: Bound | None) -> None:
         raise InvalidError("warning", f"{bound.warning!r} must be more than 0 and at most 1")
 
 
-def put(board: Board, queue: str, bound: Bound | None) -> None:
-    """Give a queue a bound, or none; jobs that wait already stay."""
-    board.db.lock([name(queue)])
-    if bound is None:
-        bound_rows.remove(board.db, queue)
-    else:
-        warning = None if bound.warning is None else round(bound.warning * _PARTS)
-        bound_rows.put(board.db, queue, bound.max_depth, bound.strategy.value, warning)
-
-
 def known(db: Session, queues: Iterable[str]) -> dict[str, Bound]:
     """Return the bounds of those of these queues that have one."""
     names = sorted(set(queues))
     return _read(bound_rows.of(db, names)) if names else {}
 
 
-def every(db: Session) -> dict[str, Bound]:
-    """Return all bounds, by queue."""
-    return _read(bound_rows.every(db))
-
-
-def name(queue: str) -> str:
-    """Return by what name whoever counts the jobs of a queue keeps others from adding to it."""
+def lock_name(queue: str) -> str:
+    """Return the name of the lock for counting a queue."""
     return f"\x1equeue {queue}"
 
 

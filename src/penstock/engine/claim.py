@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from penstock.clock import MILLISECOND
-from penstock.engine.arrive import again
-from penstock.engine.board import Board, Shut
-from penstock.engine.lane import Lane, Post, Stand
-from penstock.engine.placing import (
+from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.board import Board, Shut
+from penstock.engine.admission.lane import Lane, Post, Stand
+from penstock.engine.admission.placement import (
     Budget,
     apart_at_queue,
     place,

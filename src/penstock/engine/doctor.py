@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from penstock.engine.board import Board
-from penstock.engine.lane import stand_of
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import stand_of
+from penstock.engine.transactions import Transactions
 from penstock.limits.rules import numbers_from_text
 from penstock.store import checks
 from penstock.store import lending as lending_rows
@@ -13,8 +14,21 @@ from penstock.store import workflows as workflow_rows
 from penstock.store.session import Session
 
 
-def examine(board: Board) -> list[str]:
-    """Return one sentence for each thing that is not as it should be."""
+class DoctorVerbs(Transactions):
+    def doctor(self) -> list[str]:
+        """Recompute every counter; return one sentence for each difference.
+
+        Raises `StoreDamagedError` if the database itself is damaged: counts derived from it would mean nothing.
+        """
+        self.store.examine()
+        return self._read(_examine)
+
+    def advice(self) -> list[str]:
+        """Return what an operator should look after in the database, though nothing is wrong with the jobs."""
+        return self.store.advice()
+
+
+def _examine(board: Board) -> list[str]:
     db = board.db
     return [
         *_places(db),

@@ -3,54 +3,69 @@
 Blocking and safe to call from any thread.  Time comes from one clock, read inside the transaction.
 """
 
-from penstock.engine.verbs.attempts import AttemptVerbs
-from penstock.engine.verbs.floating import FloatingVerbs
-from penstock.engine.verbs.gates import GateVerbs
-from penstock.engine.verbs.jobs import JobVerbs
-from penstock.engine.verbs.listening import ListeningVerbs
-from penstock.engine.verbs.looking import LookingVerbs
-from penstock.engine.verbs.queues import QueueVerbs
-from penstock.engine.verbs.schedules import ScheduleVerbs
-from penstock.engine.verbs.settings import SettingVerbs
-from penstock.engine.verbs.slots import SlotVerbs
-from penstock.engine.verbs.upkeep import UpkeepVerbs
-from penstock.engine.verbs.webhooks import WebhookVerbs
-from penstock.engine.verbs.workflows import WorkflowVerbs
+from collections.abc import Callable, Sequence
+
+from penstock.engine.bounds import BoundVerbs
+from penstock.engine.claim_batch import ClaimVerbs
+from penstock.engine.doctor import DoctorVerbs
+from penstock.engine.enqueue import EnqueueVerbs
+from penstock.engine.floating import FloatingVerbs
+from penstock.engine.gates import GateVerbs
+from penstock.engine.jobs import JobVerbs
+from penstock.engine.leases import LeaseVerbs
+from penstock.engine.publisher import Listener
+from penstock.engine.queues import QueueVerbs
+from penstock.engine.schedules import ScheduleVerbs
+from penstock.engine.settings import SettingVerbs
+from penstock.engine.settle import SettleVerbs
+from penstock.engine.slots import SlotVerbs
+from penstock.engine.upkeep import UpkeepVerbs
+from penstock.engine.views.gates import GateViews
+from penstock.engine.views.jobs import JobViews
+from penstock.engine.views.queues import QueueViews
+from penstock.engine.views.workflows import WorkflowViews
+from penstock.engine.webhooks import WebhookVerbs
+from penstock.engine.workflows import WorkflowVerbs
+from penstock.job import Event
+from penstock.store.session import Topic
 
 
 class Engine(
+    EnqueueVerbs,
+    ClaimVerbs,
+    LeaseVerbs,
+    SettleVerbs,
     JobVerbs,
-    AttemptVerbs,
-    LookingVerbs,
     GateVerbs,
     FloatingVerbs,
     QueueVerbs,
+    BoundVerbs,
     SlotVerbs,
     ScheduleVerbs,
     WorkflowVerbs,
     WebhookVerbs,
     SettingVerbs,
-    ListeningVerbs,
     UpkeepVerbs,
+    DoctorVerbs,
+    JobViews,
+    GateViews,
+    QueueViews,
+    WorkflowViews,
 ):
-    """Jobs, gates and queues in one store.
+    """Jobs, gates and queues in one store."""
 
-    The verbs are in `verbs/`, in a file for each theme:
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call *listener* with every event this engine commits; call the answer to stop."""
+        return self._publisher.listen(listener)
 
-    jobs       enqueue, cancel, retry, forget
-    attempts   claim, claims, settle, settled_at, exchange, turn, begun, heartbeat, progress, attempts
-    looking    job, failures, why, jobs, search, matching, count, tenant_depth, gauges
-    gates      configure, configured, override, clear_override, shut, gate, gates
-    floating   refreshes, refreshed, floating, set_floating, delete_floating
-    queues     pause, resume, bound, bounds, depth, set_pool, delete_pool, pools, queues, busy_queues,
-               tally, ended_since
-    slots      lend, lent_to, await_loan, wanted_by_others, leave
-    schedules  set_schedule, schedules, schedule, pause_schedule, resume_schedule, delete_schedule
-    workflows  start_workflow, workflow, workflows, cancel_workflow
-    webhooks   add_webhook, change_webhook, delete_webhook, webhook, webhooks
-    settings   settings, set_setting
-    listening  listen, listen_to_batches, token, wait
-    upkeep     upkeep, prune, reset, doctor, advice
+    def listen_to_batches(self, listener: Callable[[Sequence[Event]], None]) -> Callable[[], None]:
+        """Call *listener* with all events that are to be told at once; call the answer to stop."""
+        return self._publisher.listen_to_batches(listener)
 
-    `transactions.py` is what they stand on, and closes the store.
-    """
+    def token(self, topic: Topic = Topic.WORK) -> int:
+        """Return a number that changes whenever any process did something about *topic*."""
+        return self.store.token(topic)
+
+    def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
+        """Wait until somebody did something after *token*, or for *timeout* seconds; return the new token."""
+        return self.store.wait(topic, token, timeout)

@@ -2,15 +2,19 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from penstock.engine import bounds
-from penstock.engine.arrive import Arrival, arrive
-from penstock.engine.board import Board
+from penstock.engine.admission.arrivals import Arrival, arrive
+from penstock.engine.admission.board import Board
+from penstock.engine.bulk_insert import BulkInsert
+from penstock.engine.events import enqueued
 from penstock.engine.replacing import Call, Placed, by_itself, take_place
-from penstock.engine.sameness import holder, terms_to_text
+from penstock.engine.transactions import Transactions
+from penstock.engine.uniqueness import holder, terms_to_text
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob
@@ -31,11 +35,51 @@ from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import uniqueness as unique_rows
-from penstock.store.session import Row
+from penstock.store.session import BoundedError, Hold, Row
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 _DEFAULT_PRIORITY: Final = 0
 _LIMITS: Final = 8  # where a job's limits are in its row
+
+
+class EnqueueVerbs(Transactions):
+    def enqueue(self, jobs: Sequence[NewJob], *, connection: object = None) -> list[Enqueued]:
+        """Add jobs, all or none; they are durable when this returns.
+
+        With a *connection* of the caller's own to the same database, they exist if and only if its
+        transaction commits.
+        """
+        for job in jobs:
+            check(job)
+        if not jobs:
+            return []
+        if connection is not None:
+            return self.store.within(
+                connection, lambda db: self._run(db, lambda board: enqueue(board, jobs, own=True))[0]
+            )
+        if self._plain is not None and all(is_plain(job) for job in jobs):
+            with suppress(BoundedError):
+                return self._add_plain(self._plain, jobs)
+        gated = any(job.limits or replaces(job) for job in jobs)
+        hold = Hold.GATES_IF_FREE if gated else Hold.NOTHING
+        return self._write(lambda board: enqueue(board, jobs), hold=hold)
+
+    def _add_plain(self, plain: BulkInsert, jobs: Sequence[NewJob]) -> list[Enqueued]:
+        now = self._time.seen()
+        rows = [job_row(job, None, new_id(), now) for job in jobs]
+        if self._publisher.listeners:
+            self._add_and_tell(plain, rows, now)
+        else:
+            plain.add(rows)
+        return [Enqueued(row[1], at=now) for row in rows]
+
+    def _add_and_tell(self, plain: BulkInsert, rows: list[Row], now: int) -> None:
+        number, told = self._publisher.number(), []
+        try:
+            plain.add(rows)
+            told = [enqueued(row, now) for row in rows]
+        finally:
+            self._publisher.told(number, told)
 
 
 @dataclass(slots=True)
@@ -146,7 +190,7 @@ def enqueue(
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
     bounded = bounds.known(board.db, (job.queue for job in jobs))
     if given or keys or bounded:
-        board.db.lock([*given, *keys, *map(bounds.name, bounded)])
+        board.db.lock([*given, *keys, *map(bounds.lock_name, bounded)])
     if given:
         _check_ids(board, given)
     if bounded:

@@ -8,8 +8,8 @@ from penstock.store import jobs as job_rows
 from penstock.store.session import Row, Session
 
 if TYPE_CHECKING:
-    from penstock.engine.board import Board
-    from penstock.engine.lane import Lane, Stand
+    from penstock.engine.admission.board import Board
+    from penstock.engine.admission.lane import Lane, Stand
 
 
 class Events:

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.clock import SECOND
-from penstock.engine.board import Board
-from penstock.engine.rules import change
+from penstock.engine.admission.board import Board
+from penstock.engine.gates import change
+from penstock.engine.transactions import Transactions
 from penstock.errors import NotFoundError
-from penstock.job import FloatingView, Refresh
+from penstock.job import LEASE, FloatingView, Refresh
+from penstock.lifecycle.checks import check_whole
 from penstock.limits.rules import MAX_NUMBER, Limit
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
@@ -21,6 +23,43 @@ from penstock.store.session import Row
 FIRST_RETRY: Final = SECOND
 LONGEST_RETRY: Final = 60 * SECOND
 MAX_ERROR: Final = 2_000
+
+
+class FloatingVerbs(Transactions):
+    def refreshes(
+        self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE
+    ) -> list[Refresh]:
+        """Lend due refreshes to a worker that has one of these handlers."""
+        if not handlers:
+            return []
+        return self._write(lambda board: refreshes(board, handlers, count, worker, lease))
+
+    def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
+        """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
+        return self._write(lambda board: refreshed(board, refresh, value, error))
+
+    def floating(self, key: str, tenant: str = "") -> FloatingView:
+        """Return the floating limit of a key."""
+        return self._read(lambda board: _view(board, key, tenant))
+
+    def set_floating(
+        self,
+        key: str,
+        *,
+        value: int | None = None,
+        every: int | None = None,
+        metadata: str | None = None,
+        tenant: str = "",
+    ) -> None:
+        """Change the value, the interval or the metadata of a floating limit."""
+        for name, number in (("value", value), ("every", every)):
+            if number is not None:
+                check_whole(name, number, 0, MAX_NUMBER)
+        self._write(lambda board: _edit(board, key, tenant, value, every, metadata))
+
+    def delete_floating(self, key: str, *, tenant: str = "") -> None:
+        """Let a key float no longer."""
+        self._write(lambda board: _delete(board, key, tenant))
 
 
 def begin(board: Board, gate: int, limit: Limit) -> None:
@@ -64,7 +103,7 @@ def refreshed(board: Board, refresh: Refresh, value: int | None, error: str) -> 
     return True
 
 
-def view(board: Board, key: str, tenant: str) -> FloatingView:
+def _view(board: Board, key: str, tenant: str) -> FloatingView:
     """Return a floating limit as people see it."""
     gate, row = _find(board, key, tenant)
     _, handler, initial, every, metadata, last, next_at, failures, error, _, _ = row
@@ -83,7 +122,7 @@ def view(board: Board, key: str, tenant: str) -> FloatingView:
     )
 
 
-def edit(
+def _edit(
     board: Board, key: str, tenant: str, value: int | None, every: int | None, metadata: str | None
 ) -> None:
     """Change the value, the interval or the metadata of a floating limit."""
@@ -96,7 +135,7 @@ def edit(
         _set_value(board, gate, value)
 
 
-def delete(board: Board, key: str, tenant: str) -> None:
+def _delete(board: Board, key: str, tenant: str) -> None:
     """Let a key float no longer; jobs are held to their own numbers again."""
     gate, _ = _find(board, key, tenant)
     floating_rows.delete(board.db, gate)

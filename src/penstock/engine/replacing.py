@@ -7,10 +7,10 @@ its key, or a later call has taken its place.  So the last one of them runs.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.engine.arrive import Arrival, again, arrive
-from penstock.engine.board import Board
-from penstock.engine.sameness import earlier, pause_of
-from penstock.engine.waiting import end, remove
+from penstock.engine.admission.arrivals import Arrival, again, arrive
+from penstock.engine.admission.board import Board
+from penstock.engine.removal import end, remove
+from penstock.engine.uniqueness import earlier, pause_of
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import pause_ends
 from penstock.store import jobs as job_rows

@@ -1,20 +1,189 @@
-"""Keep schedules: what to enqueue again and again, and when next."""
+"""Schedules: enqueue a job whenever the moment of a cron expression comes.
+
+A moment and its job are one transaction, so each fires once however many processes look.  Moments that
+passed while no process looked fire once together.
+"""
+
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from msgspec import structs
 
-from penstock.engine.board import Board
-from penstock.engine.enqueue import check, check_text
-from penstock.errors import InvalidJobError, NotFoundError
+from penstock.clock import SECOND
+from penstock.engine.admission.board import Board
+from penstock.engine.enqueue import check, check_text, enqueue
+from penstock.engine.removal import ask_to_stop, remove
+from penstock.engine.transactions import Transactions
+from penstock.errors import ConflictError, InvalidError, InvalidJobError, NotFoundError
 from penstock.job import NewJob, Schedule
 from penstock.lifecycle.checks import MAX_NUMBER, check_schedule_name, check_whole, choose
 from penstock.lifecycle.cron import parse_cron
 from penstock.lifecycle.overlap import Overlap
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Hold, Row, Session
+
+LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
 
 
-def checked(schedule: Schedule) -> Schedule:
+class ScheduleVerbs(Transactions):
+    def set_schedule(self, schedule: Schedule) -> Schedule:
+        """Add a schedule, or replace the one of its name; return it with its next moment."""
+        wanted = _checked(schedule)
+        return self._write(lambda board: _put(board, wanted), Hold.NOTHING)
+
+    def schedules(
+        self, tenant: str | None = None, offset: int = 0, limit: int = 50
+    ) -> tuple[list[Schedule], int]:
+        """Return a page of schedules by name, of one tenant or of all, and how many there are."""
+
+        def work(db: Session) -> tuple[list[Schedule], int]:
+            return [_schedule(row) for row in rows.page(db, tenant, offset, limit)], rows.total(db, tenant)
+
+        return self.store.read(work)
+
+    def schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Return one schedule."""
+        return self.store.read(lambda db: _get(db, name, tenant))
+
+    def pause_schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Let a schedule fire no more."""
+
+        def work(board: Board) -> Schedule:
+            rows.enable(board.db, tenant, name, None)
+            return _get(board.db, name, tenant)
+
+        return self._write(work, Hold.NOTHING)
+
+    def resume_schedule(self, name: str, tenant: str = "") -> Schedule:
+        """Let a schedule fire again, from its next moment on."""
+
+        def work(board: Board) -> Schedule:
+            schedule = _held(board, tenant, name)
+            if schedule is None:
+                raise NotFoundError("schedule", name)
+            if not schedule.enabled:
+                rows.enable(board.db, tenant, name, _next(board, schedule))
+            return _get(board.db, name, tenant)
+
+        return self._write(work, Hold.NOTHING)
+
+    def delete_schedule(self, name: str, tenant: str = "") -> None:
+        """Delete a schedule; its jobs stay."""
+
+        def work(board: Board) -> None:
+            if not rows.delete(board.db, tenant, name):
+                raise NotFoundError("schedule", name)
+
+        self._write(work, Hold.NOTHING)
+
+
+# Firing.
+
+
+def fire(board: Board, most: int) -> int:
+    """Fire what is due; return how many were looked at."""
+    due = [_schedule(row) for row in rows.due(board.db, board.now, most)]
+    if due:
+        # One that waits for a name must have nothing that whoever has the name might wait for.
+        board.db.need_gates()
+        board.db.send_last()  # a job that has just ended may stand for a unique key
+        firing = _without_overlap(board, _moved_on(board, due))
+        alone = [[schedule] for schedule in firing if schedule.job.unique is not None]
+        together = [schedule for schedule in firing if schedule.job.unique is None]
+        fired = [pair for group in (together, *alone) for pair in _enqueued(board, group)]
+        rows.fired(board.db, [(board.now, job, s.tenant, s.name) for s, job in fired])
+        board.db.keep()  # or the moment would come again if the machine loses its power
+        for s, job in fired:
+            board.events.tell(
+                "schedule.fired",
+                schedule=s.name,
+                tenant=s.tenant,
+                job=job,
+                task=s.job.task,
+                queue=s.job.queue,
+            )
+    return len(due)
+
+
+def _moved_on(board: Board, due: Sequence[Schedule]) -> list[Schedule]:
+    """Have schedules fire next at their next moment; return those that this process can read."""
+    moved, moments = [], []
+    for schedule in due:
+        try:
+            next_at = parse_cron(schedule.expression, schedule.timezone).next_after(board.now)
+            moved.append(schedule)
+        except InvalidError as error:
+            # Made where more is known, as a new time zone: left to whoever knows it.
+            next_at = board.now + LATER
+            _skip(board, schedule, str(error))
+        moments.append((next_at, schedule.tenant, schedule.name))
+    rows.move_on(board.db, moments)
+    return moved
+
+
+def _without_overlap(board: Board, schedules: Sequence[Schedule]) -> list[Schedule]:
+    """Return those that may fire now; cancel the last job of those that want that.
+
+    One that skips has no live job but its last, since it fires only when that has ended.
+    """
+    minding = (Overlap.SKIP, Overlap.CANCEL_PREVIOUS)
+    last = [s.last_job for s in schedules if s.last_job is not None and s.overlap in minding]
+    live = rows.live(board.db, last) if last else {}
+    firing = []
+    for schedule in schedules:
+        seq = live.get(schedule.last_job) if schedule.last_job is not None else None
+        if seq is not None and schedule.overlap is Overlap.SKIP:
+            _skip(board, schedule, "its last job has not ended")
+            continue
+        if seq is not None and schedule.overlap is Overlap.CANCEL_PREVIOUS:
+            _cancel(board, seq, f"schedule {schedule.name} fired again")
+        firing.append(schedule)
+    return firing
+
+
+def _enqueued(board: Board, group: Sequence[Schedule]) -> list[tuple[Schedule, str]]:
+    """Enqueue the jobs of schedules; return with their ids those that were not refused."""
+    if not group:
+        return []
+    try:
+        added = enqueue(board, [_job(board, schedule) for schedule in group])
+    except (ConflictError, InvalidError) as error:
+        # Neither a claim nor another schedule is to fail for it.
+        if len(group) > 1:
+            return [pair for schedule in group for pair in _enqueued(board, [schedule])]
+        _skip(board, group[0], str(error))
+        return []
+    return [(schedule, job.id) for schedule, job in zip(group, added, strict=True)]
+
+
+def _skip(board: Board, schedule: Schedule, reason: str) -> None:
+    board.events.tell("schedule.skipped", schedule=schedule.name, tenant=schedule.tenant, reason=reason)
+
+
+def _cancel(board: Board, seq: int, reason: str) -> None:
+    if not remove(board, seq, State.CANCELLED, reason):
+        ask_to_stop(board, seq)
+
+
+def _job(board: Board, schedule: Schedule) -> NewJob:
+    """Return the job of a schedule's present moment."""
+    job = schedule.job
+    origin = {"schedule": {"name": schedule.name, "at": schedule.next_at}}
+    meta = msgspec.json.encode(_json_object(job.meta) | origin).decode()
+    limits = job.limits
+    if schedule.overlap is Overlap.WAIT:
+        limits = (*limits, Limit(f"schedule:{schedule.name}", Numbers(slots=1)))
+    expires = None if schedule.ttl is None else board.now + schedule.ttl
+    return structs.replace(job, meta=meta, limits=limits, expires=expires)
+
+
+# Keeping.
+
+
+def _checked(schedule: Schedule) -> Schedule:
     """Return *schedule* as it is stored; raise unless it could ever fire."""
     check_schedule_name(schedule.name)
     parse_cron(schedule.expression, schedule.timezone)
@@ -25,13 +194,13 @@ def checked(schedule: Schedule) -> Schedule:
             raise InvalidJobError(field, "is each job's own; a schedule enqueues many")
     if schedule.ttl is not None:
         check_whole("ttl", schedule.ttl, 1, MAX_NUMBER)
-    json_object(job.meta)
+    _json_object(job.meta)
     check_text("meta", schedule.meta)
-    json_object(schedule.meta)
+    _json_object(schedule.meta)
     return structs.replace(schedule, job=job, overlap=choose("overlap", Overlap, schedule.overlap))
 
 
-def put(board: Board, schedule: Schedule) -> Schedule:
+def _put(board: Board, schedule: Schedule) -> Schedule:
     """Add a `checked` schedule, or replace the one of its name."""
     before = _held(board, schedule.tenant, schedule.name)
     if not schedule.enabled:
@@ -41,52 +210,25 @@ def put(board: Board, schedule: Schedule) -> Schedule:
     else:
         next_at = _next(board, schedule)
     rows.put(board.db, _row(structs.replace(schedule, created=board.now, next_at=next_at)))
-    return get(board.db, schedule.name, schedule.tenant)
+    return _get(board.db, schedule.name, schedule.tenant)
 
 
-def get(db: Session, name: str, tenant: str) -> Schedule:
+def _get(db: Session, name: str, tenant: str) -> Schedule:
     """Return one schedule."""
     row = rows.of(db, tenant, name)
     if row is None:
         raise NotFoundError("schedule", name)
-    return schedule_of(row)
+    return _schedule(row)
 
 
-def page(db: Session, tenant: str | None, offset: int, limit: int) -> tuple[list[Schedule], int]:
-    """Return schedules by name, of one tenant or of all, and how many there are."""
-    return [schedule_of(row) for row in rows.page(db, tenant, offset, limit)], rows.total(db, tenant)
-
-
-def pause(board: Board, name: str, tenant: str) -> Schedule:
-    """Let a schedule fire no more."""
-    rows.enable(board.db, tenant, name, None)
-    return get(board.db, name, tenant)
-
-
-def resume(board: Board, name: str, tenant: str) -> Schedule:
-    """Let a schedule fire again, from its next moment on."""
-    schedule = _held(board, tenant, name)
-    if schedule is None:
-        raise NotFoundError("schedule", name)
-    if not schedule.enabled:
-        rows.enable(board.db, tenant, name, _next(board, schedule))
-    return get(board.db, name, tenant)
-
-
-def delete(board: Board, name: str, tenant: str) -> None:
-    """Delete a schedule; its jobs stay."""
-    if not rows.delete(board.db, tenant, name):
-        raise NotFoundError("schedule", name)
-
-
-def schedule_of(row: Row) -> Schedule:
+def _schedule(row: Row) -> Schedule:
     """Return a schedule from its row."""
     tenant, name, expression, timezone, overlap, enabled, job, *rest = row
     template = msgspec.json.decode(job, type=NewJob)
     return Schedule(name, expression, template, timezone, tenant, Overlap(overlap), bool(enabled), *rest)
 
 
-def json_object(meta: str) -> dict[str, object]:
+def _json_object(meta: str) -> dict[str, object]:
     """Return the object that JSON text *meta* holds."""
     try:
         return msgspec.json.decode(meta, type=dict[str, object])
@@ -107,7 +249,7 @@ def _when(schedule: Schedule) -> tuple[str, str]:
 
 def _held(board: Board, tenant: str, name: str) -> Schedule | None:
     row = rows.held(board.db, tenant, name)
-    return None if row is None else schedule_of(row)
+    return None if row is None else _schedule(row)
 
 
 def _row(s: Schedule) -> Row:

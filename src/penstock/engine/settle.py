@@ -6,15 +6,15 @@ Invariant: an attempt is settled once.  Whoever comes with another fence is refu
 import json
 import random
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from penstock.clock import MILLISECOND
-from penstock.engine.arrive import again
-from penstock.engine.board import Board
-from penstock.engine.following import follow
-from penstock.engine.lane import Post
-from penstock.engine.rules import keys, shut_until
+from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Post
+from penstock.engine.gates import keys, shut_until
+from penstock.engine.leases import Attempt, began_at, correct
+from penstock.engine.transactions import Transactions
 from penstock.engine.wording import (
     between_attempts,
     error_text,
@@ -24,6 +24,7 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
+from penstock.engine.workflow_progress import follow
 from penstock.job import Sequel, Settled, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
@@ -33,44 +34,24 @@ from penstock.store import leases as lease_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.session import Row, Topic
+from penstock.store.session import Hold, Row, Topic
 
-GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
-LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
 
 
-class Attempt(NamedTuple):
-    """A running attempt as it is remembered."""
+class SettleVerbs(Transactions):
+    def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
+        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
+        if not settlements:
+            return []
+        return self._write_freely(lambda board: Settling(board).settle(settlements), Hold.NOTHING)
 
-    seq: int
-    fence: int
-    queue: str
-    task: str
-    worker: str
-    lease: int
-    started: int
-    begin_by: int
-    gates: str
-    cost: int
-    priority: int
-    ord: int
-    attempt: int
-    lost: int
-    cancel: int  # when it was asked to stop, or 0
-    has_successor: int  # whether a later call of its key may wait for its end
-    workflow: int | None
-
-    @property
-    def gate_ids(self) -> tuple[int, ...]:
-        return gates_from_text(self.gates)
-
-
-@lru_cache(maxsize=65_536)
-def gates_from_text(text: str) -> tuple[int, ...]:
-    """Read the gates in which an attempt holds a slot."""
-    return tuple(int(gate) for gate in text.split(",")) if text else ()
+    def settled_at(self, settlements: Sequence[Settlement]) -> list[int | None]:
+        """Record how attempts ended; return when each did, None for one whose lease was lost."""
+        if not settlements:
+            return []
+        return self._write_freely(lambda board: settled_at(board, settlements), Hold.NOTHING)
 
 
 class Settling:
@@ -275,7 +256,7 @@ class Settling:
         if not attempt.gates:
             return
         gates = attempt.gate_ids
-        began = _began(attempt, began_after, self.board.now)
+        began = began_at(attempt, began_after, self.board.now)
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
@@ -333,43 +314,6 @@ class Settling:
         again(self.board, self._arriving)
 
 
-def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
-    """Correct the gates' memory to when handlers really began, given (seq, fence, how long after the claim)."""
-    spans = {(seq, fence): after for seq, fence, after in reports}
-    changed: set[int] = set()
-    for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
-        attempt = Attempt(*row)
-        at = _began(attempt, spans.get((attempt.seq, attempt.fence)), board.now)
-        if at is None or not attempt.begin_by:
-            continue
-        board.load_gates(attempt.gate_ids)
-        corrected = [
-            g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
-        ]
-        if corrected:
-            job_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
-            changed.update(corrected)
-    board.ring(changed)
-
-
-def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
-    """Move a start in a gate's memory from the latest moment it could begin to when it did."""
-    starts = post.gate.starts
-    if starts is None or not begin_by or began + GUARD == begin_by:
-        return False
-    # A start that was merged or forgotten is left alone, unless it began later than anyone thought.
-    if not starts.remove(begin_by, cost) and began + GUARD < begin_by:
-        return False
-    starts.add(began + GUARD, cost)
-    post.memory_changed = True
-    return True
-
-
-def _began(attempt: Attempt, after: int | None, now: int) -> int | None:
-    """Return when a handler began that began so long *after* its claim; None if that is unknown or cannot be.
-
-    `started` moves with the clock when that is set, so the answer is by the clock as it is now.
-    """
-    if after is None or after < 0 or attempt.started + after > now + LOOSE:
-        return None
-    return min(attempt.started + after, now)
+def settled_at(board: Board, settlements: Sequence[Settlement]) -> list[int | None]:
+    """Settle attempts; return when each ended, None for one whose lease was lost."""
+    return [board.now if accepted else None for accepted in Settling(board).settle(settlements)]

@@ -4,19 +4,17 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from penstock.clock import Clock
-from penstock.engine.board import Board
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.placement import MOVES
+from penstock.engine.bulk_insert import BulkInsert
+from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, named
-from penstock.engine.following import follow
-from penstock.engine.gathering import Gathering
-from penstock.engine.placing import MOVES
-from penstock.engine.telling import Telling
-from penstock.engine.time import Time
+from penstock.engine.publisher import Publisher
 from penstock.job import Event
 from penstock.store.session import Hold, Session, Store
 
 T = TypeVar("T")
 
-SELDOM: Final = 8  # claims that are not tried in one step after one that could not be answered so
 LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
 
 
@@ -27,15 +25,15 @@ class Transactions:
         self.store = store
         # Whether workers may go on when the machine of the store loses its power.
         self.far = store.remote
-        self._time = Time(clock)
+        self._time = EngineClock(clock)
         self.clock = self._time.clock
         self._turns = turns
-        self._telling = Telling()
+        self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
         self._before_close: list[Callable[[], None]] = []
         self._thoughtful = 0  # so many more claims are thought to need more than one step
         self._gated = 0  # so many more transactions are thought to need the gates
-        self._plain = None if store.add_free is None else Gathering(store.add_free)
+        self._plain = None if store.add_free is None else BulkInsert(store.add_free)
         store.write(self._time.now, keep=False)
 
     def close(self) -> None:
@@ -65,13 +63,13 @@ class Transactions:
         return self._write(watched, hold, keep=keep)
 
     def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
-        if not self._telling.listeners:
+        if not self._publisher.listeners:
             return self.store.write(lambda db: self._run(db, work)[0], keep=keep, hold=hold)
         numbers: list[int] = []  # one for each time that it was run
 
         def numbered(db: Session) -> tuple[T, list[Event]]:
             found = self._run(db, work)
-            numbers.append(self._telling.number())
+            numbers.append(self._publisher.number())
             return found
 
         told: list[Event] = []
@@ -80,17 +78,21 @@ class Transactions:
             return answer
         finally:
             for number in numbers:
-                self._telling.told(number, told if number == numbers[-1] else ())
+                self._publisher.told(number, told if number == numbers[-1] else ())
 
     def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
-        events = Events(self._time.now(db), wanted=bool(self._telling.listeners))
+        events = Events(self._time.now(db), wanted=bool(self._publisher.listeners))
         board = Board(db, events.now, events, moves=MOVES, turns=self._turns)
         answer = work(board)
         board.flush()
         while board.ended:
-            follow(board)
+            self._follow(board)
             board.flush()
         return answer, named(db, events.gathered)
+
+    def _follow(self, board: Board) -> None:
+        """Let what the ends of this transaction's jobs set free arrive; `WorkflowVerbs` knows how."""
+        raise NotImplementedError
 
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()

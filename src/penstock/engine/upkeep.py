@@ -7,14 +7,15 @@ against lines that should have been called already.
 from typing import Final
 
 from penstock.engine import replacing
-from penstock.engine.arrive import again
-from penstock.engine.board import Board
-from penstock.engine.firing import fire
-from penstock.engine.following import follow
-from penstock.engine.lane import stands_from_text
-from penstock.engine.rules import forget_past
+from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import stands_from_text
+from penstock.engine.gates import forget_past
+from penstock.engine.removal import remove_all
+from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
-from penstock.engine.waiting import remove_all
+from penstock.engine.transactions import Transactions
+from penstock.engine.workflow_progress import follow
 from penstock.lifecycle.states import State
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
@@ -23,9 +24,37 @@ from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
 from penstock.store import successors as successor_rows
 from penstock.store import workflows as workflow_rows
+from penstock.store.session import Hold
 
 BATCH: Final = 500  # rows of each kind in one transaction, so that it stays short
 EXPIRED: Final = "not started before its time to live ran out"
+
+
+class UpkeepVerbs(Transactions):
+    def upkeep(self) -> dict[str, int]:
+        """Rescue, expire, wake and sweep what is due, a bounded amount; claims do the first three too."""
+
+        def work(board: Board) -> dict[str, int]:
+            board.now += self._time.follow(board.db)
+            return bring_up_to_date(board)
+
+        done = self._write(work, keep=False)
+        self._swept, swept = self._write(lambda board: _sweep(board, self._swept), keep=False)
+        return done | swept
+
+    def prune(self, older_than: int, most: int | None = None) -> int:
+        """Delete jobs that ended before then, in small batches; return how many."""
+        total = 0
+        while True:
+            step = self._write(lambda board: _prune(board, older_than, BATCH), Hold.NOTHING)
+            total += step
+            if step < BATCH or (most is not None and total >= most):
+                return total
+
+    def reset(self) -> None:
+        """Delete everything: for tests."""
+        self._write(lambda board: prune_rows.everything(board.db), Hold.RULES)
+        self._gated = self._swept = 0
 
 
 def bring_up_to_date(board: Board) -> dict[str, int]:
@@ -63,7 +92,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     return done
 
 
-def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
+def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     """Delete lanes and gates that nobody needs; return where to go on looking at gates, and counts."""
     successor_rows.to_door(board.db)
     rows = lane_rows.empty(board.db, BATCH)
@@ -76,7 +105,7 @@ def sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     return last, {"lanes": len(rows), "gates": gates}
 
 
-def prune(board: Board, before: int, most: int) -> int:
+def _prune(board: Board, before: int, most: int) -> int:
     """Delete up to *most* jobs that ended before then, and all that is known of them."""
     workflow_rows.prune(board.db, before, most)
     return prune_rows.prune(board.db, before, board.now, most)

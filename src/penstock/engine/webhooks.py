@@ -1,16 +1,17 @@
-"""Remember who is to be told over HTTP of what happens.  Telling them is an edge's business."""
+"""Webhooks: URLs to which events are posted.  Only stored here; posting to them is the HTTP server's business."""
 
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from penstock.engine.board import Board
+from penstock.engine.admission.board import Board
+from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, NotFoundError
 from penstock.ids import new_id
 from penstock.job import Webhook
 from penstock.store import webhooks as rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Hold, Row
 
 MOST: Final = 1_000  # of all tenants together
 _replace: Final = msgspec.structs.replace
@@ -18,40 +19,51 @@ _encode: Final = msgspec.json.Encoder().encode
 _names: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-def add(board: Board, webhook: Webhook) -> Webhook:
-    """Add a webhook; return it with its id."""
-    board.db.lock(["webhooks"])
-    if rows.count(board.db) >= MOST:
-        raise InvalidError("webhooks", f"there are {MOST} already, which is as many as are allowed")
-    added = _replace(webhook, id=f"sub_{new_id()}", created=board.now, changed=board.now)
-    rows.put(board.db, _row(added))
-    return added
+class WebhookVerbs(Transactions):
+    def add_webhook(self, webhook: Webhook) -> Webhook:
+        """Add a webhook; return it with its id."""
 
+        def work(board: Board) -> Webhook:
+            board.db.lock(["webhooks"])
+            if rows.count(board.db) >= MOST:
+                raise InvalidError("webhooks", f"there are {MOST} already, which is as many as are allowed")
+            added = _replace(webhook, id=f"sub_{new_id()}", created=board.now, changed=board.now)
+            rows.put(board.db, _row(added))
+            return added
 
-def change(board: Board, id_: str, edit: Callable[[Webhook], Webhook], tenant: str | None) -> Webhook:
-    """Replace a webhook by what *edit* makes of it; the id and whose it is stay."""
-    before = _own(rows.held(board.db, id_), id_, tenant)
-    after = _replace(
-        edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
-    )
-    rows.put(board.db, _row(after))
-    return after
+        return self._write(work, Hold.NOTHING)
 
+    def change_webhook(
+        self, id_: str, edit: Callable[[Webhook], Webhook], tenant: str | None = None
+    ) -> Webhook:
+        """Replace a webhook by what *edit* makes of it; its id and its tenant stay."""
 
-def delete(board: Board, id_: str, tenant: str | None) -> None:
-    """Delete a webhook."""
-    _own(rows.held(board.db, id_), id_, tenant)
-    rows.delete(board.db, id_)
+        def work(board: Board) -> Webhook:
+            before = _own(rows.held(board.db, id_), id_, tenant)
+            after = _replace(
+                edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
+            )
+            rows.put(board.db, _row(after))
+            return after
 
+        return self._write(work, Hold.NOTHING)
 
-def get(db: Session, id_: str, tenant: str | None) -> Webhook:
-    """Return one webhook."""
-    return _own(rows.of(db, id_), id_, tenant)
+    def delete_webhook(self, id_: str, tenant: str | None = None) -> None:
+        """Delete a webhook."""
 
+        def work(board: Board) -> None:
+            _own(rows.held(board.db, id_), id_, tenant)
+            rows.delete(board.db, id_)
 
-def all_of(db: Session, tenant: str | None) -> list[Webhook]:
-    """Return the webhooks of one tenant, or of all."""
-    return [_webhook(row) for row in rows.all_of(db, tenant)]
+        self._write(work, Hold.NOTHING)
+
+    def webhook(self, id_: str, tenant: str | None = None) -> Webhook:
+        """Return one webhook."""
+        return self.store.read(lambda db: _own(rows.of(db, id_), id_, tenant))
+
+    def webhooks(self, tenant: str | None = None) -> list[Webhook]:
+        """Return the webhooks of one tenant, or of all."""
+        return self.store.read(lambda db: [_webhook(row) for row in rows.all_of(db, tenant)])
 
 
 def _own(row: Row | None, id_: str, tenant: str | None) -> Webhook:

@@ -4,20 +4,47 @@ from collections.abc import Iterable
 
 import msgspec
 
-from penstock.engine.board import Board
+from penstock.engine.admission.board import Board
 from penstock.engine.enqueue import check, check_text, enqueue
-from penstock.engine.following import begin, changed, follow, hold, meta_of, save
-from penstock.engine.waiting import ask_to_stop, remove_all
+from penstock.engine.removal import ask_to_stop, remove_all
+from penstock.engine.transactions import Transactions
+from penstock.engine.views.workflows import workflow_view
+from penstock.engine.workflow_progress import begin, changed, follow, hold, meta_of, save
 from penstock.errors import DuplicateJobError, InvalidWorkflowError, NotFoundError, WrongStateError
 from penstock.ids import new_id
-from penstock.job import NewWorkflow
+from penstock.job import NewWorkflow, WorkflowView
 from penstock.lifecycle.checks import check_job_id
 from penstock.lifecycle.states import State
 from penstock.store import workflows as rows
+from penstock.store.session import Hold
 from penstock.workflows.steps import StepState, WorkflowState, check_steps, children
 
 
-def checked(new: NewWorkflow) -> NewWorkflow:
+class WorkflowVerbs(Transactions):
+    def start_workflow(self, new: NewWorkflow) -> WorkflowView:
+        """Add a workflow and enqueue the steps that depend on no other; all of it is durable when this returns."""
+        wanted = _checked(new)
+        limited = any(step.job.limits for step in wanted.steps if not step.depends_on)
+
+        def work(board: Board) -> WorkflowView:
+            return workflow_view(board.db, _start(board, wanted))
+
+        return self._write(work, Hold.GATES_IF_FREE if limited else Hold.NOTHING)
+
+    def cancel_workflow(self, workflow_id: str, reason: str = "its workflow was cancelled") -> WorkflowView:
+        """Set no further step free; cancel the jobs that wait, and ask the workers of those that run to stop."""
+
+        def work(board: Board) -> WorkflowView:
+            _cancel(board, workflow_id, reason)
+            return workflow_view(board.db, workflow_id)
+
+        return self._write(work)
+
+    def _follow(self, board: Board) -> None:
+        follow(board)
+
+
+def _checked(new: NewWorkflow) -> NewWorkflow:
     """Return a workflow as it is stored; raise unless every step of it could run."""
     check_steps(new.steps)
     for name in ("name", "kind", "tenant", "meta"):
@@ -37,7 +64,7 @@ def checked(new: NewWorkflow) -> NewWorkflow:
     return msgspec.structs.replace(new, steps=tuple(steps))
 
 
-def start(board: Board, new: NewWorkflow) -> str:
+def _start(board: Board, new: NewWorkflow) -> str:
     """Add a `checked` workflow and enqueue the steps that wait for nobody; return its id."""
     db, id_ = board.db, new.id or new_id()
     if new.id is not None:
@@ -71,7 +98,7 @@ def start(board: Board, new: NewWorkflow) -> str:
     return id_
 
 
-def cancel(board: Board, id_: str, reason: str) -> None:
+def _cancel(board: Board, id_: str, reason: str) -> None:
     """Set nothing free any more; end the jobs that wait and ask those that run to stop."""
     board.db.need_gates()
     found = rows.find(board.db, id_)

@@ -145,7 +145,7 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
     order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
     jobs = [job for each in adding for job in each.jobs]
     if settlements or requests:
-        added, settled, claimed = engine.turn(jobs, settlements, [requests[n] for n in order])
+        added, settled, claimed = engine.batch(jobs, settlements, [requests[n] for n in order])
     else:
         added, settled, claimed = engine.enqueue(jobs), [], []
     claims = dict(zip(order, claimed, strict=True))

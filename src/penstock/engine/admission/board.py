@@ -1,0 +1,416 @@
+"""The lanes and gates one transaction works on: loaded once, changed in memory, written back at the end.
+
+The four moves of the algorithm live here: `test`, `park`, `call` and `ring`.
+
+Invariant P: for every line, if its gate is open for the first job of its first lane, that lane is ready.
+`call` keeps P for one line, `ring` for all lines behind a gate.  Whoever changes something names
+the line or the gate it changed.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
+from penstock.engine.admission.loan_queue import Asking
+from penstock.engine.admission.turns import Turns
+from penstock.engine.events import Events
+from penstock.lifecycle.states import State
+from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
+from penstock.limits.rules import OnLimit
+from penstock.store import gates as gate_rows
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+from penstock.store.session import Row, Session, Topic
+
+
+class Shut(NamedTuple):
+    """A gate that refuses a lane's first job, and when it would not."""
+
+    stand: Stand
+    at: int
+
+
+class Moves(NamedTuple):
+    """How a lane's first job is moved to a lane of other gates, and its lane given the next job."""
+
+    set_apart: "Callable[[Board, Lane], None]"  # it became too heavy
+    with_type: "Callable[[Board, Lane, int], None]"  # its type was limited since it came: by this gate
+
+
+class Board:
+    """What one transaction has loaded and changed."""
+
+    def __init__(self, db: Session, now: int, events: Events, *, moves: Moves, turns: bool = True) -> None:
+        self.db = db
+        self._moves = moves
+        self.now = now
+        self.events = events
+        self.posts: dict[int, Post] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.newly_ready: list[Lane] = []
+        self.turns = Turns(self, enabled=turns)
+        self.asking = Asking(self)
+        self._changed_lanes: dict[int, Lane] = {}
+        self._gone: list[int] = []  # jobs that left their lane's front
+        self._unread: dict[int, Lane] = {}
+        self._shortened: list[Lane] = []
+        self._called: list[Lane] = []
+        self._ended: list[tuple[int, State, str]] = []
+        # How jobs ended whose workflows, if any, are yet to go on, and their results.
+        self.ended: dict[int, tuple[State, str | None]] = {}
+        self.in_workflows = False
+        self.next_wake = ON_RELEASE  # the earliest of those that were set
+        self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
+
+    # Loading.
+
+    def load_gates(self, ids: Iterable[int]) -> None:
+        """Bring gates onto the board."""
+        missing = sorted({gate for gate in ids if gate not in self.posts})
+        if not missing:
+            return
+        self.db.need_gates()
+        for id_, running, lanes, asking, rules, span, heavy, starts, *turn in gate_rows.load(
+            self.db, missing
+        ):
+            gate = Gate(id_, running, None, rules_from_text(rules))
+            if span is not None:
+                gate.starts = Starts.unpack(span, starts)
+                gate.starts.prune(self.now)
+            holder = None
+            if turn[0] is not None:
+                holder = Turn(*turn)
+                self.turns.present = True
+            self.posts[id_] = Post(gate, lanes, asking, bool(heavy), holder, (running, lanes, asking))
+
+    def adopt(self, rows: Iterable[Row]) -> list[Lane]:
+        """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
+        lanes = []
+        for row in rows:
+            self.db.need_gates()
+            lane = self.lanes.get(row[0])
+            if lane is None:
+                lane = self.lanes[row[0]] = Lane(*row)
+            lanes.append(lane)
+        self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
+        return lanes
+
+    def lane(self, id_: int) -> Lane:
+        """Return one lane, loading it if need be."""
+        if id_ not in self.lanes:
+            self.adopt(lane_rows.load(self.db, [id_]))
+        return self.lanes[id_]
+
+    # The four moves.
+
+    def opens_at(self, stand: Stand, lane: Lane) -> int:
+        """Return when one of its gates would let the lane's first job through."""
+        post = self.posts[stand.gate]
+        kept = 0 if post.turn is None else self.turns.kept(post, lane)
+        gathered = self.asking.gathered(post, lane) if post.asking else 0
+        return post.gate.opens_at(stand.own, lane.cost, self.now, kept, 1 + gathered)
+
+    def test(self, lane: Lane) -> list[Shut]:
+        """Return the gates that refuse the lane's first job; none means it may start."""
+        shut = []
+        for stand in lane.stands:
+            at = self.opens_at(stand, lane)
+            if at <= self.now and self.posts[stand.gate].heavy:
+                at = self._held_until(stand, lane)
+            if at > self.now:
+                shut.append(Shut(stand, at))
+        return shut
+
+    def park(self, lane: Lane, shut: list[Shut], *, everyone: bool = False) -> None:
+        """Set a lane aside behind the narrowest of the gates that refuse it, and pass its call on.
+
+        *everyone* means that they would refuse any job, so nobody else need be called in the line it joins.
+        """
+        stand, at = shut[0] if len(shut) == 1 else min(shut, key=lambda s: self.posts[s.stand.gate].lanes)
+        line = line_of(lane, stand)
+        left = lane.line
+        if left != line:
+            self.leave(lane)
+            self._behind(lane, stand.gate, line)
+        lane.ready = 0
+        self.touch(lane)
+        self.lower_wake(stand.gate, at)
+        if left is not None and left != line:
+            self.call([left])
+        if not everyone:
+            self.call([line])
+
+    def call(self, lines: Iterable[str]) -> None:
+        """Promote the first lane of each line: make it ready if its gate is open for it."""
+        askable = []
+        for line in lines:
+            gate, own = stand_of(line)
+            at = self._post(gate).gate.opens_at(own, 1, self.now)
+            if at <= self.now:
+                askable.append(line)
+            else:
+                self.lower_wake(gate, at)
+        if askable:
+            self.flush_lanes()
+            self._call_firsts(lane_rows.firsts(self.db, askable))
+            self.turns.call_holders({stand_of(line)[0] for line in askable})
+
+    def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
+        """Call every line behind these gates in which somebody waits uncalled; *woken* by the clock."""
+        wanted = self.turns.with_neighbours(set(gates))
+        self.load_gates(wanted)
+        crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
+        if crowded:
+            self.flush_lanes()
+            self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken)
+        self.turns.call_holders(wanted)
+        self.turns.look_after(wanted)
+        self.asking.serve(gate for gate in wanted if self.posts[gate].asking)
+
+    def ring_pending(self) -> None:
+        """Ring the gates of turns that ended, until no turn ends any more; let jobs pass the gates of their types."""
+        turns = self.turns
+        while turns.ended_at or turns.without_type:
+            gates, turns.ended_at = turns.ended_at, set()
+            self.ring(gates)
+            lanes, turns.without_type = turns.without_type, {}
+            for lane, type_gate in lanes.items():
+                self._moves.with_type(self, self.lane(lane), type_gate)
+
+    # What else happens to lanes.
+
+    def leave(self, lane: Lane) -> str | None:
+        """Take a lane out of its line; return the line, which the caller must `call`."""
+        left, lane.line = lane.line, None
+        if lane.behind is not None:
+            post = self._post(lane.behind)
+            post.lanes -= 1
+            lane.behind = None
+            self.touch(lane)
+        return left
+
+    def drop_head(self, lane: Lane) -> None:
+        """Take the first job off a lane, because it started, was dropped or moved elsewhere."""
+        if lane.head is not None:
+            self._gone.append(lane.head)
+        lane.gone += 1
+        self._shortened.append(lane)
+        self.touch(lane)
+
+    def next_head(self, lane: Lane, look_ahead: int = 1) -> None:
+        """Read which job stands first in a lane now."""
+        if not lane.upcoming:
+            lane.upcoming = job_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
+            lane.upcoming.reverse()
+        if lane.upcoming:
+            lane.head, lane.priority, lane.ord, lane.cost = lane.upcoming.pop()
+        else:
+            lane.head = None
+        self.touch(lane)
+
+    def read_head_later(self, lane: Lane) -> None:
+        """Leave it to `flush_lanes` to find the lane's first job: it is refused whoever it is."""
+        lane.unread = True
+        self._unread[lane.id] = lane
+
+    def set_ready(self, lane: Lane) -> None:
+        """Let claims look at a lane."""
+        if not lane.ready:
+            lane.ready = 1
+            self.newly_ready.append(lane)
+            self._called.append(lane)
+        self.touch(lane)
+
+    def empty(self, lane: Lane) -> None:
+        """Note that a lane has no job left."""
+        lane.head = None
+        lane.ready = 0
+        left = self.leave(lane)
+        self.touch(lane)
+        if left is not None:
+            self.call([left])
+
+    def touch(self, lane: Lane) -> None:
+        """Note that a lane must be written back."""
+        self._changed_lanes[lane.id] = lane
+
+    def lower_wake(self, gate: int, at: int) -> None:
+        """Have the gate looked at again *at* that moment at the latest, or when its rules change by themselves."""
+        post = self._post(gate)
+        if post.gate.rules is not None:
+            at = min(at, post.gate.rules.next_change(self.now))
+        if at != ON_RELEASE and (post.wake is None or at < post.wake):
+            post.wake = max(at, self.now + 1)
+
+    # Writing back.
+
+    def flush_lanes(self, *, last: bool = False) -> None:
+        """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
+        if self._gone:
+            for seq, attempt, lost in job_rows.leave_lines(self.db, self._gone):
+                self.left[seq] = (attempt, lost)
+            self._gone = []
+            for lane in self._shortened:
+                lane.gone = 0
+            self._shortened = []
+        self._read_heads()
+        changed, self._changed_lanes = self._changed_lanes, {}
+        fresh = [lane for lane in changed.values() if lane.fresh]
+        if fresh:
+            lane_rows.add(self.db, [_row(x) for x in fresh])
+            lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
+            lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
+        old = [_saved(lane) for lane in changed.values() if not lane.fresh]
+        if old:
+            lane_rows.save(self.db, old, last=last)
+        for lane in fresh:
+            lane.fresh = False
+
+    def flush(self) -> None:
+        """Write everything back."""
+        self.ring_pending()
+        while self._changed_lanes or self._gone or self._unread:
+            self.flush_lanes(last=True)
+        if self._ended:
+            job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
+            self._ended = []
+        posts = self.posts.values()
+        changed = [
+            (p.gate.running, p.lanes, p.asking, p.gate.id)
+            for p in posts
+            if (p.gate.running, p.lanes, p.asking) != p.saved
+        ]
+        if changed:
+            gate_rows.save(self.db, changed)
+        memories = [_memory(p) for p in posts if p.memory_changed]
+        if memories:
+            gate_rows.save_memory(self.db, memories)
+        wakes = [(p.gate.id, p.wake) for p in posts if p.wake is not None]
+        if wakes:
+            gate_rows.lower_wakes(self.db, wakes)
+            self.next_wake = min(self.next_wake, *(at for _, at in wakes))
+        self.turns.flush()
+        self.asking.flush()
+        if any(lane.ready for lane in self._called):
+            self.db.tell(Topic.WORK)
+        for post in posts:
+            post.saved = (post.gate.running, post.lanes, post.asking)
+            post.memory_changed, post.wake = False, None
+
+    def end_head(self, lane: Lane, state: State, reason: str) -> None:
+        """Take the first job off a lane for good."""
+        assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
+        self._ended.append((lane.head, state, reason))
+        self.ended[lane.head] = (state, None)
+        self.turns.gone(lane)
+        self.drop_head(lane)
+
+    # Helpers.
+
+    def _ended_row(self, seq: int, state: State, reason: str) -> Row:
+        return (seq, state.value, self.now, None, self.left[seq][0], None, None, reason)
+
+    def _call_firsts(self, rows: list[Row], *, woken: bool = False) -> None:
+        heavy = []
+        for lane in self.adopt(rows):
+            if lane.ready or lane.line is None:
+                continue
+            gate, _ = stand_of(lane.line)
+            stand = next(s for s in lane.stands if s.gate == gate)
+            if self._too_heavy(stand, lane):
+                heavy.append(lane)
+                continue
+            at = self.opens_at(stand, lane)
+            if at <= self.now:
+                self.set_ready(lane)
+                continue
+            if woken and lane.cost > 1:
+                # Lighter ones took what it was gathering: that is a refusal too.
+                self.turns.refused(lane)
+            self.lower_wake(gate, at)
+        for lane in heavy:
+            # It would block its line for ever.
+            self._moves.set_apart(self, lane)
+
+    def _held_until(self, stand: Stand, lane: Lane) -> int:
+        """Return when a heavier job ahead in the same line will have gathered its budget; ALWAYS if none waits."""
+        if self.turns.has_turn(lane):
+            return ALWAYS
+        line = line_of(lane, stand)
+        while True:
+            self.flush_lanes()
+            first = next(iter(self.adopt(lane_rows.firsts(self.db, [line]))), None)
+            if first is None or first is lane or first.rank > lane.rank:
+                return ALWAYS
+            at = self.opens_at(next(s for s in first.stands if s.gate == stand.gate), first)
+            if at <= self.now:
+                return ALWAYS
+            if self._too_heavy(stand, first):
+                self._moves.set_apart(self, first)
+                continue
+            elsewhere = [
+                Shut(s, opening)
+                for s in first.stands
+                if s.gate != stand.gate and (opening := self.opens_at(s, first)) > self.now
+            ]
+            if not elsewhere:
+                self.lower_wake(stand.gate, at)
+                return at
+            # It could not start here even with the budget, so it holds nobody.
+            waiting = [s for s in elsewhere if s.stand.on_limit is not OnLimit.DROP]
+            if waiting:
+                self.park(first, waiting)
+            else:
+                self.leave(first)
+                self.set_ready(first)  # to be dropped by the next claim
+
+    def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
+        if lane.cost == 1 or lane.heavy:
+            return False
+        return self._post(stand.gate).gate.too_heavy(stand.own, lane.cost, self.now)
+
+    def _behind(self, lane: Lane, gate: int, line: str) -> None:
+        lane.behind, lane.line = gate, line
+        post = self._post(gate)
+        post.lanes += 1
+
+    def _post(self, gate: int) -> Post:
+        if gate not in self.posts:
+            self.load_gates([gate])
+        return self.posts[gate]
+
+    def _read_heads(self) -> None:
+        if not self._unread:
+            return
+        unread, self._unread = self._unread, {}
+        heads = {lane: rest for lane, *rest in lane_rows.heads(self.db, list(unread))}
+        for lane in unread.values():
+            lane.unread = False
+            if lane.id in heads:
+                lane.head, lane.priority, lane.ord, lane.cost = heads[lane.id]
+                self.events.exceeded(self, lane)
+                self.touch(lane)
+            else:
+                lane.head, lane.ready = None, 0
+                # Nobody else can be called: the gate was found shut for everyone.
+                self.leave(lane)
+                self.touch(lane)
+
+
+def _row(lane: Lane) -> Row:
+    return (
+        lane.id, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
+        lane.behind, lane.line, lane.ready,
+    )  # fmt: skip
+
+
+def _saved(lane: Lane) -> Row:
+    return (lane.head, lane.priority, lane.ord, lane.cost, lane.behind, lane.line, lane.ready, lane.id)
+
+
+def _memory(post: Post) -> Row:
+    starts = post.gate.starts
+    assert starts is not None  # noqa: S101 - only gates that remember are marked
+    # A heavy start shuts a throttle for its weight in gaps, each of at most the whole period.
+    kept_until = (starts.times[-1] if starts.times else 0) + starts.span * max(starts.weights, default=1)
+    return (post.gate.id, starts.span, int(post.heavy), kept_until, starts.pack())

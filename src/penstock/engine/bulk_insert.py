@@ -1,0 +1,102 @@
+"""Callers that come at the same time share one statement and one flush to disk.
+
+Whoever finds nobody at work goes ahead, with everything that waits by then; the others wait for that, and
+one of them goes next.  There is no thread of its own: an idle caller goes straight through.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from penstock.errors import StoreError
+from penstock.store.session import Row
+
+_INTERRUPTED: Final = (
+    "whoever enqueued at the same time was interrupted: this may or may not have been written"
+)
+MOST: Final = 10_000  # rows in one statement, but for those of a single caller
+
+
+class _Piece:
+    """What one caller brought; its *turn* comes when it is finished or is to go ahead."""
+
+    __slots__ = ("error", "finished", "rows", "turn")
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.finished = False
+        self.error: BaseException | None = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+
+class BulkInsert:
+    """Has *add* do the work of all who wait, all of it or nothing."""
+
+    def __init__(self, add: Callable[[Sequence[Row]], None]) -> None:
+        self._add = add
+        self._lock = threading.Lock()
+        self._busy = False
+        self._waiting: deque[_Piece] = deque()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Return once *rows* were added, together with others' perhaps."""
+        piece = _Piece(rows)
+        with self._lock:
+            first, self._busy = not self._busy, True
+            if not first:
+                self._waiting.append(piece)
+        if not first:
+            self._await_turn(piece)
+        if not piece.finished:
+            self._go_ahead(piece)
+        if piece.error is not None:
+            raise piece.error
+
+    def _go_ahead(self, own: _Piece) -> None:
+        pieces = [own, *self._others(len(own.rows))]
+        try:
+            self._add([row for piece in pieces for row in piece.rows] if len(pieces) > 1 else own.rows)
+        except BaseException as error:  # noqa: BLE001 - told to every caller
+            # What strikes only this thread, as an interrupt, is no business of theirs.
+            told = error if isinstance(error, Exception) else StoreError(_INTERRUPTED)
+            own.error = error
+            for piece in pieces[1:]:
+                piece.error = told
+        self._hand_on()
+        for piece in pieces[1:]:
+            piece.finished = True
+            piece.turn.release()
+
+    def _await_turn(self, piece: _Piece) -> None:
+        try:
+            piece.turn.acquire()
+        except BaseException:
+            with self._lock:
+                waiting = piece in self._waiting
+                if waiting:
+                    self._waiting.remove(piece)
+            if not waiting:
+                # Somebody has taken it along already, or it was told to go ahead.
+                piece.turn.acquire()
+                if not piece.finished:
+                    self._hand_on()
+            raise
+
+    def _others(self, size: int) -> list[_Piece]:
+        """Return what else waits, as much as fits into one statement."""
+        found = []
+        with self._lock:
+            while self._waiting and size < MOST:
+                found.append(self._waiting.popleft())
+                size += len(found[-1].rows)
+        return found
+
+    def _hand_on(self) -> None:
+        """Let the next one go ahead, if there is one."""
+        with self._lock:
+            following = self._waiting.popleft() if self._waiting else None
+            self._busy = following is not None
+        if following is not None:
+            following.turn.release()

@@ -1,0 +1,307 @@
+"""Claim for several workers at once, from several queues, in the order that they ask for."""
+
+import random
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Final
+
+from penstock.engine.admission.board import Board
+from penstock.engine.claim import Claiming, Terms, claimed_free, start_at_once
+from penstock.engine.enqueue import check as check_job
+from penstock.engine.enqueue import enqueue
+from penstock.engine.queue_shares import by_load, by_weight, left_to_right
+from penstock.engine.settle import Settling, settled_at
+from penstock.engine.transactions import Transactions
+from penstock.engine.upkeep import BATCH, bring_up_to_date
+from penstock.errors import InvalidError
+from penstock.job import (
+    LEASE,
+    START_GRACE,
+    Claim,
+    Claimed,
+    ClaimFor,
+    Enqueued,
+    NewJob,
+    Order,
+    Settled,
+    Settlement,
+)
+from penstock.limits.gate import ON_RELEASE
+from penstock.store import queues as queue_rows
+from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
+from penstock.store.session import Hold, Taken
+
+CATCH_UP: Final = 20  # batches of what is due, in one claim
+SELDOM: Final = 8  # claims that are not tried in one step after one that could not be answered so
+
+
+class ClaimVerbs(Transactions):
+    def claim(
+        self,
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int | None = START_GRACE,
+        timed: bool = False,
+        order: Order = Order.PRIORITY,
+        weights: Sequence[int] = (),
+    ) -> Claim:
+        """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
+
+        Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
+        ended here when they take longer than their job's timeout.
+        """
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, timed, order, tuple(weights))
+        return self.claims([wanted])[0]
+
+    def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
+        """Answer several claims, one after the other, in one transaction."""
+        for request in requests:
+            _check(request)
+        if not requests:
+            return []
+        if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
+            return [claim]
+        # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
+        return self._write_freely(lambda board: _claim_all(board, requests), Hold.STARTS, keep=self.far)
+
+    def _claim_at_once(self, request: ClaimFor) -> Claim | None:
+        """Claim in one step, where the store can and there is nothing to think of but jobs without limits."""
+        take = self.store.take_free
+        # One that asks for anything else goes the long way, which knows of everything.
+        plain = ClaimFor(request.queues, request.count, request.worker, request.lease, request.grace)
+        if take is None or request != plain or len(request.queues) > 1:
+            return None
+        if self._gated or self._publisher.listeners or not self._time.is_stores:
+            return None
+        if self._thoughtful:
+            self._thoughtful -= 1
+            return None
+        taken = take(request.queues[0], request.count, request.worker, request.lease)
+        if taken is None:
+            self._thoughtful = SELDOM
+            return None
+        self._time.heed(taken.moment)
+        return _claimed_at_once(request, taken)
+
+    def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int = START_GRACE,
+    ) -> tuple[list[Settled], Claim]:
+        """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace)
+        _check(wanted)
+
+        def work(board: Board) -> tuple[list[Settled], Claim]:
+            answers = Settling(board).settle(settlements) if settlements else []
+            return answers, _claim_all(board, [wanted])[0]
+
+        return self._write_freely(work, Hold.STARTS)
+
+    def batch(
+        self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
+    ) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+        """Enqueue, settle (see `settled_at`) and claim for many at once: one transaction, all of it or nothing."""
+        for job in jobs:
+            check_job(job)
+        for request in requests:
+            _check(request)
+
+        def work(board: Board) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+            added = enqueue(board, jobs) if jobs else []
+            settle_down(board)
+            settled = settled_at(board, settlements) if settlements else []
+            settle_down(board)
+            return added, settled, _claim_all(board, requests)
+
+        return self._write_freely(work, Hold.STARTS, keep=self.far or bool(jobs or settlements))
+
+
+def _check(request: ClaimFor) -> None:
+    """Raise unless somebody can be claimed for like this."""
+    if request.count < 1:
+        raise InvalidError("count", f"{request.count} must be at least 1")
+    if request.order is Order.WEIGHTED and (
+        len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
+    ):
+        raise InvalidError("weights", "there must be one for each queue, each at least 1")
+
+
+def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
+    """Claim for one after the other; those who ask for the same in a row are served together."""
+    answers: list[Claim] = []
+    for _, alike in groupby(requests, key=_asked):
+        if answers:
+            settle_down(board)
+        answers += _Claims(board, list(alike)).run()
+        if answers[-1].more:
+            # Whoever was cut short comes first.
+            answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
+            break
+    return answers
+
+
+def _claimed_at_once(request: ClaimFor, taken: Taken) -> Claim:
+    """Return the answer to one who asked for jobs of one queue, and got these in one step."""
+    now = taken.moment.now
+    terms = Terms(now, [request.worker], request.lease, timed=False)
+    jobs = claimed_free(taken.rows, request.queues[0], taken.fence, terms)
+    if len(jobs) == request.count:
+        return Claim(jobs, more=False, next_at=now)
+    moments = [job.lease for job in jobs] + ([] if taken.next_at is None else [taken.next_at])
+    return Claim(jobs, more=False, next_at=min(moments, default=None))
+
+
+def _asked(request: ClaimFor) -> tuple[object, ...]:
+    return request.queues, request.lease, request.grace, request.timed, request.order, request.weights
+
+
+class _Claims:
+    """Claims that differ only in who asks, and for how many."""
+
+    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
+        self._board = board
+        self._requests = requests
+        self._asked = requests[0]
+        self._names = list(dict.fromkeys(self._asked.queues))
+        self._count = sum(request.count for request in requests)
+        workers = [self._asked.worker]
+        if any(request.worker != self._asked.worker for request in requests):
+            workers = [request.worker for request in requests for _ in range(request.count)]
+        self._terms = Terms(board.now, workers, self._asked.lease, self._asked.timed)
+
+    def run(self) -> list[Claim]:
+        """Return the answer to each."""
+        board = self._board
+        view = read_snapshot(board.db, self._names)
+        if view.at_door:
+            board.db.need_gates()
+        if view.is_due(board.now):
+            if not _catch_up(board):
+                # Whoever is due next may come before all others, so nobody starts yet.
+                return [Claim([], more=True, next_at=board.now) for _ in self._requests]
+            view = read_snapshot(board.db, self._names)
+        if self._asked.order is Order.PRIORITY or len(self._names) == 1:
+            return self._divided(self._take(view, self._names, self._count, self._terms))
+        return self._divided(self._by_shares(view))
+
+    def _by_shares(self, view: ClaimSnapshot) -> Claim:
+        """Take from one queue after the other, and what one of them lacks from the rest."""
+        board, strict = self._board, self._asked.order is Order.STRICT
+        view = self._anew(view)
+        jobs: list[Claimed] = []
+        more, moments = False, [_next_at(board, view, ON_RELEASE, ())]
+        spent: set[str] = set()
+        while len(jobs) < self._count and (names := self._with_somebody(view, spent)):
+            shares = self._shares(names, self._count - len(jobs))
+            for name, share in zip(names, shares, strict=True):
+                if not share:
+                    continue
+                claim = self._take(view, [name], share, self._terms.after(len(jobs)))
+                jobs += claim.jobs
+                if len(jobs) < self._count:
+                    view = self._anew(view)
+                if len(claim.jobs) < share:
+                    spent.add(name)
+                    more = more or claim.more
+                    moments.append(claim.next_at)
+            if strict and more:
+                break  # it is this queue's turn still
+        if more or len(jobs) == self._count:
+            return Claim(jobs, more and len(jobs) < self._count, board.now)
+        return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
+
+    def _anew(self, view: ClaimSnapshot) -> ClaimSnapshot:
+        """Write everything down and look again, since a start of one queue may have called somebody of another."""
+        settle_down(self._board)
+        return read_snapshot(self._board.db, self._names) if self._board.lanes else view
+
+    def _with_somebody(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
+        found = view.with_free | view.with_lanes
+        return [name for name in self._names if name in found and name not in spent | view.paused]
+
+    def _shares(self, names: Sequence[str], count: int) -> list[int]:
+        chance = random.random()  # noqa: S311 - turns are drawn by lot, not kept secret
+        match self._asked.order:
+            case Order.ROUND_ROBIN:
+                return by_weight([1] * len(names), count, chance)
+            case Order.WEIGHTED:
+                weights = dict(zip(self._asked.queues, self._asked.weights, strict=True))
+                return by_weight([weights[name] for name in names], count, chance)
+            case Order.LEAST_LOADED:
+                running = queue_rows.running(self._board.db, names)
+                return by_load([running.get(name, 0) for name in names], count)
+            case _:
+                return left_to_right(len(names), count)
+
+    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: Terms) -> Claim:
+        """Start up to *count* jobs of these queues, the best first."""
+        board = self._board
+        ruled = view.type_gates or view.queue_gates or view.pool_gates
+        if not board.db.gated and not ruled and len(names) == 1:
+            return self._take_at_once(view, names[0], count, terms)
+        claiming = Claiming(board, names, count, self._asked.grace, view)
+        claiming.run()
+        claiming.read_payloads()
+        board.flush()
+        jobs = claiming.save(terms)
+        left_over = any(lane.queue in names and lane.ready for lane in board.newly_ready)
+        more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
+        if more or len(jobs) == count:
+            return Claim(jobs, more, board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
+
+    def _take_at_once(self, view: ClaimSnapshot, queue: str, count: int, terms: Terms) -> Claim:
+        board = self._board
+        if queue in view.with_lanes:
+            board.db.need_gates()
+        jobs = []
+        if queue not in view.paused and queue in view.with_free:
+            jobs = start_at_once(board, queue, count, terms)
+        if len(jobs) == count:
+            return Claim(jobs, more=False, next_at=board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
+
+    def _divided(self, claim: Claim) -> list[Claim]:
+        """Give each what is his: jobs were taken for one after the other."""
+        if len(self._requests) == 1:
+            return [claim]
+        answers, begin = [], 0
+        for request in self._requests:
+            jobs = claim.jobs[begin : begin + request.count]
+            begin += request.count
+            full = len(jobs) == request.count
+            answers.append(Claim(jobs, claim.more and not full, self._board.now if full else claim.next_at))
+        return answers
+
+
+def settle_down(board: Board) -> None:
+    """Write everything down, so that the next claim of this transaction finds it."""
+    board.flush()
+    board.db.send_last()
+
+
+def _catch_up(board: Board) -> bool:
+    """Let happen what is due; False if there is so much of it that it is left to the next transaction."""
+    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
+
+
+def _next_at(board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
+    """Return when the clock alone changes something for a claim."""
+    if view.is_due(board.now):
+        # Something stays due, as the expiry of a job that runs: look beyond it.
+        moment = next_moment(board.db, board.now)
+        moments = [] if moment is None else [moment]
+    else:
+        moments = list(view.moments.values())
+    leases = (job.lease for job in jobs)
+    next_at = min(opens_at, board.next_wake, *leases, *moments)
+    return None if next_at == ON_RELEASE else next_at

@@ -1,0 +1,123 @@
+"""Attempts that run: renew their leases, tell when they began and how far they are."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from penstock.clock import MILLISECOND
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Post
+from penstock.engine.transactions import Transactions
+from penstock.job import LEASE, Beat, Running
+from penstock.store import jobs as job_rows
+from penstock.store import leases as lease_rows
+from penstock.store.session import Hold
+
+GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
+LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
+
+
+class LeaseVerbs(Transactions):
+    def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
+        """Tell how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
+        if reports:
+            self._write(lambda board: begun(board, reports), keep=False)
+
+    def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
+        """Renew the leases of attempts; tell which are lost and which should stop."""
+        if not attempts:
+            return []
+        return self._write(
+            lambda board: lease_rows.renew(board.db, attempts, board.now, lease),
+            Hold.NOTHING,
+            keep=self.far,
+        )
+
+    def progress(self, seq: int, fence: int, value: str) -> bool:
+        """Keep how far a running attempt is, as JSON; False if its lease was lost."""
+        return self._write(
+            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now),
+            Hold.NOTHING,
+            keep=False,
+        )
+
+    def attempts(self, ids: Sequence[str]) -> dict[str, Running]:
+        """Return the attempts of these jobs that run now."""
+        if not ids:
+            return {}
+        rows = self.store.read(lambda db: lease_rows.running(db, ids))
+        return {row[0]: Running(*row) for row in rows}
+
+
+class Attempt(NamedTuple):
+    """A running attempt as it is remembered."""
+
+    seq: int
+    fence: int
+    queue: str
+    task: str
+    worker: str
+    lease: int
+    started: int
+    begin_by: int
+    gates: str
+    cost: int
+    priority: int
+    ord: int
+    attempt: int
+    lost: int
+    cancel: int  # when it was asked to stop, or 0
+    has_successor: int  # whether a later call of its key may wait for its end
+    workflow: int | None
+
+    @property
+    def gate_ids(self) -> tuple[int, ...]:
+        return gates_from_text(self.gates)
+
+
+@lru_cache(maxsize=65_536)
+def gates_from_text(text: str) -> tuple[int, ...]:
+    """Read the gates in which an attempt holds a slot."""
+    return tuple(int(gate) for gate in text.split(",")) if text else ()
+
+
+def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
+    """Correct the gates' memory to when handlers really began, given (seq, fence, how long after the claim)."""
+    spans = {(seq, fence): after for seq, fence, after in reports}
+    changed: set[int] = set()
+    for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
+        attempt = Attempt(*row)
+        at = began_at(attempt, spans.get((attempt.seq, attempt.fence)), board.now)
+        if at is None or not attempt.begin_by:
+            continue
+        board.load_gates(attempt.gate_ids)
+        corrected = [
+            g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
+        ]
+        if corrected:
+            job_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
+            changed.update(corrected)
+    board.ring(changed)
+
+
+def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
+    """Move a start in a gate's memory from the latest moment it could begin to when it did."""
+    starts = post.gate.starts
+    if starts is None or not begin_by or began + GUARD == begin_by:
+        return False
+    # A start that was merged or forgotten is left alone, unless it began later than anyone thought.
+    if not starts.remove(begin_by, cost) and began + GUARD < begin_by:
+        return False
+    starts.add(began + GUARD, cost)
+    post.memory_changed = True
+    return True
+
+
+def began_at(attempt: Attempt, after: int | None, now: int) -> int | None:
+    """Return when a handler began that began so long *after* its claim; None if that is unknown or cannot be.
+
+    `started` moves with the clock when that is set, so the answer is by the clock as it is now.
+    """
+    if after is None or after < 0 or attempt.started + after > now + LOOSE:
+        return None
+    return min(attempt.started + after, now)

@@ -1,0 +1,87 @@
+"""Take waiting jobs out of line: cancelled, expired or replaced; ask for those that run."""
+
+from collections.abc import Sequence
+
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.placement import Budget, place
+from penstock.lifecycle.states import State
+from penstock.store import jobs as job_rows
+from penstock.store import leases as lease_rows
+
+
+def remove(board: Board, seq: int, state: State, reason: str) -> bool:
+    """End a job that waits or is scheduled; tell whether it did."""
+    board.db.need_gates()
+    board.flush_lanes()  # a job that was dropped in this transaction waits no more
+    attempt = None
+    while attempt is None:
+        found = job_rows.place(board.db, seq)
+        if found is None or found[0] == "running":
+            return False
+        table, _, lane, *_ = found
+        in_line = table == "lane_job"
+        # One without limits may be started at this very moment; then it is found elsewhere.
+        attempt = (
+            _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
+        )
+    end(board, seq, attempt, state, reason)
+    return True
+
+
+def end(board: Board, seq: int, attempt: int, state: State, reason: str) -> None:
+    """Write down how a job ended that has left its place."""
+    job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
+    _tell(board, seq, state, reason)
+
+
+def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:
+    """End those that still wait; return the others."""
+    board.db.need_gates()
+    gone = job_rows.leave_free(board.db, list(seqs))
+    if gone:
+        job_rows.end(
+            board.db,
+            [
+                (seq, state.value, board.now, None, attempt, None, None, reason)
+                for seq, attempt in gone.items()
+            ],
+        )
+    others = []
+    for seq in seqs:
+        if seq in gone:
+            _tell(board, seq, state, reason)
+        elif not remove(board, seq, state, reason):
+            others.append(seq)
+    return others
+
+
+def ask_to_stop(board: Board, seq: int) -> bool:
+    """Ask the worker of a running job to stop; False if it does not run."""
+    if not lease_rows.ask_to_cancel(board.db, seq, board.now):
+        return False
+    board.events.tell("job.cancel_asked", job=seq)
+    return True
+
+
+def _tell(board: Board, seq: int, state: State, reason: str) -> None:
+    board.ended[seq] = (state, None)
+    board.events.tell(f"job.{state.value}", job=seq, reason=reason)
+
+
+def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
+    if lane.head != seq:
+        board.turns.gone(lane, seq)
+        lane.upcoming = []
+        return job_rows.leave(board.db, "lane_job", seq)
+    # It may have been called or have the turn: both go to whoever is next.
+    board.turns.gone(lane)
+    attempt = job_rows.leave(board.db, "lane_job", seq)
+    left = board.leave(lane)
+    lane.upcoming = []
+    board.next_head(lane)
+    lane.ready = 0
+    place(board, lane, Budget(1_000))
+    if left is not None:
+        board.call([left])
+    return attempt

@@ -1,0 +1,140 @@
+"""Why a job waits: the gates that are shut, its place in line, its earliest start."""
+
+import heapq
+from collections.abc import Collection
+from typing import Final
+
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Stand, line_of
+from penstock.engine.uniqueness import by_its_key
+from penstock.engine.wording import scheduled, shut_rule
+from penstock.job import JobView, Reason, Why
+from penstock.lifecycle.states import State
+from penstock.limits.gate import ON_RELEASE, Gate
+from penstock.limits.rules import UNLIMITED, Numbers, Window
+from penstock.store import gates as gate_rows
+from penstock.store import queues as queue_rows
+from penstock.store import views as view_rows
+from penstock.store.session import Row
+
+FARTHEST: Final = 10_000  # places are counted up to here
+
+
+def why(board: Board, view: JobView, state: State) -> Why:
+    """Say why a job waits, given how it is stored and its *state* now, in which a job that is due waits."""
+    if (by_key := by_its_key(board, view)) is not None:
+        return by_key
+    if view.state is State.SCHEDULED:
+        return Why(view.id, state, (), None, view.due, scheduled(view, board.now))
+    if view.state is not State.WAITING:
+        words = f"is {view.state}" + (f": {view.reason}" if view.reason else "")
+        return Why(view.id, view.state, (), None, None, words)
+    stand = view_rows.standing(board.db, view.seq)
+    if stand is None:
+        reasons = _outside(board, view)
+        place = view_rows.ahead_in_queue(board.db, view.queue, view.seq)
+        words = f"waits for a worker of queue {view.queue!r}"
+        return Why(view.id, view.state, reasons, place, _latest(reasons, board.now), _words(words, reasons))
+    return _why_in_lane(board, view, stand)
+
+
+def _why_in_lane(board: Board, view: JobView, row: Row) -> Why:
+    lane_id, priority, ord_, cost = row
+    lane = board.lane(lane_id)
+    in_lane = view_rows.ahead_in_lane(board.db, lane_id, priority, ord_, FARTHEST)
+    passed = {stand.gate for stand in lane.stands}
+    outside = _outside(board, view, passed)
+    reasons, place = list(outside), in_lane
+    starts = [reason.opens_at for reason in outside]
+    for stand in lane.stands:
+        ahead = in_lane + view_rows.ahead_in_line(
+            board.db, line_of(lane, stand), lane_id, priority, ord_, FARTHEST
+        )
+        reason, start = _at_gate(board, stand, ahead, cost)
+        if reason is not None:
+            reasons.append(reason)
+            starts.append(start)
+            place = max(place, ahead)
+    known = [at for at in starts if at is not None]
+    earliest = None if None in starts else max([board.now, *known])
+    words = f"is number {place + 1} in line" if reasons else f"waits for a worker of queue {view.queue!r}"
+    return Why(view.id, view.state, tuple(reasons), place, earliest, _words(words, reasons))
+
+
+def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason | None, int | None]:
+    """Return why one gate keeps a job with *ahead* others before it, and when it might let it through."""
+    gate_ = board.posts[stand.gate].gate
+    numbers = gate_.numbers(stand.own, board.now)
+    opens = gate_.opens_at(stand.own, cost, board.now)
+    start = _start_behind(gate_, numbers, ahead, cost, board.now)
+    if start is not None and opens != ON_RELEASE:
+        start = max(start, opens)
+    if opens <= board.now and (ahead == 0 or (start is not None and start <= board.now)):
+        return None, None
+    scope, _, name = gate_rows.name(board.db, stand.gate)
+    opening = opens if board.now < opens < ON_RELEASE else None
+    return Reason(_title(scope, name), shut_rule(gate_, numbers, cost, board.now), opening), start
+
+
+def _start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
+    """Return the earliest start behind *ahead* others as far as the clock alone decides it."""
+    at = max(now, gate_.rules.shut_until if gate_.rules else now)
+    rate, throttle = numbers.rate, numbers.throttle
+    if numbers.slots is not None and gate_.running + ahead >= numbers.slots:
+        return None
+    if (rate is not None and rate.limit < cost) or (throttle is not None and not throttle.limit):
+        return None
+    if throttle is not None:
+        at = max(at, gate_.throttle_opens_at(throttle))
+    openings = [] if rate is None else _openings(gate_, rate, ahead + 1, now)
+    for _ in range(ahead):
+        # Each of those ahead starts as soon as rate and throttle both let it, and counts for the next.
+        if rate is not None:
+            at = max(at, openings[0])
+            heapq.heapreplace(openings, at + rate.period)
+        if throttle is not None:
+            at += throttle.gap
+    return max([at, *openings[:1]])
+
+
+def _openings(gate_: Gate, rate: Window, most: int, now: int) -> list[int]:
+    """Return, earliest first, when a rate lets the next *most* starts through, as far as it knows of them now."""
+    starts = gate_.starts.since_pairs(now - rate.period) if gate_.starts else []
+    used = sum(weight for _, weight in starts)
+    openings = [now] * min(max(rate.limit - used, 0), most)
+    beyond = max(used - rate.limit, 0)
+    for at, weight in starts:
+        openings += [at + rate.period] * min(max(weight - beyond, 0), most - len(openings))
+        beyond = max(beyond - weight, 0)
+    return openings
+
+
+def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:
+    """Say what keeps a job besides its lane's gates, the *passed*: its queue, and a type limited since it came."""
+    reasons = []
+    if queue_rows.is_paused(board.db, view.queue):
+        reasons.append(Reason(_title("queue", view.queue), "paused; opens when it is resumed", None))
+    for scope, name in (("queue", view.queue), ("type", view.task)):
+        found = gate_rows.find(board.db, scope, "", [name]).get(name)
+        if found is None or found in passed:
+            continue
+        board.load_gates([found])
+        gate_ = board.posts[found].gate
+        at = gate_.opens_at(UNLIMITED, view.cost, board.now)
+        if at > board.now:
+            rule = shut_rule(gate_, gate_.numbers(UNLIMITED, board.now), view.cost, board.now)
+            reasons.append(Reason(_title(scope, name), rule, None if at == ON_RELEASE else at))
+    return tuple(reasons)
+
+
+def _title(scope: str, name: str) -> str:
+    return f"queue {name}" if scope == "queue" else name
+
+
+def _latest(reasons: tuple[Reason, ...], now: int) -> int | None:
+    known = [r.opens_at for r in reasons if r.opens_at is not None]
+    return None if len(known) < len(reasons) else max([now, *known])
+
+
+def _words(words: str, reasons: "list[Reason] | tuple[Reason, ...]") -> str:
+    return words + "".join(f"; {reason.gate}: {reason.rule}" for reason in reasons)

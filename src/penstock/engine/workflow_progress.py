@@ -1,0 +1,182 @@
+"""What follows from the ends of jobs for their workflows.
+
+On PostgreSQL whoever changes a workflow holds the gates, so that ends of two steps come one after the other.
+
+Invariant: a job of a workflow ends, and what follows from that is written down, or neither.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from penstock.engine.admission.board import Board
+from penstock.engine.enqueue import add
+from penstock.errors import InvalidWorkflowError
+from penstock.job import Enqueued, NewJob
+from penstock.lifecycle.states import State
+from penstock.store import workflows as rows
+from penstock.store.session import Row
+from penstock.workflows.flow import Flow, Standing, Tally
+from penstock.workflows.steps import StepState, When, WorkflowState
+
+PARENT_RESULTS: Final = "parent_results"
+_Adding = Callable[[Board, Sequence[NewJob], Sequence[int]], list[Enqueued]]
+_ENDS: Final = {State.DONE: StepState.DONE, State.CANCELLED: StepState.CANCELLED}
+
+
+@dataclass(slots=True)
+class Held:
+    """A workflow that this transaction changes."""
+
+    number: int
+    id: str
+    tenant: str
+    finished: int | None
+    before: WorkflowState
+    tally: Tally
+    cancelled: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.cancelled = self.before is WorkflowState.CANCELLED
+
+    @property
+    def state(self) -> WorkflowState:
+        return WorkflowState.CANCELLED if self.cancelled else self.tally.state
+
+
+def follow(board: Board) -> None:
+    """Let what the ends of this transaction's jobs set free stand in line."""
+    while board.ended:
+        ended, board.ended = board.ended, {}
+        found = rows.of_jobs(board.db, list(ended))
+        if found:
+            states = {step: _ENDS.get(ended[seq][0], StepState.FAILED) for seq, _, step in found}
+            results = {step: ended[seq][1] for seq, _, step in found}
+            _change(board, {step: workflow for _, workflow, step in found}, states, results)
+
+
+def revive(board: Board, seq: int) -> None:
+    """Let a step whose job is run again by hand, and those that were cancelled because of it, be live again."""
+    for _, workflow, step in rows.of_jobs(board.db, [seq]):
+        _change(board, {step: workflow}, {step: StepState.RUNNING}, {step: None})
+
+
+def hold(board: Board, numbers: Iterable[int]) -> dict[int, Held]:
+    """Bring workflows into this transaction, which nobody else changes meanwhile."""
+    board.in_workflows = True
+    return {
+        number: Held(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
+        for number, id_, tenant, finished, state, *counts in rows.hold(board.db, sorted(set(numbers)))
+    }
+
+
+def changed(
+    board: Board,
+    states: Mapping[int, StepState],
+    results: Mapping[int, str | None],
+    closed: Iterable[int],
+) -> Flow:
+    """Let steps have these states, and write down all that follows but for what is set free."""
+    flow = Flow(lambda numbers: [_standing(row) for row in rows.steps(board.db, numbers)])
+    flow.change(states, frozenset(closed))
+    rows.save_steps(
+        board.db,
+        [(s.state.value, s.waiting, s.failed, s.skipped, s.number) for s in flow.touched.values()],
+    )
+    kept = [(results[step], step) for step in states if step in results and flow.steps[step].children]
+    if kept:
+        rows.save_results(board.db, kept)
+    return flow
+
+
+def begin(board: Board, steps: Sequence[tuple[int, int, NewJob]], adding: _Adding) -> None:
+    """Enqueue the jobs of (workflow, step, job)."""
+    seqs = board.db.numbers(len(steps))
+    added = adding(board, [job for _, _, job in steps], seqs)
+    rows.begin(
+        board.db,
+        [
+            (seq, workflow, step, enqueued.id)
+            for seq, (workflow, step, _), enqueued in zip(seqs, steps, added, strict=True)
+        ],
+    )
+
+
+def save(board: Board, flow: Flow, held: Mapping[int, Held]) -> None:
+    """Keep how far the workflows are."""
+    for turn in flow.turns:
+        held[turn.step.workflow].tally.count(turn)
+    saved = []
+    for workflow in held.values():
+        state, tally = workflow.state, workflow.tally
+        finished = workflow.finished
+        if state is not workflow.before:
+            finished = None if state is WorkflowState.RUNNING else board.now
+            board.events.tell(f"workflow.{state.value}", workflow=workflow.id, tenant=workflow.tenant)
+        saved.append(
+            (state.value, finished, tally.unfinished, tally.completed, tally.failed, workflow.number)
+        )
+    rows.save(board.db, saved)
+
+
+def meta_of(job: NewJob) -> dict[str, object]:
+    """Return what a job says about itself."""
+    try:
+        return msgspec.json.decode(job.meta, type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise InvalidWorkflowError("meta", f"must be a JSON object: {error}") from None
+
+
+def _change(
+    board: Board,
+    workflow_of: Mapping[int, int],
+    states: Mapping[int, StepState],
+    results: Mapping[int, str | None],
+) -> None:
+    """Let steps have these states, and all follow from it."""
+    board.db.need_gates()
+    held = hold(board, workflow_of.values())
+    # What was pruned meanwhile is left alone.
+    known = {step: state for step, state in states.items() if workflow_of[step] in held}
+    closed = {workflow.number for workflow in held.values() if workflow.cancelled}
+    flow = changed(board, known, results, closed)
+    _set_free(board, flow)
+    save(board, flow, held)
+
+
+def _set_free(board: Board, flow: Flow) -> None:
+    """Enqueue the steps that wait for nobody any more, each with the results of those it waited for."""
+    if not flow.free:
+        return
+    plans = rows.plans(board.db, flow.free)
+    parents = {step: _numbers(text) for step, _, text in plans}
+    results = rows.results(board.db, sorted({parent for each in parents.values() for parent in each}))
+    begin(
+        board,
+        [
+            (flow.steps[step].workflow, step, _with_results(text, [results.get(p) for p in parents[step]]))
+            for step, text, _ in plans
+        ],
+        add,  # accepted when the workflow was; no bound of a queue turns them away now
+    )
+
+
+def _with_results(text: str, results: Sequence[str | None]) -> NewJob:
+    job = msgspec.json.decode(text, type=NewJob)
+    meta = meta_of(job)
+    meta[PARENT_RESULTS] = [msgspec.Raw((result or "null").encode()) for result in results]
+    return msgspec.structs.replace(job, meta=msgspec.json.encode(meta).decode())
+
+
+def _standing(row: Row) -> Standing:
+    number, workflow, state, runs, callback, seq, waiting, failed, skipped, followers = row
+    return Standing(
+        number, workflow, StepState(state), When(runs), bool(callback), seq is not None, waiting, failed, skipped,
+        _numbers(followers),
+    )  # fmt: skip
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(",")) if text else ()
