@@ -11,25 +11,25 @@ Work = Any
 
 
 class Hold(Enum):
-    """What a transaction keeps from others while it runs, where a store has more than one writer.
+    """The locks that a transaction takes before anything else, where a store has more than one writer.
 
-    The gates are one thing: whoever looks at any gate, lane or line holds them all, and nobody else
-    does.  Whoever holds nothing may add jobs, and settle, start and renew jobs without limits.
+    The gates are one lock: a transaction that looks at any gate, lane or line holds all of them.  A transaction
+    without locks may add jobs, and settle, start and renew jobs without limits.
     """
 
     NOTHING = auto()
-    STARTS = auto()  # no rule of a queue or a type changes meanwhile; many may hold this together
-    GATES_IF_FREE = auto()  # the gates, if nobody else has them now
+    STARTS = auto()  # shared: no rule of a queue or a type changes meanwhile
+    GATES_IF_FREE = auto()  # the gates, unless another transaction has them now
     GATES = auto()
-    RULES = auto()  # the gates, and nobody starts anything meanwhile
+    RULES = auto()  # the gates, and no other transaction starts anything meanwhile
 
 
 class Topic(Enum):
-    """What a transaction may bring about that others wait for."""
+    """What a transaction may bring about that threads and processes wait for."""
 
-    WORK = auto()  # something may start that could not before, or somebody should stop
+    WORK = auto()  # a job may start that could not before, or an attempt should stop
     ENDS = auto()  # a job ended
-    SLOTS = auto()  # somebody in another process was lent slots that it waited for
+    SLOTS = auto()  # a process was lent slots that it waited for
 
 
 class GatesNeededError(Exception):
@@ -37,11 +37,11 @@ class GatesNeededError(Exception):
 
 
 class BoundedError(Exception):
-    """Jobs were to be added at once, but one of their queues has a bound: nothing was added."""
+    """Nothing was added at once, because one of the queues has a bound."""
 
 
 class NamesTakenError(Exception):
-    """Somebody else decides about a name; whoever holds the gates lets go of them before waiting for that."""
+    """Another transaction has locked a name.  This one holds the gates, so it is rolled back before it waits."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
@@ -84,11 +84,11 @@ class Session(Protocol):
         ...
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run a statement for each of *rows* when the transaction ends: nothing else in it depends on that."""
+        """Run a statement for each of *rows* when the transaction ends; nothing else in it depends on them."""
         ...
 
     def send_last(self) -> None:
-        """Run what was left for the end: something in this transaction depends on it after all."""
+        """Run now what `last` has left for the end, because something in this transaction depends on it."""
         ...
 
     def keep(self) -> None:
@@ -117,14 +117,14 @@ class Session(Protocol):
         ...
 
     def lock(self, names: Sequence[str]) -> None:
-        """Keep others from deciding about these names until the transaction ends.
+        """Lock these names until the transaction ends.
 
-        To be called before anything is read that depends on them.
+        Call it before reading anything that depends on them.
         """
         ...
 
     def tell(self, topic: Topic) -> None:
-        """Wake those who wait for *topic* once this is committed."""
+        """Wake the threads that wait for *topic* once this is committed."""
         ...
 
 
@@ -138,7 +138,7 @@ class Store(Protocol):
 
     @property
     def add_free(self) -> Callable[[Sequence[Row]], None] | None:
-        """What adds jobs without limits and without a number yet, if that is quicker than in a transaction.
+        """A function that adds jobs without limits and without a number yet, if it is quicker than a transaction.
 
         Raises `BoundedError` if one of their queues has a bound.
         """
@@ -146,9 +146,10 @@ class Store(Protocol):
 
     @property
     def take_free(self) -> Callable[[str, int, str, int], Taken | None] | None:
-        """What starts jobs of a queue, at most so many, for a worker and so long, if that is quicker than otherwise.
+        """A function that starts jobs of a queue, if it is quicker than a transaction.
 
-        It does nothing and returns None if a claim has more to think of than jobs without limits.
+        Its arguments are the queue, how many at most, the worker and the length of the lease.  It does nothing and
+        returns None if a claim has more to look at than jobs without limits.
         """
         ...
 
@@ -182,7 +183,7 @@ class Store(Protocol):
         ...
 
     def advice(self) -> list[str]:
-        """Return what somebody should look after, though nothing is wrong with the jobs."""
+        """Return what an operator should look after in the database, though nothing is wrong with the jobs."""
         ...
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from penstock.errors import SchemaError
 from penstock.store.session import Session
 
-# A comment that only PostgreSQL reads: how a table is to be stored.
+# What follows is a statement for PostgreSQL and a comment for SQLite: how a table is stored.
 _POSTGRES_ONLY = "-- on PostgreSQL: "
 
 
@@ -91,7 +91,7 @@ def schema() -> Schema:
 
 @cache
 def _schema(steps: tuple[str, ...]) -> Schema:
-    # SQLite reads the steps, so that a renamed table or a dropped index needs no reader of ours.
+    # SQLite reads the steps, so that no code here has to understand a renamed table or a dropped index.
     indexes: dict[str, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps:

@@ -1,4 +1,4 @@
-"""Add jobs without limits in one statement: no transaction to begin, no second way to the server.
+"""Add jobs without limits in one statement, with no transaction to begin and no second round trip.
 
 A column that has the same value in all rows, as most have, is passed once.
 """
@@ -20,9 +20,9 @@ _VARYING: Final = frozenset({"id"})  # never the same twice
 def statement(
     schema: str, rows: Sequence[Row], notice: tuple[str, str] | None = None
 ) -> tuple[bytes, list[object]]:
-    """Return what adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
+    """Return the statement that adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
 
-    It adds nothing, and answers so, if one of the queues has a bound, which takes more than one statement.
+    If one of the queues has a bound, it adds nothing and answers so: a bound takes more than one statement.
     A *notice*, as (channel, payload), is sent along.
     """
     columns = dict(zip(_COLUMNS, zip(*rows, strict=True), strict=True))

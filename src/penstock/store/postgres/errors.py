@@ -1,4 +1,4 @@
-"""What can go wrong with PostgreSQL: what to try again, and what to say."""
+"""Errors of PostgreSQL: which may pass, and what penstock calls them."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from penstock.errors import SchemaError, StoreBusyError, StoreDownError, StoreEr
 PATIENCE: Final = 15 * SECOND  # how long a caller waits for a server that is being restarted
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.5
-# Statements that were prepared by somebody else's session: there is a pooler between us and the server.
+# A statement was prepared in another session: there is a pooler before the server.
 UNPREPARED: Final = {"26000", "42P05"}
 _PASSING: Final = {
     "40001",  # serialization failure
@@ -23,8 +23,8 @@ _PASSING: Final = {
     "53200",  # out of memory
     "53300",  # too many connections
     "25006",  # read only: a standby answered
-    "25P03",  # the transaction was idle for too long: we were stopped
-    "23505",  # somebody else was first; looking again tells
+    "25P03",  # the transaction was idle for too long: this process was stopped
+    "23505",  # another transaction was first; the next attempt sees what it did
     "0A000",  # a cached plan no longer fits: the schema was changed
 }
 _FINAL: Final = {"3D000", "28000", "28P01", "3F000", "42501"}
@@ -53,7 +53,7 @@ def translated(error: psycopg.Error, address: str) -> StoreError:
     if code in {"42P01", "3F000"}:
         return SchemaError(f"{address} has no penstock tables; run `penstock migrate` first ({text})")
     if code == "42501":
-        return StoreDownError(f"{address} does not let us do that: {text}; grant it, or name another schema")
+        return StoreDownError(f"{address} refuses that: {text}; grant it, or name another schema")
     if code in {"40001", "40P01", "55P03"}:
         return StoreBusyError(f"{address} stayed busy: {text}")
     if code == "53100":

@@ -1,7 +1,7 @@
-"""Start jobs without limits in one message: a worker that had nothing to do is not kept by questions and answers.
+"""Start jobs without limits in one message to the server, so that an idle worker picks a job up sooner.
 
-One statement looks whether a claim has anything else to think of and starts jobs only if it has not.  It is prepared
-by name, so that it can go along with the words that begin and end its transaction.
+One statement looks whether a claim has anything else to look at, and starts jobs only if it has not.  It is prepared
+by name, so that it fits into one message with the statements that begin and end its transaction.
 """
 
 from functools import cache, lru_cache
@@ -22,7 +22,7 @@ _NAME: Final = "penstock_take"
 def take(
     connection: Connection, ledger: Ledger, opening: str, queue: str, most: int, worker: str, lease: int
 ) -> Taken | None:
-    """Start at most so many jobs of a *queue*; None if a claim has more to think of."""
+    """Start at most so many jobs of a *queue*; None if a claim has more to look at."""
     fence, (name, number) = ledger.fences[0], ledger.number()
     values = f"{_asked(queue)}, {most}, {fence}, {_quoted(worker)}, {lease}, '{name}', {number}"
     # In the transaction, so that it is prepared for the search path that it will be used with.

@@ -1,4 +1,4 @@
-"""What the database itself needs to stay quick and safe, apart from what the jobs need: for `doctor`."""
+"""What the database needs to stay quick and safe, for `doctor`."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ _UNSAFE: Final = {
 
 
 def advice(db: Session) -> list[str]:
-    """Return one sentence for each thing that somebody should look after."""
+    """Return one sentence for each thing that an operator should look after."""
     return [*_indexes(db), *_old(db), *_dead(db), *_settings(db)]
 
 

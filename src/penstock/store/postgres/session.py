@@ -24,7 +24,7 @@ Connection = psycopg.Connection[Row]
 _GATES: Final = 1
 _STARTS: Final = 2
 _SCHEMA: Final = 3
-_NAMES: Final = "penstock:"  # goes before names to be locked, so that they meet nobody else's
+_NAMES: Final = "penstock:"  # before names to be locked, apart from those of other programs
 
 # Ends a transaction with an error if its number was taken.
 UNLESS_TAKEN: Final = """
@@ -33,7 +33,7 @@ UNLESS_TAKEN: Final = """
 """
 
 FENCES: Final = 100  # numbers taken at once
-_IDLE: Final = "10s"  # a transaction whose owner was stopped must not keep the gates for ever
+_IDLE: Final = "10s"  # the process of a transaction may be stopped, which must not keep the gates for ever
 NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 _DEEPEST: Final = {
     # A plan is made once and kept, also when a table grows a thousandfold: it must not rest on its size.
@@ -54,19 +54,19 @@ class Int8(Int8BinaryDumper):
 
 
 def adapt(context: "Connection | psycopg.RawCursor[Row]") -> None:
-    """Have a connection or a cursor send numbers and text the way our statements expect them."""
+    """Have a connection or a cursor send numbers and text as the statements expect them."""
     context.adapters.register_dumper(int, Int8)
     context.adapters.register_dumper(str, StrDumper)
 
 
 def is_direct(connection: Connection) -> bool:
-    """Tell whether the server itself is at the other end; a pooler tells a process number of its own."""
+    """Tell whether the server itself is at the other end; a pooler gives a process number of its own."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid
 
 
 class Opening:
-    """The words with which transactions in one schema begin."""
+    """The statements with which transactions in one schema begin."""
 
     def __init__(self, schema: str) -> None:
         self._name = quoting.Identifier(schema).as_string()
@@ -81,7 +81,7 @@ class Opening:
         return self._texts[hold, keep]
 
     def joining(self) -> str:
-        """Join a transaction of somebody else, whose search path is to be given back."""
+        """Join a transaction of the caller's own; it answers with the search path to be restored."""
         return f"SELECT {NOW}, current_setting('search_path'), set_config('search_path', {self._path}, true)"
 
     def migrating(self) -> str:
@@ -92,7 +92,7 @@ class Opening:
         )
 
     def reading(self) -> str:
-        """Begin a transaction that only looks."""
+        """Begin a transaction that only reads."""
         return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT set_config('search_path', {self._path}, true)"
 
     def _written(self, hold: Hold, *, keep: bool) -> str:
@@ -121,8 +121,8 @@ class Ledger:
     """What one connection keeps: the number of its last transaction, and fences to give out.
 
     That number is in the store too, in a row of the connection's own.  The server's number of a transaction
-    will not do: after a crash it is given to somebody else.  So are fences that were not used yet, which is
-    why they end with the connection.
+    will not do: after a crash another transaction gets it.  So does one get fences that were not used yet, which
+    is why they end with the connection.
     """
 
     def __init__(self) -> None:
@@ -132,22 +132,22 @@ class Ledger:
         self._number = 0
 
     def next(self, now: int) -> str:
-        """Return what writes the next number down, unless somebody has taken it meanwhile."""
+        """Return the statement that writes the next number down; it fails if that was taken meanwhile."""
         name, number = self.number()
         return (
             f"INSERT INTO receipt (connection, number, at) VALUES ('{name}', {number}, {now}) {UNLESS_TAKEN}"
         )
 
     def number(self) -> tuple[str, int]:
-        """Return the next number, and whose it is."""
+        """Return the name of the connection, and its next number."""
         self._number += 1
         return self._name, self._number
 
     def had_last(self, session: Session) -> bool:
-        """Tell whether what was committed last is there; if not, it never will be.
+        """Tell whether the last transaction was committed; if not, it never will be.
 
-        Whoever asks takes the number himself.  One that the server hears of late then fails, and all it did
-        is undone.
+        The question takes the transaction's number.  If the server hears of its commit late, that fails, and all
+        it did is undone.
         """
         moment = session.moment()
         taken = session.run(
@@ -186,7 +186,7 @@ class PostgresSession:
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM
-        # By now the store's clock was at least that far ahead: what is reckoned by it is never too early.
+        # The store's clock is at most that far ahead: what is reckoned by it is never too early.
         offset = row[0] - asked
         while cursor.nextset():
             row = cursor.fetchone()
@@ -195,7 +195,7 @@ class PostgresSession:
         self._moment = Moment(now, offset)
 
     def step_in(self, opening: str) -> None:
-        """Join a transaction that somebody else has begun; `step_out` leaves it as it was."""
+        """Join a transaction that the caller has begun; `step_out` restores its settings."""
         adapt(self._cursor)
         asked = since_boot()
         row = self._cursor.execute(opening.encode()).fetchone()
@@ -204,7 +204,7 @@ class PostgresSession:
         self._path = row[1]
 
     def step_out(self) -> None:
-        """Leave the transaction to its owner."""
+        """Leave the transaction to the caller."""
         self.send_last()
         self.all("SELECT set_config('search_path', ?, true)", self._path)
 
@@ -214,7 +214,7 @@ class PostgresSession:
         self.gated = True
 
     def commit(self) -> None:
-        """Commit, and leave a receipt by which it can be known that we did."""
+        """Commit, with a receipt that shows afterwards whether the commit took place."""
         receipt = None
         if self._ledger is not None and self.wrote:
             receipt = self._ledger.next(self._moment.now if self._moment else 0)
@@ -288,7 +288,7 @@ class PostgresSession:
             raise GatesNeededError
 
     def lock(self, names: Sequence[str]) -> None:
-        # In one order everywhere, so that no two wait for each other.
+        # In one order everywhere, so that no two transactions wait for each other.
         ordered = sorted(f"{_NAMES}{name}" for name in names)
         if not self.gated:
             self.all(
@@ -296,7 +296,7 @@ class PostgresSession:
                 ordered,
             )
             return
-        # A name may be taken for as long as somebody's own transaction lasts; the gates may not.
+        # A transaction of a caller's own may hold a name for long; the gates must not wait for that.
         rows = self.all(
             "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || e.value, 0)) FROM each(?) e",
             ordered,

@@ -1,8 +1,8 @@
-"""Tell other processes that something happened, and hear it from them.
+"""Notifications between processes.
 
 `NOTIFY` inside a transaction makes all commits of the server queue up, so one thread per process
-notifies, shortly after commits and at most every few milliseconds however many there were.  What is
-lost, as when the server is restarted, is made up for by a look now and then.
+notifies, shortly after commits and at most every few milliseconds however many there were.  Lost notifications,
+as when the server is restarted, are made up for by looking now and then.
 
 A thread that waits is woken at once.  Only in a storm, when more than STORM notifications arrive in a second,
 the wake-ups are LONGEST_GAP apart and each stands for several notifications.
@@ -25,13 +25,13 @@ from penstock.store.postgres.session import is_direct
 from penstock.store.session import Topic
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
-QUIET: Final = 0.005  # after so long a notification may go along with the transaction that it tells of
+QUIET: Final = 0.005  # after so long without one, a notification may go along with its transaction
 LONGEST_GAP: Final = 0.032  # in a storm
 STORM: Final = 200  # notifications, all in one second, that a listener passes on at once
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
 _SLICE: Final = 0.5
-_LAST: Final = 2.0  # how long closing may take to tell what is left
+_LAST: Final = 2.0  # how long closing may take to send what is left
 
 _NOTIFY: Final = quoting.SQL("BEGIN; SET LOCAL synchronous_commit = off; NOTIFY {}, {}; COMMIT")
 
@@ -39,7 +39,7 @@ log = logging.getLogger("penstock.store")
 
 
 class Signals:
-    """What happened, by topic: a number for each that grows."""
+    """A number for each topic, which grows when a process commits something about it."""
 
     def __init__(self, listen: str, connect: str, schema: str) -> None:
         self._channel = f"penstock_{schema[:40]}_{crc32(schema.encode()):08x}"
@@ -53,7 +53,7 @@ class Signals:
         self._notifier = _Notifier(connect, self._channel, self._self, self._closed)
         self._listener: threading.Thread | None = None
         self._listen = listen
-        self._sent = 0  # when something was last to be told
+        self._sent = 0  # when a notification was last asked for
 
     def told(self, topics: set[Topic], *, others: bool = True) -> None:
         """Note what a transaction of this process has committed, and have the *others* hear of it."""
@@ -72,8 +72,8 @@ class Signals:
         return self._channel, _payload(self._self, topics)
 
     def notices(self, topics: set[Topic]) -> list[tuple[str, str]]:
-        """Return what to send to whom, for a transaction that somebody else commits."""
-        return [(self._channel, _payload("somebody", topics))] if topics else []
+        """Return (channel, payload) to send in a transaction of the caller's own, for all processes, this one too."""
+        return [(self._channel, _payload("caller", topics))] if topics else []
 
     def token(self, topic: Topic) -> int:
         """Return a number that changes when something happens."""
@@ -141,7 +141,7 @@ class Signals:
                 self._count(set(Topic))
             return
         connection.execute(quoting.SQL("LISTEN {}").format(quoting.Identifier(self._channel)))
-        # What happened before we listened was not heard.
+        # Notifications from before were not heard.
         self._count(set(Topic))
         while not self._closed.is_set():
             heard = self._heard(connection.notifies(timeout=_SLICE, stop_after=1))
@@ -151,7 +151,7 @@ class Signals:
             self._count(set(heard))
 
     def _heard(self, notices: Iterable[psycopg.Notify]) -> Counter[Topic]:
-        """Return what other processes told of, and how often; what this process told itself it knows."""
+        """Return the topics of other processes' notifications, and how often each came."""
         topics: Counter[Topic] = Counter()
         for notice in notices:
             sender, _, names = notice.payload.partition(" ")
@@ -162,7 +162,7 @@ class Signals:
         return topics
 
     def _pause(self, topics: Iterable[Topic]) -> int:
-        """Return how long the threads that wait for *topics* are left in peace."""
+        """Return how long to wait before waking the threads that wait for *topics*."""
         now = monotonic()
         return max((self._paces[topic].pause(now) for topic in topics if self._waiting[topic]), default=0)
 
@@ -191,7 +191,7 @@ def _payload(sender: str, topics: set[Topic]) -> str:
 
 
 class _Notifier:
-    """Sends what is to be told, from a thread that begins with the first message."""
+    """Sends notifications from a thread that begins with the first of them."""
 
     def __init__(self, connect: str, channel: str, sender: str, closed: threading.Event) -> None:
         self._connect = connect
@@ -204,7 +204,7 @@ class _Notifier:
         self._thread: threading.Thread | None = None
 
     def send(self, topics: set[Topic]) -> None:
-        """Have *topics* told soon."""
+        """Notify other processes of *topics* soon."""
         with self._lock:
             self._topics |= topics
             if self._thread is None:
@@ -213,7 +213,7 @@ class _Notifier:
         self._bell.set()
 
     def finish(self) -> None:
-        """Have what is left told, and the thread end."""
+        """Send what is left, and end the thread."""
         self._bell.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_LAST)
@@ -245,7 +245,7 @@ class _Notifier:
         try:
             if connection is None:
                 connection = psycopg.connect(self._connect, autocommit=True, prepare_threshold=None)
-            # No need to wait for the disk: what is told has been committed before.
+            # No need to wait for the disk: what it tells of was committed before.
             connection.execute(_NOTIFY.format(quoting.Identifier(self._channel), quoting.Literal(payload)))
         except psycopg.Error as error:
             with suppress(Exception):
@@ -253,7 +253,7 @@ class _Notifier:
             if connection is not None:
                 connection.close()
             with self._lock:
-                self._topics |= topics  # to be told through another connection
+                self._topics |= topics  # to be sent through another connection
             self._bell.set()
             return None
         return connection

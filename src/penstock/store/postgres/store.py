@@ -2,8 +2,8 @@
 
 Any number of transactions run at once.  What they may not do at once is kept apart by a few locks of
 the whole schema, taken before anything else (see `Hold`), and by locks on the rows of jobs, taken in the
-order of their numbers.  So no transaction that waits for rows has something that another one, which
-holds these rows, could wait for.
+order of their numbers.  So no transaction waits for rows while it holds something that the holder of these rows
+waits for.
 
 Invariant: `write` returns only after its work is committed exactly once.  If the connection breaks
 while it is being committed, the server is asked what became of it.
@@ -107,12 +107,12 @@ class PostgresStore:
             raise InvalidError("connection", f"{connection!r} {problem}")
         session = PostgresSession(connection)
         try:
-            # Begins a transaction, unless theirs is to be committed after every statement.
+            # Begins a transaction, unless the connection commits after every statement.
             connection.execute("SELECT")
             with connection.transaction():
                 session.step_in(self._opening.joining())
                 answer = work(session)
-                # Heard by everybody once they commit, and by nobody if they do not.
+                # Sent when the caller commits, and not if the caller rolls back.
                 for name, payload in self._signals.notices(session.topics):
                     session.all("SELECT pg_notify(?, ?)", name, payload)
                 session.step_out()
@@ -127,7 +127,7 @@ class PostgresStore:
 
     def add_free(self, rows: Sequence[Row]) -> None:
         """Add jobs without limits, which have no number yet, in one statement."""
-        # One who has been quiet tells of it at once; one who has not leaves it to the notifier.
+        # After a quiet time the notification goes along at once; else the notifier sends it.
         notice = self._signals.notice_at_once({Topic.WORK})
         adding, values = statement(self.address.schema, rows, notice)
         patience = Patience()
@@ -147,7 +147,7 @@ class PostgresStore:
         self._signals.told({Topic.WORK}, others=notice is None)
 
     def take_free(self, queue: str, most: int, worker: str, lease: int) -> Taken | None:
-        """Start jobs without limits in one message, if a claim has nothing else to think of."""
+        """Start jobs without limits in one message, if a claim has nothing else to look at."""
         patience = Patience()
         while True:
             try:
@@ -201,7 +201,7 @@ class PostgresStore:
         """Do nothing: the server looks after its own files."""
 
     def advice(self) -> list[str]:
-        """Return what somebody should look after in the database, though nothing is wrong with the jobs."""
+        """Return what an operator should look after in the database, though nothing is wrong with the jobs."""
         return self.read(health.advice)
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class PostgresStore:
                     lost = error  # the answer, not necessarily the transaction
             finally:
                 _end(session, connection)
-        # Asked without a connection of our own: if everybody lost theirs, nobody could ask.
+        # Asked once the connection is given back: if all callers lost theirs, none could ask otherwise.
         if lost is not None and session.wrote and not self._is_there(ledger, lost):
             raise lost
         if session.topics:
@@ -263,11 +263,11 @@ class PostgresStore:
         return connection.execute(question, (id_,)).fetchone() is not None
 
     def _await_names(self, names: Sequence[str]) -> None:
-        """Wait until nobody else decides about these names."""
+        """Wait until no other transaction has locked these names."""
         self.write(lambda db: db.lock(names), keep=False, hold=Hold.NOTHING)
 
     def _is_there(self, ledger: Ledger, lost: psycopg.Error) -> bool:
-        """Ask whether a transaction was committed whose answer was lost."""
+        """Tell whether a transaction was committed though its answer was lost."""
         try:
             return self.write(ledger.had_last, hold=Hold.NOTHING)
         except StoreError:
@@ -277,7 +277,7 @@ class PostgresStore:
             ) from lost
 
     def _bear(self, error: psycopg.Error, patience: Patience) -> None:
-        """Wait a little after an *error* that may pass, or raise it in our words."""
+        """Wait a little after an *error* that may pass, or raise what penstock calls it."""
         if error.sqlstate in UNPREPARED and self._prepare is not None:
             log.info("statements cannot be prepared, as through a pooler; going on without")
             self._prepare = None
@@ -312,7 +312,7 @@ class PostgresStore:
             connection.close()
             raise StoreDownError(f"{self.address.shown} is too old; penstock needs PostgreSQL 14 or later")
         if self._prepare is not None and not is_direct(connection):
-            # Others prepare statements under the same names, and theirs would be run in place of ours.
+            # Other clients of the pooler prepare statements under the same names, and the server would run those.
             log.info("statements are not prepared: there is a pooler before the server")
             self._prepare = connection.prepare_threshold = None
         connection.prepared_max = 500
@@ -342,7 +342,7 @@ class PostgresStore:
         if self._closed:
             raise StoreDownError(f"{self.address.shown} was closed")
         if os.getpid() != self._process:
-            raise StoreDownError(f"{self.address.shown} was opened before a fork; open it anew in the child")
+            raise StoreDownError(f"{self.address.shown} was opened before a fork; open it again in the child")
 
 
 def _end(session: PostgresSession, connection: Connection) -> None:

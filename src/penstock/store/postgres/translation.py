@@ -1,4 +1,4 @@
-"""Statements in PostgreSQL's words: the same text as for SQLite, with other ways to pass values.
+"""Statements in PostgreSQL's words.
 
 Lists travel as array literals, which are far cheaper to write than one value at a time: `each(?)`
 becomes an `unnest`, and a statement for many rows becomes one statement over `unnest` of its columns.
@@ -74,7 +74,7 @@ def type_of(values: Sequence[object]) -> str:
 
 @cache
 def type_of_column(table: str, column: str) -> str:
-    """Return the type of a column of ours."""
+    """Return the type of a column."""
     return migrations.schema().columns[table][column]
 
 

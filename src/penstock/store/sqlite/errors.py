@@ -1,4 +1,4 @@
-"""What SQLite complains of, in penstock's words; and patience with a file that others use."""
+"""Errors of SQLite, and patience with a file that other processes use."""
 
 import sqlite3
 from collections.abc import Callable

@@ -21,7 +21,7 @@ from penstock.errors import (
 )
 from penstock.store.sqlite.errors import is_damage, translated
 
-# Those who read or wait look no more often than this.
+# Reads and waits look no more often than this.
 GLANCE: Final = 50 * MILLISECOND
 # Closing a file lets go of all locks that this process has on it, so no thread opens a file that another creates.
 _creating: Final = threading.Lock()
@@ -63,7 +63,7 @@ class Files:
         self._looked = monotonic()
 
     def forget(self) -> None:
-        """Miss nothing from now on: SQLite removes the log when the last connection is closed."""
+        """Look for no file any more: SQLite removes the log when the last connection is closed."""
         self._known = {}
 
     def glance(self) -> None:
@@ -72,7 +72,7 @@ class Files:
             self.check()
 
     def told(self, error: sqlite3.Error) -> StoreError:
-        """Return what a caller hears of *error*."""
+        """Return the error to raise for *error*."""
         try:
             # What SQLite complains of may come of files that are not those it opened.
             self.check()

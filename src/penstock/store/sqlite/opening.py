@@ -8,10 +8,10 @@ from penstock.errors import StoreDownError
 from penstock.store.sqlite.errors import is_damage, patiently
 from penstock.store.sqlite.files import Files
 
-MARK: Final = 0x50454E53  # "PENS", by which a file is known as ours
+MARK: Final = 0x50454E53  # "PENS": the mark of a penstock database
 LEAST_VERSION: Final = (3, 35, 0)
 _MARKED: Final = slice(68, 72)  # where the mark stands in a file
-_OURS: Final = b"CREATE TABLE gate_memory"  # what one whose first page is lost still has
+_OURS: Final = b"CREATE TABLE gate_memory"  # still there if the first page of a file is lost
 _BEGINNING: Final = 1024 * 1024
 
 

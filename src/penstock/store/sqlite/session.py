@@ -51,7 +51,7 @@ class SqliteSession:
     def fence(self) -> int:
         return self.numbers(1)[0]
 
-    # One writer at a time holds the whole file, and everybody sees every commit.
+    # One writer at a time holds the whole file, and every process sees each commit.
 
     @property
     def gated(self) -> bool:

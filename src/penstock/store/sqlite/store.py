@@ -65,8 +65,8 @@ class SqliteStore:
     def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:  # noqa: ARG002 - one writer holds it all
         """Run *work* in a transaction; return its answer once that is committed.
 
-        Committed work outlives this process.  If it is to be kept, by *keep* or because *work* asked
-        for it, it is also on disk, and outlives the machine's power.
+        Committed work outlives this process.  If *keep* is set, or *work* asked for it, it is on disk too and
+        outlives a power cut.
         """
         self._check_open()
         try:

@@ -1,11 +1,11 @@
-"""Writers of one process gather.
+"""Group commit: the writers of one process share transactions.
 
 The caller that holds the lock runs everything that waits for it in one transaction and one flush to disk.
 Each piece of work is behind a savepoint of its own, so one that fails takes no other with it.  There is no
 writer thread: an idle caller goes straight through.
 
-Invariant: `write` returns only after its work is committed to files that others can open, and on disk where
-it is to be kept.
+Invariant: `write` returns only after its work is committed to files that other processes can open, and is on disk
+if it asked for that.
 """
 
 import sqlite3
@@ -27,7 +27,7 @@ GATHER: Final = 64  # pieces of work in one transaction, so that no caller waits
 
 
 class PendingWrite(Generic[T]):
-    """One caller's work, waiting for its turn in a gathered transaction."""
+    """One caller's work, waiting for a transaction."""
 
     __slots__ = ("answer", "answered", "error", "finished", "keep", "work")
 
@@ -63,7 +63,7 @@ class Writer:
         return piece.answer
 
     def _run_gathered(self, own: PendingWrite[T]) -> None:
-        """Run what waits in one transaction, for the caller who brought the piece *own*."""
+        """Run what waits in one transaction, for the caller of *own*."""
         pieces: list[PendingWrite[object]] = []
         before = self._connection.total_changes
         try:
@@ -89,20 +89,18 @@ class Writer:
             self._changed()
 
     def _undo(self, pieces: list[PendingWrite[object]], error: Exception) -> None:
-        """Roll back, and tell every caller."""
+        """Roll back, and give every caller the error."""
         first = next((piece.error for piece in pieces if piece.error is not None), None)
         told = first if first is not None and "savepoint" in str(error) else self._told(error)
         if self._connection.in_transaction:
-            with suppress(
-                sqlite3.Error
-            ):  # a damaged file may not even allow that, and every caller must hear
+            with suppress(sqlite3.Error):  # a damaged file may refuse that too
                 self._connection.execute("ROLLBACK")
         for piece in pieces:
             piece.error = piece.error or told
             piece.finished = True
 
     def _leave_to_others(self, pieces: list[PendingWrite[object]], own: PendingWrite[T]) -> None:
-        """Give back the others' work: this thread was struck by something that is no business of theirs."""
+        """Put the work of other callers back: an interrupt of this thread must not fail it."""
         undone = self._connection.in_transaction or not all(piece.answered or piece.error for piece in pieces)
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
@@ -124,7 +122,7 @@ class Writer:
             piece.error = self._told(error)
             if isinstance(piece.error, StoreBrokenError):
                 raise piece.error from error  # nothing more is written to a damaged file
-            # If a full disk has rolled everything back already, this fails and everybody hears of it.
+            # If a full disk has rolled everything back already, this fails and every caller gets the error.
             self._connection.execute("ROLLBACK TO piece")
         self._connection.execute("RELEASE piece")
 
@@ -144,5 +142,5 @@ class Writer:
         patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._files.path)
 
     def _told(self, error: Exception) -> Exception:
-        """Return what a caller hears of *error*."""
+        """Return the error that a caller gets for *error*."""
         return self._files.told(error) if isinstance(error, sqlite3.Error) else error
