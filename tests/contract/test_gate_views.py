@@ -7,7 +7,7 @@ from penstock.engine.claim import START_GRACE
 from penstock.errors import NotFoundError
 from penstock.job import NewJob
 from penstock.limits.rules import Limit, Numbers, Window
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from tests.support.desk import Desk, rate, slots, throttle
 from tests.support.stores import on_postgres
 
@@ -44,7 +44,7 @@ def test_a_job_that_came_while_somebody_else_had_the_gates_is_seen(desk: Desk, o
     def while_held(db: object) -> None:
         other.enqueue([NewJob("task", id="a", queue="q", limits=(slots("k", 3),))])
 
-    desk.engine.store.write(while_held, hold=Hold.GATES)
+    desk.engine.store.write(while_held, locks=Locks.GATES)
 
     assert 1 == desk.engine.gate("k").waiting
     assert ["q"] == desk.engine.busy_queues()

@@ -22,7 +22,7 @@ from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.store import schedules as schedule_rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from tests.postgres.race import quiet
 from tests.support.clock import BEGINNING
 from tests.support.desk import Desk, rate, slots
@@ -322,7 +322,7 @@ class TestOnce:
             assert fire(Board(db, now, Events(now, wanted=False), moves=MOVES), BATCH) == 1
             return [job.id for job in rival.claim(["q"], 5, worker="rival").jobs]
 
-        assert desk.engine.store.write(work, hold=Hold.STARTS) == ["free"]
+        assert desk.engine.store.write(work, locks=Locks.STARTS) == ["free"]
         assert len(jobs(desk)) == 2
         assert pass_time(desk, 0) == 0
 

@@ -481,6 +481,6 @@ def test_a_store_that_was_closed_says_so(path: Path) -> None:
     store = SqliteStore(str(path))
     store.close()
 
-    for use in (store.token, lambda: store.read(lambda db: None), lambda: store.write(lambda db: None)):
+    for use in (store.revision, lambda: store.read(lambda db: None), lambda: store.write(lambda db: None)):
         with pytest.raises(StoreDownError, match="was closed"):
             use()

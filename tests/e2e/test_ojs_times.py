@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from penstock.engine import open_engine
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 
 MANY = 40
 KEY = {"key": "k", "concurrency": 100}
@@ -31,7 +31,9 @@ def gates_taken(address):
     """Hold the gates of the store, as a transaction of another process would."""
     engine, taken, over = open_engine(address), threading.Event(), threading.Event()
     holder = threading.Thread(
-        target=engine.store.write, args=[lambda _: (taken.set(), over.wait(30))], kwargs={"hold": Hold.GATES}
+        target=engine.store.write,
+        args=[lambda _: (taken.set(), over.wait(30))],
+        kwargs={"locks": Locks.GATES},
     )
     holder.start()
     assert taken.wait(30)

@@ -8,7 +8,7 @@ import psycopg
 
 from penstock.engine import open_engine
 from penstock.limits.rules import Numbers
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from tests.support.desk import Desk
 from tests.support.postgres import split_schema
 
@@ -109,7 +109,7 @@ class Held(Try):
         with suppress(Undone):
             self.commit()
 
-    def _write(self, work, *, keep=True, hold=Hold.GATES):
+    def _write(self, work, *, keep=True, locks=Locks.GATES):
         def held(db):
             answer = work(db)
             self._reached.set()
@@ -118,7 +118,7 @@ class Held(Try):
                 raise Undone
             return answer
 
-        return type(self._desk.engine.store).write(self._desk.engine.store, held, keep=keep, hold=hold)
+        return type(self._desk.engine.store).write(self._desk.engine.store, held, keep=keep, locks=locks)
 
 
 class Race:

@@ -13,7 +13,7 @@ from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 from penstock.store.postgres.store import PostgresStore
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from tests.postgres.proxy import COMMITTED, Proxy
 from tests.support.desk import slots
 from tests.support.postgres import split_schema
@@ -218,7 +218,7 @@ class TestSpecial:
             reached.set()
             assert go.wait(BOUND)
 
-        changing = threading.Thread(target=lambda: ruler.store.write(pause, hold=Hold.RULES))
+        changing = threading.Thread(target=lambda: ruler.store.write(pause, locks=Locks.RULES))
         answers = []
         claiming = threading.Thread(target=lambda: answers.append(claim(engine)))
         changing.start()

@@ -554,7 +554,7 @@ class TestPassingTrouble:
                 db.lock([second])
                 return first
 
-            answers.append(engine.store.write(locked, hold=store_module.Hold.NOTHING))
+            answers.append(engine.store.write(locked, locks=store_module.Locks.NONE))
 
         threads = [threading.Thread(target=work, args=pair) for pair in (("one", "two"), ("two", "one"))]
         for thread in threads:

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from penstock.clock import MILLISECOND
 from penstock.engine import claim
 from penstock.store.postgres.session import Opening
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from tests.support.driver import run
 from tests.support.postgres import drop_schema, empty_schema, fresh_schema, shared_url
 from tests.support.referee import LEASE, Referee
@@ -55,8 +55,8 @@ def test_it_does_when_all_jobs_come_by_the_door(
 ) -> None:
     true = Opening.writing
 
-    def taken(self: Opening, hold: Hold, *, keep: bool) -> str:
-        return true(self, Hold.NOTHING if hold is Hold.GATES_IF_FREE else hold, keep=keep)
+    def taken(self: Opening, locks: Locks, *, keep: bool) -> str:
+        return true(self, Locks.NONE if locks is Locks.GATES_IF_FREE else locks, keep=keep)
 
     monkeypatch.setattr(Opening, "writing", taken)
 

@@ -16,7 +16,7 @@ from penstock.job import Bound, OnFull
 from penstock.lifecycle.checks import MAX_NUMBER, check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
-from penstock.store.session import Hold, Row, Session
+from penstock.store.session import Locks, Row, Session
 
 DROPPED: Final = "dropped to make room"
 _PARTS: Final = 1_000_000  # of one, in which a warning is kept
@@ -35,7 +35,7 @@ class BoundVerbs(Transactions):
                 warning = None if bound.warning is None else round(bound.warning * _PARTS)
                 bound_rows.put(board.db, queue, bound.max_depth, bound.strategy.value, warning)
 
-        self._write(work, Hold.NOTHING)
+        self._write(work, Locks.NONE)
 
     def bounds(self) -> dict[str, Bound]:
         """Return the bounds of queues."""

@@ -29,7 +29,7 @@ from penstock.job import (
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import queues as queue_rows
 from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
-from penstock.store.session import Hold, Taken
+from penstock.store.session import Locks, StartedJobs
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
 SELDOM: Final = 8  # claims that are not tried in one step after one that could not be answered so
@@ -65,7 +65,7 @@ class ClaimVerbs(Transactions):
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
         # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
-        return self._write_freely(lambda board: _claim_all(board, requests), Hold.STARTS, keep=self.far)
+        return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one step, where the store can and there is nothing to think of but jobs without limits."""
@@ -104,7 +104,7 @@ class ClaimVerbs(Transactions):
             answers = Settling(board).settle(settlements) if settlements else []
             return answers, _claim_all(board, [wanted])[0]
 
-        return self._write_freely(work, Hold.STARTS)
+        return self._write_freely(work, Locks.STARTS)
 
     def batch(
         self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
@@ -122,7 +122,7 @@ class ClaimVerbs(Transactions):
             settle_down(board)
             return added, settled, _claim_all(board, requests)
 
-        return self._write_freely(work, Hold.STARTS, keep=self.far or bool(jobs or settlements))
+        return self._write_freely(work, Locks.STARTS, keep=self.far or bool(jobs or settlements))
 
 
 def _check(request: ClaimFor) -> None:
@@ -149,7 +149,7 @@ def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
     return answers
 
 
-def _claimed_at_once(request: ClaimFor, taken: Taken) -> Claim:
+def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
     """Return the answer to one who asked for jobs of one queue, and got these in one step."""
     now = taken.moment.now
     terms = Terms(now, [request.worker], request.lease, timed=False)

@@ -64,7 +64,7 @@ class Engine(
 
     def token(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process did something about *topic*."""
-        return self.store.token(topic)
+        return self.store.revision(topic)
 
     def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
         """Wait until somebody did something after *token*, or for *timeout* seconds; return the new token."""

@@ -35,7 +35,7 @@ from penstock.limits.spec import limits_to_json
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import uniqueness as unique_rows
-from penstock.store.session import BoundedError, Hold, Row
+from penstock.store.session import BoundedError, Locks, Row
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 _DEFAULT_PRIORITY: Final = 0
@@ -61,8 +61,8 @@ class EnqueueVerbs(Transactions):
             with suppress(BoundedError):
                 return self._add_plain(self._plain, jobs)
         gated = any(job.limits or replaces(job) for job in jobs)
-        hold = Hold.GATES_IF_FREE if gated else Hold.NOTHING
-        return self._write(lambda board: enqueue(board, jobs), hold=hold)
+        locks = Locks.GATES_IF_FREE if gated else Locks.NONE
+        return self._write(lambda board: enqueue(board, jobs), locks=locks)
 
     def _add_plain(self, plain: BulkInsert, jobs: Sequence[NewJob]) -> list[Enqueued]:
         now = self._time.seen()

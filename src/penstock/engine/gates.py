@@ -15,7 +15,7 @@ from penstock.limits.gate import ON_RELEASE, Rules
 from penstock.limits.rules import Numbers, check_key
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 
 SCOPES = ("key", "queue", "type")
 
@@ -23,7 +23,7 @@ SCOPES = ("key", "queue", "type")
 class GateVerbs(Transactions):
     def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
         """Set the numbers of a key, a queue or a job type, for all jobs; None removes them."""
-        self._write(lambda board: configure(board, scope, name, tenant, numbers), Hold.RULES)
+        self._write(lambda board: configure(board, scope, name, tenant, numbers), Locks.RULES)
 
     def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
         """Let other numbers rule a key until then, or until cleared."""

@@ -11,7 +11,7 @@ from penstock.engine.transactions import Transactions
 from penstock.job import LEASE, Beat, Running
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
 LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
@@ -29,7 +29,7 @@ class LeaseVerbs(Transactions):
             return []
         return self._write(
             lambda board: lease_rows.renew(board.db, attempts, board.now, lease),
-            Hold.NOTHING,
+            Locks.NONE,
             keep=self.far,
         )
 
@@ -37,7 +37,7 @@ class LeaseVerbs(Transactions):
         """Keep how far a running attempt is, as JSON; False if its lease was lost."""
         return self._write(
             lambda board: lease_rows.progress(board.db, seq, fence, value, board.now),
-            Hold.NOTHING,
+            Locks.NONE,
             keep=False,
         )
 

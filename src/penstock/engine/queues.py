@@ -17,7 +17,7 @@ from penstock.limits.rules import Numbers
 from penstock.store import gates as gate_rows
 from penstock.store import pools as pool_rows
 from penstock.store import queues as queue_rows
-from penstock.store.session import Hold, Session
+from penstock.store.session import Locks, Session
 
 MAX_WEIGHT: Final = 1_000_000
 MAX_QUEUES: Final = 1_000
@@ -32,7 +32,7 @@ class QueueVerbs(Transactions):
             queue_rows.pause(board.db, queue, board.now)
             board.events.tell("queue.paused", queue=queue)
 
-        self._write(work, Hold.RULES)
+        self._write(work, Locks.RULES)
 
     def resume(self, queue: str) -> None:
         """Let jobs start from a queue again."""
@@ -42,12 +42,12 @@ class QueueVerbs(Transactions):
             queue_rows.resume(board.db, queue)
             board.events.tell("queue.resumed", queue=queue)
 
-        self._write(work, Hold.RULES)
+        self._write(work, Locks.RULES)
 
     def set_pool(self, pool: Pool) -> None:
         """Add a pool of queues, or replace the one of its name; jobs that run in its queues count at once."""
         _check_pool(pool)
-        self._write(lambda board: _put_pool(board, pool), Hold.RULES)
+        self._write(lambda board: _put_pool(board, pool), Locks.RULES)
 
     def delete_pool(self, name: str, *, tenant: str = "") -> None:
         """Delete a pool; its queues stay, and jobs that run go on."""
@@ -59,7 +59,7 @@ class QueueVerbs(Transactions):
             if not pool_rows.delete(board.db, tenant, name):
                 raise NotFoundError("pool", name)
 
-        self._write(work, Hold.RULES)
+        self._write(work, Locks.RULES)
 
     def pools(self, tenant: str | None = None) -> list[Pool]:
         """Return the pools of one tenant or of all, by name."""

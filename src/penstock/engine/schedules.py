@@ -23,7 +23,7 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
-from penstock.store.session import Hold, Row, Session
+from penstock.store.session import Locks, Row, Session
 
 LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
 
@@ -32,7 +32,7 @@ class ScheduleVerbs(Transactions):
     def set_schedule(self, schedule: Schedule) -> Schedule:
         """Add a schedule, or replace the one of its name; return it with its next moment."""
         wanted = _checked(schedule)
-        return self._write(lambda board: _put(board, wanted), Hold.NOTHING)
+        return self._write(lambda board: _put(board, wanted), Locks.NONE)
 
     def schedules(
         self, tenant: str | None = None, offset: int = 0, limit: int = 50
@@ -55,7 +55,7 @@ class ScheduleVerbs(Transactions):
             rows.enable(board.db, tenant, name, None)
             return _get(board.db, name, tenant)
 
-        return self._write(work, Hold.NOTHING)
+        return self._write(work, Locks.NONE)
 
     def resume_schedule(self, name: str, tenant: str = "") -> Schedule:
         """Let a schedule fire again, from its next moment on."""
@@ -68,7 +68,7 @@ class ScheduleVerbs(Transactions):
                 rows.enable(board.db, tenant, name, _next(board, schedule))
             return _get(board.db, name, tenant)
 
-        return self._write(work, Hold.NOTHING)
+        return self._write(work, Locks.NONE)
 
     def delete_schedule(self, name: str, tenant: str = "") -> None:
         """Delete a schedule; its jobs stay."""
@@ -77,7 +77,7 @@ class ScheduleVerbs(Transactions):
             if not rows.delete(board.db, tenant, name):
                 raise NotFoundError("schedule", name)
 
-        self._write(work, Hold.NOTHING)
+        self._write(work, Locks.NONE)
 
 
 # Firing.
@@ -248,7 +248,7 @@ def _when(schedule: Schedule) -> tuple[str, str]:
 
 
 def _held(board: Board, tenant: str, name: str) -> Schedule | None:
-    row = rows.held(board.db, tenant, name)
+    row = rows.locked(board.db, tenant, name)
     return None if row is None else _schedule(row)
 
 

@@ -6,7 +6,7 @@ from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError
 from penstock.store import settings as setting_rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 
 MAX_NAME: Final = 512
 
@@ -27,4 +27,4 @@ class SettingVerbs(Transactions):
             else:
                 setting_rows.put(board.db, name, value, board.now)
 
-        self._write(work, Hold.NOTHING)
+        self._write(work, Locks.NONE)

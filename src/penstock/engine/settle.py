@@ -34,7 +34,7 @@ from penstock.store import leases as lease_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.session import Hold, Row, Topic
+from penstock.store.session import Locks, Row, Topic
 
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
@@ -45,13 +45,13 @@ class SettleVerbs(Transactions):
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
         if not settlements:
             return []
-        return self._write_freely(lambda board: Settling(board).settle(settlements), Hold.NOTHING)
+        return self._write_freely(lambda board: Settling(board).settle(settlements), Locks.NONE)
 
     def settled_at(self, settlements: Sequence[Settlement]) -> list[int | None]:
         """Record how attempts ended; return when each did, None for one whose lease was lost."""
         if not settlements:
             return []
-        return self._write_freely(lambda board: settled_at(board, settlements), Hold.NOTHING)
+        return self._write_freely(lambda board: settled_at(board, settlements), Locks.NONE)
 
 
 class Settling:

@@ -33,13 +33,13 @@ class SlotVerbs(Transactions):
 
     def await_loan(self, holder: int, timeout: float) -> bool:
         """Wait until something may have happened, or for *timeout* seconds; then tell the same."""
-        token = self.store.token(Topic.SLOTS)
+        revision = self.store.revision(Topic.SLOTS)
         if self.lent_to(holder):
             return True
         moment = self.store.read(rows.next_moment)
         if moment is not None:
             timeout = min(timeout, max(moment - self._time.seen(), 0) / SECOND)
-        self.store.wait(Topic.SLOTS, token, timeout)
+        self.store.wait(Topic.SLOTS, revision, timeout)
         return self.lent_to(holder)
 
     def wanted_by_others(self, holder: int, gates: Sequence[int]) -> list[int]:

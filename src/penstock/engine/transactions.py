@@ -11,7 +11,7 @@ from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, named
 from penstock.engine.publisher import Publisher
 from penstock.job import Event
-from penstock.store.session import Hold, Session, Store
+from penstock.store.session import Locks, Session, Store
 
 T = TypeVar("T")
 
@@ -48,8 +48,8 @@ class Transactions:
         """Have *call* called when the store is to be closed."""
         self._before_close.append(call)
 
-    def _write_freely(self, work: Callable[[Board], T], hold: Hold, *, keep: bool = True) -> T:
-        """Write with no more than *hold* as long as jobs have no limits, and with the gates while they do."""
+    def _write_freely(self, work: Callable[[Board], T], locks: Locks, *, keep: bool = True) -> T:
+        """Write with no more than *locks* as long as jobs have no limits, and with the gates while they do."""
 
         def watched(board: Board) -> T:
             answer = work(board)
@@ -59,12 +59,12 @@ class Transactions:
 
         if self._gated:
             self._gated -= 1
-            hold = Hold.GATES
-        return self._write(watched, hold, keep=keep)
+            locks = Locks.GATES
+        return self._write(watched, locks, keep=keep)
 
-    def _write(self, work: Callable[[Board], T], hold: Hold = Hold.GATES, *, keep: bool = True) -> T:
+    def _write(self, work: Callable[[Board], T], locks: Locks = Locks.GATES, *, keep: bool = True) -> T:
         if not self._publisher.listeners:
-            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, hold=hold)
+            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, locks=locks)
         numbers: list[int] = []  # one for each time that it was run
 
         def numbered(db: Session) -> tuple[T, list[Event]]:
@@ -74,7 +74,7 @@ class Transactions:
 
         told: list[Event] = []
         try:
-            answer, told = self.store.write(numbered, keep=keep, hold=hold)
+            answer, told = self.store.write(numbered, keep=keep, locks=locks)
             return answer
         finally:
             for number in numbers:

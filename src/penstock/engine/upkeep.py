@@ -24,7 +24,7 @@ from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
 from penstock.store import successors as successor_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 
 BATCH: Final = 500  # rows of each kind in one transaction, so that it stays short
 EXPIRED: Final = "not started before its time to live ran out"
@@ -46,14 +46,14 @@ class UpkeepVerbs(Transactions):
         """Delete jobs that ended before then, in small batches; return how many."""
         total = 0
         while True:
-            step = self._write(lambda board: _prune(board, older_than, BATCH), Hold.NOTHING)
+            step = self._write(lambda board: _prune(board, older_than, BATCH), Locks.NONE)
             total += step
             if step < BATCH or (most is not None and total >= most):
                 return total
 
     def reset(self) -> None:
         """Delete everything: for tests."""
-        self._write(lambda board: prune_rows.everything(board.db), Hold.RULES)
+        self._write(lambda board: prune_rows.everything(board.db), Locks.RULES)
         self._gated = self._swept = 0
 
 

@@ -11,7 +11,7 @@ from penstock.errors import InvalidError, NotFoundError
 from penstock.ids import new_id
 from penstock.job import Webhook
 from penstock.store import webhooks as rows
-from penstock.store.session import Hold, Row
+from penstock.store.session import Locks, Row
 
 MOST: Final = 1_000  # of all tenants together
 _replace: Final = msgspec.structs.replace
@@ -31,7 +31,7 @@ class WebhookVerbs(Transactions):
             rows.put(board.db, _row(added))
             return added
 
-        return self._write(work, Hold.NOTHING)
+        return self._write(work, Locks.NONE)
 
     def change_webhook(
         self, id_: str, edit: Callable[[Webhook], Webhook], tenant: str | None = None
@@ -39,23 +39,23 @@ class WebhookVerbs(Transactions):
         """Replace a webhook by what *edit* makes of it; its id and its tenant stay."""
 
         def work(board: Board) -> Webhook:
-            before = _own(rows.held(board.db, id_), id_, tenant)
+            before = _own(rows.locked(board.db, id_), id_, tenant)
             after = _replace(
                 edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
             )
             rows.put(board.db, _row(after))
             return after
 
-        return self._write(work, Hold.NOTHING)
+        return self._write(work, Locks.NONE)
 
     def delete_webhook(self, id_: str, tenant: str | None = None) -> None:
         """Delete a webhook."""
 
         def work(board: Board) -> None:
-            _own(rows.held(board.db, id_), id_, tenant)
+            _own(rows.locked(board.db, id_), id_, tenant)
             rows.delete(board.db, id_)
 
-        self._write(work, Hold.NOTHING)
+        self._write(work, Locks.NONE)
 
     def webhook(self, id_: str, tenant: str | None = None) -> Webhook:
         """Return one webhook."""

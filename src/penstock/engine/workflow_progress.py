@@ -68,7 +68,7 @@ def hold(board: Board, numbers: Iterable[int]) -> dict[int, Held]:
     board.in_workflows = True
     return {
         number: Held(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
-        for number, id_, tenant, finished, state, *counts in rows.hold(board.db, sorted(set(numbers)))
+        for number, id_, tenant, finished, state, *counts in rows.locked(board.db, sorted(set(numbers)))
     }
 
 

@@ -16,7 +16,7 @@ from penstock.job import NewWorkflow, WorkflowView
 from penstock.lifecycle.checks import check_job_id
 from penstock.lifecycle.states import State
 from penstock.store import workflows as rows
-from penstock.store.session import Hold
+from penstock.store.session import Locks
 from penstock.workflows.steps import StepState, WorkflowState, check_steps, children
 
 
@@ -29,7 +29,7 @@ class WorkflowVerbs(Transactions):
         def work(board: Board) -> WorkflowView:
             return workflow_view(board.db, _start(board, wanted))
 
-        return self._write(work, Hold.GATES_IF_FREE if limited else Hold.NOTHING)
+        return self._write(work, Locks.GATES_IF_FREE if limited else Locks.NONE)
 
     def cancel_workflow(self, workflow_id: str, reason: str = "its workflow was cancelled") -> WorkflowView:
         """Set no further step free; cancel the jobs that wait, and ask the workers of those that run to stop."""

@@ -135,7 +135,7 @@ def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Row]:
     )
 
 
-def leave_lines(db: Session, seqs: list[int]) -> list[Row]:
+def leave_lanes(db: Session, seqs: list[int]) -> list[Row]:
     """Delete jobs that no longer wait; return their (seq, attempt, lost)."""
     return db.all(
         "DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs

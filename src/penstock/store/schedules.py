@@ -15,7 +15,7 @@ def of(db: Session, tenant: str, name: str) -> Row | None:
     return db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
 
 
-def held(db: Session, tenant: str, name: str) -> Row | None:
+def locked(db: Session, tenant: str, name: str) -> Row | None:
     """Return one schedule, and keep others from changing it."""
     return db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
 

@@ -10,14 +10,14 @@ Row = tuple[Any, ...]
 Work = Any
 
 
-class Hold(Enum):
+class Locks(Enum):
     """The locks that a transaction takes before anything else, where a store has more than one writer.
 
     The gates are one lock: a transaction that looks at any gate, lane or line holds all of them.  A transaction
     without locks may add jobs, and settle, start and renew jobs without limits.
     """
 
-    NOTHING = auto()
+    NONE = auto()
     STARTS = auto()  # shared: no rule of a queue or a type changes meanwhile
     GATES_IF_FREE = auto()  # the gates, unless another transaction has them now
     GATES = auto()
@@ -55,7 +55,7 @@ class Moment(NamedTuple):
     offset: int
 
 
-class Taken(NamedTuple):
+class StartedJobs(NamedTuple):
     """Jobs that were started at a *moment*, as `jobs.start_first` tells of them, and when to look next."""
 
     moment: Moment
@@ -145,7 +145,7 @@ class Store(Protocol):
         ...
 
     @property
-    def take_free(self) -> Callable[[str, int, str, int], Taken | None] | None:
+    def take_free(self) -> Callable[[str, int, str, int], StartedJobs | None] | None:
         """A function that starts jobs of a queue, if it is quicker than a transaction.
 
         Its arguments are the queue, how many at most, the worker and the length of the lease.  It does nothing and
@@ -153,7 +153,7 @@ class Store(Protocol):
         """
         ...
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:
         """Run *work* in a transaction, perhaps more than once; return its answer once that is committed."""
         ...
 
@@ -165,12 +165,12 @@ class Store(Protocol):
         """Run *work*, which only reads, on one consistent view of the store."""
         ...
 
-    def token(self, topic: Topic) -> int:
+    def revision(self, topic: Topic) -> int:
         """Return a number that changes whenever any process commits something about *topic*."""
         ...
 
-    def wait(self, topic: Topic, token: int, timeout: float) -> int:
-        """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
+    def wait(self, topic: Topic, revision: int, timeout: float) -> int:
+        """Wait until the revision of *topic* changes, or for *timeout* seconds; return the new one."""
         ...
 
     @property

@@ -21,7 +21,7 @@ def of(db: Session, id_: str) -> Row | None:
     return db.one(f"SELECT {COLUMNS} FROM webhook WHERE id = ?", id_)
 
 
-def held(db: Session, id_: str) -> Row | None:
+def locked(db: Session, id_: str) -> Row | None:
     """Return one webhook, and keep others from changing it."""
     return db.one(f"SELECT {COLUMNS} FROM webhook WHERE id = ? FOR UPDATE", id_)
 

@@ -38,7 +38,7 @@ def of_jobs(db: Session, seqs: list[int]) -> list[Row]:
     )
 
 
-def hold(db: Session, numbers: list[int]) -> list[Row]:
+def locked(db: Session, numbers: list[int]) -> list[Row]:
     """Return (number, id, tenant, finished, state, unfinished, completed, failed), and keep them from being deleted."""
     return db.all(
         """

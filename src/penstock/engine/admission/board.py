@@ -247,7 +247,7 @@ class Board:
     def flush_lanes(self, *, last: bool = False) -> None:
         """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
         if self._gone:
-            for seq, attempt, lost in job_rows.leave_lines(self.db, self._gone):
+            for seq, attempt, lost in job_rows.leave_lanes(self.db, self._gone):
                 self.left[seq] = (attempt, lost)
             self._gone = []
             for lane in self._shortened:

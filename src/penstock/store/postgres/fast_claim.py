@@ -13,23 +13,29 @@ from penstock.clock import since_boot
 from penstock.store.claim_snapshot import ASKED, MOMENTS, SPECIAL, VIEW
 from penstock.store.jobs import STARTED, starting
 from penstock.store.postgres import translation
-from penstock.store.postgres.session import NOW, UNLESS_TAKEN, Connection, Ledger
-from penstock.store.session import Moment, Taken
+from penstock.store.postgres.session import NOW, UNLESS_TAKEN, Connection, ConnectionState
+from penstock.store.session import Moment, StartedJobs
 
 _NAME: Final = "penstock_take"
 
 
 def take(
-    connection: Connection, ledger: Ledger, opening: str, queue: str, most: int, worker: str, lease: int
-) -> Taken | None:
+    connection: Connection,
+    state: ConnectionState,
+    opening: str,
+    queue: str,
+    most: int,
+    worker: str,
+    lease: int,
+) -> StartedJobs | None:
     """Start at most so many jobs of a *queue*; None if a claim has more to look at."""
-    fence, (name, number) = ledger.fences[0], ledger.number()
+    fence, (name, number) = state.fences[0], state.number()
     values = f"{_asked(queue)}, {most}, {fence}, {_quoted(worker)}, {lease}, '{name}', {number}"
     # In the transaction, so that it is prepared for the search path that it will be used with.
-    prepare = "" if ledger.can_take else f"PREPARE {_NAME} {_text()}; "
+    prepare = "" if state.can_take else f"PREPARE {_NAME} {_text()}; "
     asked = since_boot()
     cursor = connection.execute(f"{opening}; {prepare}EXECUTE {_NAME} ({values}); COMMIT")
-    ledger.can_take = True
+    state.can_take = True
     answers = []
     while cursor.nextset():
         if cursor.description:
@@ -40,8 +46,8 @@ def take(
         return None
     jobs = [row[5:] for row in sorted(row for row in rows if row[5] is not None)]
     if jobs:
-        ledger.fences.popleft()
-    return Taken(Moment(now, then - asked), fence, next_at, jobs)
+        state.fences.popleft()
+    return StartedJobs(Moment(now, then - asked), fence, next_at, jobs)
 
 
 @lru_cache

@@ -16,7 +16,7 @@ from psycopg.types.string import StrDumper
 
 from penstock.clock import since_boot
 from penstock.store.postgres import translation
-from penstock.store.session import GatesNeededError, Hold, Moment, NamesTakenError, Row, Session, Topic
+from penstock.store.session import GatesNeededError, Locks, Moment, NamesTakenError, Row, Session, Topic
 
 Connection = psycopg.Connection[Row]
 
@@ -72,13 +72,13 @@ class Opening:
         self._name = quoting.Identifier(schema).as_string()
         self._path = quoting.Literal(self._name).as_string()
         self._number = crc32(schema.encode()) - 2**31  # by which its locks are known in the database
-        self._texts: dict[tuple[Hold, bool], str] = {}
+        self._texts: dict[tuple[Locks, bool], str] = {}
 
-    def writing(self, hold: Hold, *, keep: bool) -> str:
+    def writing(self, locks: Locks, *, keep: bool) -> str:
         """Begin a transaction that writes."""
-        if (hold, keep) not in self._texts:
-            self._texts[hold, keep] = self._written(hold, keep=keep)
-        return self._texts[hold, keep]
+        if (locks, keep) not in self._texts:
+            self._texts[locks, keep] = self._written(locks, keep=keep)
+        return self._texts[locks, keep]
 
     def joining(self) -> str:
         """Join a transaction of the caller's own; it answers with the search path to be restored."""
@@ -95,29 +95,29 @@ class Opening:
         """Begin a transaction that only reads."""
         return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT set_config('search_path', {self._path}, true)"
 
-    def _written(self, hold: Hold, *, keep: bool) -> str:
+    def _written(self, locks: Locks, *, keep: bool) -> str:
         settings = {"idle_in_transaction_session_timeout": _IDLE, **_DEEPEST}
         if not keep:
             settings["synchronous_commit"] = "off"
         local = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
         steps = [f"BEGIN; SELECT {NOW}, set_config('search_path', {self._path}, true), {local}"]
         # A lock is awaited in a statement of its own: what is read in the same one is older than the wait.
-        if hold is Hold.STARTS:
+        if locks is Locks.STARTS:
             steps.append(f"SELECT pg_advisory_xact_lock_shared({self._number}, {_STARTS})")
-        if hold is Hold.RULES:
+        if locks is Locks.RULES:
             steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_STARTS})")
-        if hold in {Hold.RULES, Hold.GATES}:
+        if locks in {Locks.RULES, Locks.GATES}:
             steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_GATES})")
         held = "false"
-        if hold is Hold.GATES_IF_FREE:
+        if locks is Locks.GATES_IF_FREE:
             held = f"pg_try_advisory_xact_lock({self._number}, {_GATES})"
-        elif hold in {Hold.RULES, Hold.GATES}:
+        elif locks in {Locks.RULES, Locks.GATES}:
             held = "true"
         steps.append(f"SELECT {NOW}, {held}")
         return "; ".join(steps)
 
 
-class Ledger:
+class ConnectionState:
     """What one connection keeps: the number of its last transaction, and fences to give out.
 
     That number is in the store too, in a row of the connection's own.  The server's number of a transaction
@@ -165,9 +165,9 @@ class Ledger:
 class PostgresSession:
     """A transaction under way."""
 
-    def __init__(self, connection: Connection, ledger: Ledger | None = None) -> None:
+    def __init__(self, connection: Connection, state: ConnectionState | None = None) -> None:
         self._connection = connection
-        self._ledger = ledger
+        self._state = state
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
         self._last: list[tuple[bytes, list[object]]] = []  # what goes along with the commit
@@ -216,8 +216,8 @@ class PostgresSession:
     def commit(self) -> None:
         """Commit, with a receipt that shows afterwards whether the commit took place."""
         receipt = None
-        if self._ledger is not None and self.wrote:
-            receipt = self._ledger.next(self._moment.now if self._moment else 0)
+        if self._state is not None and self.wrote:
+            receipt = self._state.next(self._moment.now if self._moment else 0)
         if not self._last:
             self._connection.execute(f"{receipt}; COMMIT" if receipt else "COMMIT")
             return
@@ -266,19 +266,19 @@ class PostgresSession:
         return sorted(number for (number,) in rows)
 
     def fence(self) -> int:
-        assert self._ledger is not None  # noqa: S101 - only writers ask
-        if not self._ledger.fences:
-            self._ledger.fences.extend(self.numbers(FENCES))
-        return self._ledger.fences.popleft()
+        assert self._state is not None  # noqa: S101 - only writers ask
+        if not self._state.fences:
+            self._state.fences.extend(self.numbers(FENCES))
+        return self._state.fences.popleft()
 
     def next_fence(self, opening: Opening) -> int:
         """Return the fence that will be given out next; outside of a transaction."""
-        assert self._ledger is not None  # noqa: S101 - only writers ask
-        if not self._ledger.fences:
-            self.begin(opening.writing(Hold.NOTHING, keep=False), keep=False)
-            self._ledger.fences.extend(self.numbers(FENCES))
+        assert self._state is not None  # noqa: S101 - only writers ask
+        if not self._state.fences:
+            self.begin(opening.writing(Locks.NONE, keep=False), keep=False)
+            self._state.fences.extend(self.numbers(FENCES))
             self.commit()
-        return self._ledger.fences[0]
+        return self._state.fences[0]
 
     def moment(self) -> Moment | None:
         return self._moment

@@ -75,19 +75,19 @@ class Signals:
         """Return (channel, payload) to send in a transaction of the caller's own, for all processes, this one too."""
         return [(self._channel, _payload("caller", topics))] if topics else []
 
-    def token(self, topic: Topic) -> int:
+    def revision(self, topic: Topic) -> int:
         """Return a number that changes when something happens."""
         self._start()
         return self._counts[topic]
 
-    def wait(self, topic: Topic, token: int, timeout: float) -> int:
+    def wait(self, topic: Topic, revision: int, timeout: float) -> int:
         """Wait until something happens, or for *timeout* seconds."""
         end = monotonic() + int(timeout * SECOND)
         self._start()
         with self._lock:
             self._waiting[topic] += 1
             try:
-                while self._counts[topic] == token and not self._closed.is_set():
+                while self._counts[topic] == revision and not self._closed.is_set():
                     left = end - monotonic()
                     if left <= 0:
                         break

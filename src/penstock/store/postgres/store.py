@@ -1,7 +1,7 @@
 """Penstock in one schema of a PostgreSQL database, shared by any number of processes and machines.
 
 Any number of transactions run at once.  What they may not do at once is kept apart by a few locks of
-the whole schema, taken before anything else (see `Hold`), and by locks on the rows of jobs, taken in the
+the whole schema, taken before anything else (see `Locks`), and by locks on the rows of jobs, taken in the
 order of their numbers.  So no transaction waits for rows while it holds something that the holder of these rows
 waits for.
 
@@ -31,17 +31,24 @@ from penstock.store.postgres.address import Address
 from penstock.store.postgres.bulk_insert import statement
 from penstock.store.postgres.errors import UNPREPARED, Patience, hopeless, passing, translated
 from penstock.store.postgres.fast_claim import take
-from penstock.store.postgres.session import Connection, Ledger, Opening, PostgresSession, adapt, is_direct
+from penstock.store.postgres.session import (
+    Connection,
+    ConnectionState,
+    Opening,
+    PostgresSession,
+    adapt,
+    is_direct,
+)
 from penstock.store.postgres.signals import Signals
 from penstock.store.session import (
     BoundedError,
     GatesNeededError,
-    Hold,
+    Locks,
     Moment,
     NamesTakenError,
     Row,
     Session,
-    Taken,
+    StartedJobs,
     Topic,
 )
 
@@ -72,7 +79,7 @@ class PostgresStore:
         self._opening = Opening(address.schema)
         self._prepare: int | None = PREPARE_AFTER
         self._idle: deque[Connection] = deque()
-        self._ledgers: WeakKeyDictionary[Connection, Ledger] = WeakKeyDictionary()
+        self._states: WeakKeyDictionary[Connection, ConnectionState] = WeakKeyDictionary()
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         self._process = os.getpid()
         self._closed = False
@@ -80,7 +87,7 @@ class PostgresStore:
         weakref.finalize(self, _close, self._process, self._idle, self._signals)
         self._prepare_schema(migrate=migrate)
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:
         """Run *work* in a transaction; return its answer once that is committed.
 
         It is run again if it turned out to need the gates, or if the server gave up on it for a passing
@@ -89,9 +96,9 @@ class PostgresStore:
         patience = Patience()
         while True:
             try:
-                return self._write_once(work, hold, keep=keep)
+                return self._write_once(work, locks, keep=keep)
             except GatesNeededError:
-                hold = Hold.GATES
+                locks = Locks.GATES
             except NamesTakenError as error:
                 self._await_names(error.names)
             except psycopg.Error as error:
@@ -146,7 +153,7 @@ class PostgresStore:
                 self._bear(error, patience)
         self._signals.told({Topic.WORK}, others=notice is None)
 
-    def take_free(self, queue: str, most: int, worker: str, lease: int) -> Taken | None:
+    def take_free(self, queue: str, most: int, worker: str, lease: int) -> StartedJobs | None:
         """Start jobs without limits in one message, if a claim has nothing else to look at."""
         patience = Patience()
         while True:
@@ -170,15 +177,15 @@ class PostgresStore:
             except psycopg.Error as error:
                 self._bear(error, patience)
 
-    def token(self, topic: Topic) -> int:
+    def revision(self, topic: Topic) -> int:
         """Return a number that changes whenever any process commits something about *topic*."""
         self._check_open()
-        return self._signals.token(topic)
+        return self._signals.revision(topic)
 
-    def wait(self, topic: Topic, token: int, timeout: float) -> int:
-        """Wait until the token of *topic* changes, or for *timeout* seconds; return the new one."""
+    def wait(self, topic: Topic, revision: int, timeout: float) -> int:
+        """Wait until the revision of *topic* changes, or for *timeout* seconds; return the new one."""
         self._check_open()
-        now = self._signals.wait(topic, token, timeout)
+        now = self._signals.wait(topic, revision, timeout)
         self._check_open()
         return now
 
@@ -209,13 +216,13 @@ class PostgresStore:
         self._closed = True
         _close(self._process, self._idle, self._signals)
 
-    def _write_once(self, work: Callable[[Session], T], hold: Hold, *, keep: bool) -> T:
+    def _write_once(self, work: Callable[[Session], T], locks: Locks, *, keep: bool) -> T:
         lost: psycopg.Error | None = None
         with self._connection() as connection:
-            ledger = self._ledgers[connection]
-            session = PostgresSession(connection, ledger)
+            state = self._states[connection]
+            session = PostgresSession(connection, state)
             try:
-                session.begin(self._opening.writing(hold, keep=keep), keep=keep)
+                session.begin(self._opening.writing(locks, keep=keep), keep=keep)
                 answer = work(session)
                 try:
                     session.commit()
@@ -226,35 +233,35 @@ class PostgresStore:
             finally:
                 _end(session, connection)
         # Asked once the connection is given back: if all callers lost theirs, none could ask otherwise.
-        if lost is not None and session.wrote and not self._is_there(ledger, lost):
+        if lost is not None and session.wrote and not self._is_there(state, lost):
             raise lost
         if session.topics:
             self._signals.told(session.topics)
         return answer
 
-    def _take_once(self, queue: str, most: int, worker: str, lease: int) -> Taken | None:
+    def _take_once(self, queue: str, most: int, worker: str, lease: int) -> StartedJobs | None:
         with self._connection() as connection:
-            ledger = self._ledgers[connection]
+            state = self._states[connection]
             if connection.prepare_threshold is None:
                 return None  # there is a pooler, which may give each message to another session
             fence, asked = 0, since_boot()
             try:
-                fence = PostgresSession(connection, ledger).next_fence(self._opening)
-                opening = self._opening.writing(Hold.STARTS, keep=True)
-                return take(connection, ledger, opening, queue, most, worker, lease)
+                fence = PostgresSession(connection, state).next_fence(self._opening)
+                opening = self._opening.writing(Locks.STARTS, keep=True)
+                return take(connection, state, opening, queue, most, worker, lease)
             except BaseException as error:
                 undone = not connection.closed
                 connection.close()  # whether the statement was prepared is not known
                 if undone or not isinstance(error, psycopg.Error):
                     raise
                 lost = error
-        if not self._is_there(ledger, lost):
+        if not self._is_there(state, lost):
             raise lost
         rows = self.read(lambda db: job_rows.started(db, fence))
         if not rows:
             return None
         now = rows[0][0]
-        return Taken(Moment(now, now - asked), fence, now, [row[1:] for row in rows])
+        return StartedJobs(Moment(now, now - asked), fence, now, [row[1:] for row in rows])
 
     def _has(self, connection: Connection, id_: object) -> bool:
         question = quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
@@ -264,12 +271,12 @@ class PostgresStore:
 
     def _await_names(self, names: Sequence[str]) -> None:
         """Wait until no other transaction has locked these names."""
-        self.write(lambda db: db.lock(names), keep=False, hold=Hold.NOTHING)
+        self.write(lambda db: db.lock(names), keep=False, locks=Locks.NONE)
 
-    def _is_there(self, ledger: Ledger, lost: psycopg.Error) -> bool:
+    def _is_there(self, state: ConnectionState, lost: psycopg.Error) -> bool:
         """Tell whether a transaction was committed though its answer was lost."""
         try:
-            return self.write(ledger.had_last, hold=Hold.NOTHING)
+            return self.write(state.had_last, locks=Locks.NONE)
         except StoreError:
             raise StoreDownError(
                 f"{self.address.shown} was lost while it committed, so that this may or may not have been written; "
@@ -317,7 +324,7 @@ class PostgresStore:
             self._prepare = connection.prepare_threshold = None
         connection.prepared_max = 500
         adapt(connection)
-        self._ledgers[connection] = Ledger()
+        self._states[connection] = ConnectionState()
         return connection
 
     def _drop_idle(self) -> None:

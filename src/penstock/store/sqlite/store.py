@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from penstock.clock import SECOND, monotonic
 from penstock.errors import InvalidError, StoreDownError
 from penstock.store import migrations
-from penstock.store.session import Hold, Session, Topic
+from penstock.store.session import Locks, Session, Topic
 from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.opening import MARK, connect
 from penstock.store.sqlite.session import SqliteSession
@@ -62,7 +62,7 @@ class SqliteStore:
         # A store that is not closed is closed when it cannot be used any more.
         weakref.finalize(self, _close, self._process, self.connection, self._reader)
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, hold: Hold = Hold.GATES) -> T:  # noqa: ARG002 - one writer holds it all
+    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:  # noqa: ARG002 - one writer holds it all
         """Run *work* in a transaction; return its answer once that is committed.
 
         Committed work outlives this process.  If *keep* is set, or *work* asked for it, it is on disk too and
@@ -115,7 +115,7 @@ class SqliteStore:
         self._files.glance()
         return answer
 
-    def token(self, topic: Topic = Topic.WORK) -> int:  # noqa: ARG002 - a commit does not say what it is about
+    def revision(self, topic: Topic = Topic.WORK) -> int:  # noqa: ARG002 - a commit does not say what it is about
         """Return a number that changes whenever any process commits."""
         self._check_open()
         with self._read_lock:
@@ -126,18 +126,18 @@ class SqliteStore:
         self._files.glance()
         return seen
 
-    def wait(self, topic: Topic, token: int, timeout: float) -> int:
-        """Wait until any process commits after *token* was read, or for *timeout* seconds; return the new token.
+    def wait(self, topic: Topic, revision: int, timeout: float) -> int:
+        """Wait until any process commits after *revision* was read, or for *timeout* seconds; return the new revision.
 
         A commit of this process ends the wait at once; those of others are looked for now and then,
         less often when nothing has happened for a while.
         """
         end = monotonic() + int(timeout * SECOND)
-        while (now := self.token(topic)) == token and (left := end - monotonic()) > 0:
+        while (now := self.revision(topic)) == revision and (left := end - monotonic()) > 0:
             busy = monotonic() - self._last_change < BUSY_FOR
             with self._changed:
                 self._changed.wait(min(BUSY_POLL if busy else IDLE_POLL, left / SECOND))
-        if now != token:
+        if now != revision:
             self._last_change = monotonic()
         return now
 
