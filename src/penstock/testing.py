@@ -32,7 +32,7 @@ from penstock.job import Claimed, Event
 from penstock.lifecycle.states import State
 from penstock.limits.durations import Duration, format_duration, parse_duration
 from penstock.limits.rules import Numbers
-from penstock.policies.virtual import VirtualTime
+from penstock.policies.virtual_time import VirtualTime
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.perform import perform, perform_async

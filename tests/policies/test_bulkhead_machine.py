@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.policies import Bulkhead, BulkheadFull
-from penstock.policies.guard import guard
-from penstock.policies.limiter import expire
+from penstock.policies.process_lock import lock
+from penstock.policies.wait_moves import expire
 from tests.support.forked import trouble_in_a_fork
 
 FORKS = 2  # in one history
@@ -165,7 +165,7 @@ class BulkheadMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def a_wait_runs_out(self, data):
         place = data.draw(st.integers(0, len(self.model.line) - 1))
-        waiter = self.bulkhead.pool.lines[None].everyone()[place]
+        waiter = self.bulkhead.pool.wait_lists[None].standing()[place]
         expire(waiter)
         self.model.leave(self.model.line[place][0])
 
@@ -261,7 +261,7 @@ def lock_held_elsewhere():
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with guard, guard.lock:
+        with lock, lock.mutex:
             held.set()
             done.wait(30)
 

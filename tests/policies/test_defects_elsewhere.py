@@ -13,10 +13,10 @@ from penstock.policies import (
     BulkheadFull,
     CircuitOpen,
     Limits,
-    Rate,
-    RateLimited,
-    Retry,
-    Throttle,
+    RateExceeded,
+    RateLimiter,
+    Retrying,
+    Throttler,
     Timeout,
 )
 from penstock.testing import VirtualTime
@@ -67,7 +67,7 @@ def test_01_work_whose_caller_timed_out_in_line_never_runs(time, watch):
 
 def test_02_no_more_runs_than_attempts_that_were_granted(time, watch):
     bulkhead = Bulkhead(1)
-    call = Retry(4, backoff=0)(Timeout(0.5)(bulkhead(watch.work)))
+    call = Retrying(4, backoff=0)(Timeout(0.5)(bulkhead(watch.work)))
 
     async def main():
         answers = await asyncio.gather(*(call(n, 10) for n in range(5)), return_exceptions=True)
@@ -162,8 +162,8 @@ def test_06_a_cold_key_starts_at_once_behind_a_hot_one(time, watch):
 
 def test_07_what_the_key_refuses_costs_the_others_nothing(time):
     limits = Limits(
-        Rate(20, per=1, mode="reject", name="all"),
-        Rate(1, per=1, mode="reject", key=lambda tenant: tenant, name="each"),
+        RateLimiter(20, per=1, mode="reject", name="all"),
+        RateLimiter(1, per=1, mode="reject", key=lambda tenant: tenant, name="each"),
     )
 
     @limits
@@ -177,12 +177,12 @@ def test_07_what_the_key_refuses_costs_the_others_nothing(time):
 
     hog, others = time.run(main())
 
-    assert 19 == sum(isinstance(answer, RateLimited) for answer in hog)
+    assert 19 == sum(isinstance(answer, RateExceeded) for answer in hog)
     assert 19 == len(others)
 
 
 def test_08_waits_that_were_given_up_delay_nobody(time, watch):
-    throttle = Throttle(20, per=1)
+    throttle = Throttler(20, per=1)
     call = throttle(watch.work)
 
     async def main():
@@ -252,7 +252,7 @@ def test_10_cancelled_waiters_take_no_capacity_along(time, watch):
 
 
 def test_11_a_heavy_one_among_light_ones_gets_its_share(time):
-    for limit in (Bulkhead(10), Rate(10, per=0.1)):
+    for limit in (Bulkhead(10), RateLimiter(10, per=0.1)):
         got = []
 
         async def heavy(limit=limit, got=got):
@@ -279,7 +279,10 @@ def test_11_a_heavy_one_among_light_ones_gets_its_share(time):
 
 
 def test_12_an_exhausted_key_delays_no_other(time, watch):
-    for limit in (Rate(1, per=10, key=lambda key, *_: key), Throttle(1, per=10, key=lambda key, *_: key)):
+    for limit in (
+        RateLimiter(1, per=10, key=lambda key, *_: key),
+        Throttler(1, per=10, key=lambda key, *_: key),
+    ):
         watch.starts.clear()
         call = limit(watch.work)
 
@@ -300,8 +303,8 @@ def test_12_an_exhausted_key_delays_no_other(time, watch):
 
 def test_13_idle_keys_are_not_remembered(time):
     bulkhead = Bulkhead(1, key=lambda key: key)
-    rate = Rate(1, per=1, key=lambda key: key)
-    throttle = Throttle(1, per=1, key=lambda key: key)
+    rate = RateLimiter(1, per=1, key=lambda key: key)
+    throttle = Throttler(1, per=1, key=lambda key: key)
 
     async def nothing(key):
         pass
@@ -321,7 +324,7 @@ def test_13_idle_keys_are_not_remembered(time):
     limited = [rate, throttle]
     time.run(asyncio.wait_for(main(), 3000))
 
-    assert (0, 0) == (len(bulkhead.pool.used), len(bulkhead.pool.lines))
+    assert (0, 0) == (len(bulkhead.pool.used), len(bulkhead.pool.wait_lists))
     assert all(limit.pool.keys() == 1 for limit in limited)
 
 
@@ -409,10 +412,10 @@ def test_17_waits_that_time_out_destroy_no_permit(time, watch):
 
 @pytest.mark.filterwarnings("ignore::penstock.policies.NestedLimitsWarning")
 def test_20_decorators_at_import_serve_one_event_loop_after_another():
-    bulkhead, throttle, rate = Bulkhead(1), Throttle(1000, per=1), Rate(1000, per=1)
-    both = Limits(Bulkhead(1), Throttle(1000, per=1))
+    bulkhead, throttle, rate = Bulkhead(1), Throttler(1000, per=1), RateLimiter(1000, per=1)
+    both = Limits(Bulkhead(1), Throttler(1000, per=1))
 
-    @Retry(2)
+    @Retrying(2)
     @Breaker()
     @Timeout(30)
     @both

@@ -16,11 +16,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock.policies import Bulkhead, LimitExceeded, Limits, Rate, lane, moment
+from penstock.policies import Bulkhead, LimitExceeded, Limits, RateLimiter, clock, limits
 from penstock.policies.deadline import NEVER
-from penstock.policies.guard import guard
-from penstock.policies.lane import Lane
-from penstock.policies.virtual import VirtualLoop
+from penstock.policies.limits import JointWaiters
+from penstock.policies.process_lock import lock
+from penstock.policies.virtual_time import VirtualLoop
 from penstock.policies.waiter import CALLED
 from penstock.testing import VirtualTime
 from tests.support.forked import trouble_in_a_fork
@@ -41,7 +41,7 @@ class World:
         self.each = Bulkhead(
             key_slots, key="key", name="each", max_queue=max_queue, max_wait=max_wait, on_event=hear
         )
-        self.rate = Rate(starts, per=PERIOD / 1e6, name="rate", on_event=hear)
+        self.rate = RateLimiter(starts, per=PERIOD / 1e6, name="rate", on_event=hear)
         self.wide = Limits(self.everybody, self.each, self.rate)
         self.narrow = Limits(self.each, self.everybody)
         self.members = {
@@ -56,15 +56,15 @@ class World:
         """Name what a call of *limit* for *key* must pass."""
         return [(each, key if each is self.each else None) for each in self.members[limit]]
 
-    def lanes(self):
-        return [*self.wide._lanes.values(), *self.narrow._lanes.values()]
+    def joints(self):
+        return [*self.wide._joints.values(), *self.narrow._joints.values()]
 
     def check_empty(self):
         for each in (self.everybody, self.each):
             stats = each.stats()
             assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys), stats
             assert {} == each.pool.owners
-        assert (0, []) == (self.rate.stats().queued, self.lanes())
+        assert (0, []) == (self.rate.stats().queued, self.joints())
 
 
 class Caller:
@@ -74,7 +74,7 @@ class Caller:
         self.limit, self.key, self.weight = limit, key, weight
         self.gates = world.gates(limit, key)
         wait = world.max_wait if (world.each, key) in self.gates else None
-        self.until = min((moment.now() + each for each in (within, wait) if each is not None), default=NEVER)
+        self.until = min((clock.now() + each for each in (within, wait) if each is not None), default=NEVER)
         self.may_be_refused = self.until < NEVER or (
             world.max_queue is not None and (world.each, key) in self.gates
         )
@@ -89,7 +89,7 @@ class Caller:
         return not self.inside and not self.ended
 
     def enter(self):
-        self.started = moment.now()
+        self.started = clock.now()
         self.inside = True
 
     def leave(self):
@@ -174,63 +174,67 @@ class Referee:
         for limit, key in ((world.everybody, None), *((world.each, key) for key in KEYS)):
             assert self.held(limit, key) <= world.most[limit], (limit.name, key)
             assert limit.pool.in_use(key) <= world.most[limit], (limit.name, key)
-        assert self.started_since(moment.now() - PERIOD) <= world.most[world.rate]
+        assert self.started_since(clock.now() - PERIOD) <= world.most[world.rate]
         for each in self.callers:
             assert each.refusal is None or each.may_be_refused, each.refusal
 
     def unsettled(self):
         """Tell what is still to happen at this moment; nothing, if nobody waits in vain and nothing is held by none."""
         world = self.world
-        with guard, guard.lock:
+        with lock, lock.mutex:
             waiting = [each for each in self.callers if each.waits]
-            lines = [line for each in world.most for line in each.pool.lines.values()]
-            if len(waiting) != sum(line.waiting for line in lines):
+            wait_lists = [wait_list for each in world.most for wait_list in each.pool.wait_lists.values()]
+            if len(waiting) != sum(wait_list.waiting for wait_list in wait_lists):
                 return "somebody is on the way"
-            if any(each.until <= moment.now() for each in waiting):
+            if any(each.until <= clock.now() for each in waiting):
                 return "somebody waited too long"
             if any(each.inside and each.released for each in self.callers):
                 return "somebody was told to go"
             if any(each.cancelled and not each.ended for each in self.callers):
                 return "somebody was cancelled"
-            return self.misheld() or self.forgotten(lines)
+            return self.misheld() or self.forgotten(wait_lists)
 
     def misheld(self):
-        kept = defaultdict(int)
-        for each in self.world.lanes():
-            assert not each.kept or each.refusals >= lane.PATIENCE
-            for pool, key, weight in each.kept:
-                kept[pool, key] += weight
+        reserved = defaultdict(int)
+        for each in self.world.joints():
+            assert not each.reserved or each.refusals >= limits.PATIENCE
+            for pool, key, weight in each.reserved:
+                reserved[pool, key] += weight
         for limit in (self.world.everybody, self.world.each):
             for key in (None,) if limit is self.world.everybody else KEYS:
-                if limit.pool.in_use(key) != self.held(limit, key) + kept[limit.pool, key]:
+                if limit.pool.in_use(key) != self.held(limit, key) + reserved[limit.pool, key]:
                     return f"{limit.name} {key} is held by nobody"
         return None
 
-    def forgotten(self, lines):
+    def forgotten(self, wait_lists):
         """Tell who is first in a line although it could go on."""
-        for line in lines:
-            first = line.first(moment.now())
+        for wait_list in wait_lists:
+            first = wait_list.first(clock.now())
             if first is None or first.head.state == CALLED:
                 return "somebody is about to look"
-            if self.fits(first, line):
-                return f"{line.limiter.ledger.name} {line.key} forgot somebody"
+            if self.fits(first, wait_list):
+                return f"{wait_list.admission.counters.name} {wait_list.key} forgot somebody"
         return None
 
-    def fits(self, entry, line):
-        stands = entry.stands if isinstance(entry, Lane) else [(entry.limiter, entry.key, entry.weight)]
-        (weight,) = (weight for pool, key, weight in stands if (pool, key) == (line.limiter, line.key))
-        if line.limiter is self.world.rate.pool:
-            return self.started_since(moment.now() - PERIOD) + weight <= self.world.most[self.world.rate]
-        limit = self.world.each if line.limiter is self.world.each.pool else self.world.everybody
-        return limit.pool.in_use(line.key) + weight <= self.world.most[limit]
+    def fits(self, entry, wait_list):
+        demands = (
+            entry.demands if isinstance(entry, JointWaiters) else [(entry.admission, entry.key, entry.weight)]
+        )
+        (weight,) = (
+            weight for pool, key, weight in demands if (pool, key) == (wait_list.admission, wait_list.key)
+        )
+        if wait_list.admission is self.world.rate.pool:
+            return self.started_since(clock.now() - PERIOD) + weight <= self.world.most[self.world.rate]
+        limit = self.world.each if wait_list.admission is self.world.each.pool else self.world.everybody
+        return limit.pool.in_use(wait_list.key) + weight <= self.world.most[limit]
 
     def check_order(self):
         """Raise if one who wanted the same of the same was overtaken."""
-        lanes = defaultdict(list)
+        joints = defaultdict(list)
         for each in self.callers:
             if each.started is not None:
-                lanes[each.limit, each.key, each.weight].append(each.started)
-        assert all(starts == sorted(starts) for starts in lanes.values())
+                joints[each.limit, each.key, each.weight].append(each.started)
+        assert all(starts == sorted(starts) for starts in joints.values())
 
 
 wishes = st.tuples(
@@ -249,11 +253,11 @@ class LimitsMachine(RuleBasedStateMachine):
         max_queue=st.none() | st.none() | st.integers(1, 3),
         max_wait=st.none() | st.none() | st.integers(2, 10).map(lambda number: number / 1000),
         watched=st.booleans(),
-        patience=st.sampled_from([1, 2, lane.PATIENCE]),
+        patience=st.sampled_from([1, 2, limits.PATIENCE]),
     )
     def begin(self, watched, max_wait, patience, **numbers):
-        self.real, self.now = (moment.now, lane.PATIENCE), 1_000_000
-        moment.now, lane.PATIENCE = lambda: self.now, patience
+        self.real, self.now = (clock.now, limits.PATIENCE), 1_000_000
+        clock.now, limits.PATIENCE = lambda: self.now, patience
         self.told = defaultdict(int)
         self.world = World(**numbers, max_wait=max_wait, hear=self.hear if watched else None)
         self.world.max_wait = None if max_wait is None else round(max_wait * 1e6)
@@ -362,7 +366,7 @@ class LimitsMachine(RuleBasedStateMachine):
             if not self.stuck:
                 self.end()
         finally:
-            moment.now, lane.PATIENCE = self.real
+            clock.now, limits.PATIENCE = self.real
 
     def end(self):
         while not all(each.ended for each in self.referee.callers):
@@ -428,7 +432,7 @@ def test_cancelling_at_every_step_loses_nothing(victims, monkeypatch):
 def play(victims, steps, monkeypatch):
     """Let five tasks pass three limits one step at a time, and cancel each of *victims* at its step."""
     now = 1_000_000
-    monkeypatch.setattr(moment, "now", lambda: now)
+    monkeypatch.setattr(clock, "now", lambda: now)
     world = World(all_slots=2, key_slots=1, starts=2)
     referee = Referee(world)
     loop = VirtualLoop()
@@ -460,7 +464,7 @@ def test_calls_of_a_forked_process_do_not_stand_behind_those_of_its_parent():
     first = world.wide.acquire("a")
     second = ThreadCaller(world, world.wide, "a", 1, None)
     ends = time.monotonic() + 10
-    while not world.lanes():
+    while not world.joints():
         assert time.monotonic() < ends
 
     trouble = trouble_in_a_fork(partial(begin_anew, world, [second]))

@@ -8,9 +8,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry
 
-from penstock.policies import Bulkhead, BulkheadFull, Limits, Rate
-from penstock.policies.metrics import collector, observe
-from penstock.policies.times import BUCKETS, Histograms
+from penstock.policies import Bulkhead, BulkheadFull, Limits, RateLimiter
+from penstock.policies.metrics import BUCKETS, Histograms, collector, observe
 from penstock.testing import VirtualTime
 from tests.support.forked import trouble_in_a_fork
 
@@ -85,7 +84,7 @@ def test_prometheus_counts_waits_and_holds_of_the_limits_that_are_named():
     assert (0, 3) == tuple(value("hold_seconds_bucket", le=le) for le in ("1.0", "2.5"))
     assert (3, 6) == (value("hold_seconds_count"), value("hold_seconds_sum"))
     assert registry.get_sample_value("penstock_limit_wait_seconds_count", {"limit": "other"}) is None
-    assert [] == other.pool.ledger.listeners
+    assert [] == other.pool.counters.listeners
 
 
 def test_opentelemetry_records_waits_and_holds_of_the_limits_that_are_named():
@@ -114,7 +113,7 @@ def test_opentelemetry_records_waits_and_holds_of_the_limits_that_are_named():
 
 def test_members_of_limits_are_timed_once_and_keys_are_not_told_apart():
     each = Bulkhead(1, key="tenant", name="each")
-    both = Limits(each, Rate(10, per=1, name="rate"))
+    both = Limits(each, RateLimiter(10, per=1, name="rate"))
     times = Histograms([both, each])
 
     for tenant in "abc":
@@ -154,7 +153,7 @@ def test_a_forked_process_counts_from_the_beginning():
         [(_, buckets, _)] = times.cumulated("wait")
         assert ("+Inf", 1) == buckets[-1]
 
-    with times._guard.lock:
+    with times._lock.mutex:
         trouble = trouble_in_a_fork(count)
 
     assert not trouble, trouble

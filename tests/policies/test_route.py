@@ -8,7 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from penstock import App
-from penstock.policies import AttemptTimeout, BulkheadFull, InvalidPolicyError, Jobs, RateLimited, Route, http
+from penstock.dialects.routecraft import Jobs, Route, http
+from penstock.policies import AttemptTimeout, BulkheadFull, InvalidPolicyError, RateExceeded
 from penstock.testing import VirtualTime
 
 
@@ -153,7 +154,7 @@ def test_a_slot_is_free_while_a_retry_sleeps(time):
         inside.append((body, time.now()))
         return body
 
-    route = Route("freed").concurrency(max=1).retry(3, backoff=10).source([]).to(fails_once)
+    route = Route("freed").concurrency(max=1).retry(3, backoffMs=10_000).source([]).to(fails_once)
 
     async def main():
         return await asyncio.gather(route.send("first"), route.send("second"))
@@ -176,7 +177,7 @@ def test_the_order_around_a_route_is_fixed_however_it_is_written(time):
                 case "throttle":
                     route.throttle(1, per=100)
                 case "retry":
-                    route.retry(3, backoff=0)
+                    route.retry(3, backoffMs=0)
                 case "timeout":
                     route.timeout(0.5)
                 case "concurrency":
@@ -198,7 +199,7 @@ def test_a_throttle_of_a_route_is_handled_but_never_retried(time):
     route = (
         Route("paced")
         .throttle(1, per=100, mode="reject")
-        .retry(5, backoff=0)
+        .retry(5, backoffMs=0)
         .error(lambda error: error.rc)
         .source([])
         .to(calls.append)
@@ -397,7 +398,7 @@ def test_a_throttle_of_a_step_is_retried(time):
     route = (
         Route("insistent")
         .source([])
-        .retry(3, backoff=1, on=lambda error: refused.append(error) or True)
+        .retry(3, backoffMs=1000, on=lambda error: refused.append(error) or True)
         .throttle(1, per=1, mode="reject")
         .to(lambda body: body)
     )
@@ -406,4 +407,4 @@ def test_a_throttle_of_a_step_is_retried(time):
         return [await route.send(1), await route.send(2)]
 
     assert [1, 2] == time.run(main())
-    assert [RateLimited] == [type(error) for error in refused]
+    assert [RateExceeded] == [type(error) for error in refused]

@@ -12,7 +12,16 @@ from penstock import App, Concurrency
 from penstock.clock import SECOND
 from penstock.errors import InvalidLimitError, StoreError
 from penstock.limits.rules import Numbers, Window
-from penstock.policies import AIMD, Bulkhead, BulkheadFull, Limits, Rate, ReentryError, Retry, Timeout
+from penstock.policies import (
+    AIMD,
+    Bulkhead,
+    BulkheadFull,
+    Limits,
+    RateLimiter,
+    ReentryError,
+    Retrying,
+    Timeout,
+)
 from penstock.store import lending as rows
 from tests.support.sharing import PATIENCE, auntil, bulkhead, running, thread, until, waiting
 
@@ -250,7 +259,7 @@ class TestWaiting:
         other = bulkhead(there)
         seen = []
 
-        @Retry(2, backoff=0.05)
+        @Retrying(2, backoff=0.05)
         @bulkhead(here)
         def call():
             seen.append(other.try_acquire())
@@ -560,7 +569,7 @@ class TestWrongUse:
 
     def test_several_limits_at_once_are_of_one_process(self, here):
         with pytest.raises(InvalidLimitError, match="api is shared"):
-            Limits(bulkhead(here), Rate(5))
+            Limits(bulkhead(here), RateLimiter(5))
 
     def test_an_adaptive_number_is_of_one_process(self, here):
         with pytest.raises(InvalidLimitError, match="all agree on"):

@@ -16,10 +16,10 @@ import pytest
 from penstock import App
 from penstock.clock import SECOND, since_boot
 from penstock.errors import StoreDownError, StoreError, StoreReplacedError
-from penstock.policies import Bulkhead, BulkheadFull, moment, shared
-from penstock.policies import desk as desk_module
-from penstock.policies.desk import GLANCE, Desk
-from penstock.policies.desks import _desks
+from penstock.policies import Bulkhead, BulkheadFull, clock
+from penstock.policies.shared import borrower as borrower_module
+from penstock.policies.shared import slot_pool
+from penstock.policies.shared.borrower import GLANCE, Borrower, _borrowers
 from tests.support.sharing import PATIENCE, bulkhead, running, thread, until, waiting
 
 LONG = 20  # a lease that does not end during a test
@@ -63,34 +63,34 @@ def events_of(one):
     return events
 
 
-def desk_of(app):
-    return _desks[id(app.engine)]
+def borrower_of(app):
+    return _borrowers[id(app.engine)]
 
 
 def used_once(one):
     """Have the desk of a bulkhead open, and nothing left to be done there."""
     with one:
         pass
-    desk = one.pool._desk
-    until(lambda: not desk._busy() and not desk._lead.locked())
-    return desk
+    borrower = one.pool._borrower
+    until(lambda: not borrower._busy() and not borrower._lead.locked())
+    return borrower
 
 
 @contextmanager
-def one_exchange(desk, wants):
+def one_exchange(borrower, wants):
     """Let so many wants come to the store together."""
-    with desk._lead:
+    with borrower._lead:
         yield
-        until(lambda: len(desk._new) == wants)
-    desk.ring()
+        until(lambda: len(borrower._new) == wants)
+    borrower.ring()
 
 
 def lose_the_lease(app):
     """Let the store give a lease up, as after a halt, and let its process hear of it."""
-    desk = desk_of(app)
-    with desk._lead:
-        app.engine.leave(desk._holder)
-        desk._exchange(look=True)
+    borrower = borrower_of(app)
+    with borrower._lead:
+        app.engine.leave(borrower._holder)
+        borrower._exchange(look=True)
 
 
 class Asked:
@@ -166,18 +166,18 @@ class TestALeaseThatEnds:
 
     def test_makes_a_task_that_begins_too_late_ask_again(self, here, monkeypatch):
         one = bulkhead(here)
-        desk = used_once(one)
+        borrower = used_once(one)
         store = Asked(here.engine, monkeypatch)
 
         async def call():
             async with one as slot:
-                return slot.lost, moment.now() < desk.valid_until, running(here)
+                return slot.lost, clock.now() < borrower.valid_until, running(here)
 
         async def main():
             task = asyncio.create_task(call())
             await asyncio.sleep(0)
             until(lambda: one.pool.used)  # it is granted, but this loop does not let it begin
-            desk.valid_until = moment.now()
+            borrower.valid_until = clock.now()
             return await asyncio.wait_for(task, PATIENCE)
 
         assert (False, True, 1) == asyncio.run(main())
@@ -185,11 +185,11 @@ class TestALeaseThatEnds:
 
     def test_makes_a_thread_that_begins_too_late_ask_again(self, here, monkeypatch):
         one = bulkhead(here)
-        desk = used_once(one)
+        borrower = used_once(one)
         store = Asked(here.engine, monkeypatch)
-        self._halt_after_the_grant(desk, monkeypatch)
+        self._halt_after_the_grant(borrower, monkeypatch)
 
-        with thread(lambda: one.call(lambda: (moment.now() < desk.valid_until, running(here)))) as answers:
+        with thread(lambda: one.call(lambda: (clock.now() < borrower.valid_until, running(here)))) as answers:
             pass
 
         assert [(True, 1)] == answers
@@ -206,23 +206,23 @@ class TestALeaseThatEnds:
             assert not slot.lost
 
     @staticmethod
-    def _halt_after_the_grant(desk, monkeypatch):
-        block = shared.block
-        halt = once(lambda: setattr(desk, "valid_until", moment.now()))
+    def _halt_after_the_grant(borrower, monkeypatch):
+        block = slot_pool.block
+        halt = once(lambda: setattr(borrower, "valid_until", clock.now()))
 
         def halted(*waiter):
             granted = block(*waiter)
             halt()
             return granted
 
-        monkeypatch.setattr(shared, "block", halted)
+        monkeypatch.setattr(slot_pool, "block", halted)
 
     def test_strands_nobody_whose_answer_comes_after_it(self, here, monkeypatch):
         one = bulkhead(here, 2)
         slot = one.acquire()
-        desk = desk_of(here)
+        borrower = borrower_of(here)
         store = Asked(here.engine, monkeypatch)
-        store.after = if_wanted(once(lambda order: setattr(desk, "valid_until", moment.now())))
+        store.after = if_wanted(once(lambda order: setattr(borrower, "valid_until", clock.now())))
 
         with thread(lambda: one.call(lambda: "in")) as answers:
             pass
@@ -240,7 +240,7 @@ class TestALeaseThatEnds:
         store.after = if_wanted(once(lambda order: back.wait(PATIENCE)))
 
         with thread(lambda: one.call(lambda: "in")) as answers:
-            until(lambda: slot.lost and not desk_of(app)._holder)
+            until(lambda: slot.lost and not borrower_of(app)._holder)
             back.set()
 
         assert ["in"] == answers
@@ -283,7 +283,7 @@ class TestALeaseThatEnds:
         Asked(here.engine, monkeypatch).before = down
         assert {None: 4} == one.pool._borrowed
 
-        monkeypatch.setattr(moment, "now", lambda: since_boot() + LONG * SECOND)
+        monkeypatch.setattr(clock, "now", lambda: since_boot() + LONG * SECOND)
 
         with pytest.raises(StoreError):
             getattr(one, ask)()
@@ -305,9 +305,9 @@ class TestManyAtOnce:
             found.release()
             return "in"
 
-        with ExitStack() as threads, one_exchange(desk_of(here), 2):
+        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
             heavy = threads.enter_context(thread(lambda: call(2)))
-            until(lambda: desk_of(here)._new)
+            until(lambda: borrower_of(here)._new)
             light = threads.enter_context(thread(lambda: call(1)))
 
         assert (["busy"], ["in"]) == ([told(answer) for answer in heavy], light)
@@ -318,7 +318,7 @@ class TestManyAtOnce:
         one = bulkhead(here, 5)
         used_once(one)
 
-        with ExitStack() as threads, one_exchange(desk_of(here), 5):
+        with ExitStack() as threads, one_exchange(borrower_of(here), 5):
             answers = [threads.enter_context(thread(one.try_acquire)) for _ in range(5)]
 
         assert 5 == running(here)
@@ -327,7 +327,9 @@ class TestManyAtOnce:
             slot.release()
 
     def test_another_bulkhead_of_the_name_is_served_from_an_idle_block(self, here, monkeypatch):
-        monkeypatch.setattr(shared, "IDLE", PATIENCE * 10 * SECOND)  # it comes back only if somebody wants it
+        monkeypatch.setattr(
+            slot_pool, "IDLE", PATIENCE * 10 * SECOND
+        )  # it comes back only if somebody wants it
         one, other = bulkhead(here, 5, block=5), bulkhead(here, 5)
         with one:
             assert 5 == running(here)
@@ -348,9 +350,9 @@ class TestPriority:
             with one.slot(priority=priority):
                 return "in"
 
-        with ExitStack() as threads, one_exchange(desk_of(here), 2):
+        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
             low = threads.enter_context(thread(lambda: call(0)))
-            until(lambda: desk_of(here)._new)
+            until(lambda: borrower_of(here)._new)
             high = threads.enter_context(thread(lambda: call(5)))
         slot.release()
 
@@ -400,8 +402,8 @@ class TestAStoreThatFails:
 
     def test_is_not_asked_without_end_by_one_who_waits(self, here, there, monkeypatch):
         slot, one, free = bulkhead(there).acquire(), bulkhead(here), bulkhead(here, name="free")
-        desk = one.pool._open()
-        monkeypatch.setattr(desk, "_start", lambda: None)  # nobody else asks
+        borrower = one.pool._open()
+        monkeypatch.setattr(borrower, "_start", lambda: None)  # nobody else asks
         mine = free.acquire()
         store = Asked(here.engine, monkeypatch)
 
@@ -416,7 +418,7 @@ class TestAStoreThatFails:
             asked = len(store.orders)
             store.before = lambda order: None
             slot.release()
-            Desk._start(desk)
+            Borrower._start(borrower)
 
         assert 2 == asked
         assert ["in"] == answers
@@ -439,12 +441,12 @@ class TestAStoreThatFails:
         app = place(SHORT)
         one = bulkhead(app, 4, block=4)
         slot = one.acquire()
-        desk = desk_of(app)
+        borrower = borrower_of(app)
         store = Asked(app.engine, monkeypatch, "wanted_by_others")
         store.before = down
-        began, first = time.monotonic(), desk.valid_until
+        began, first = time.monotonic(), borrower.valid_until
 
-        until(lambda: desk.valid_until > first + SHORT * SECOND or slot.lost)
+        until(lambda: borrower.valid_until > first + SHORT * SECOND or slot.lost)
 
         assert not slot.lost
         assert store.orders
@@ -458,7 +460,7 @@ class TestAStoreThatFails:
 
         with thread(lambda: one.call(lambda: "in")) as answers:
             until(lambda: waiting(here) == 1)
-        here.engine.leave(desk_of(here)._holder)  # nobody here can hear of it
+        here.engine.leave(borrower_of(here)._holder)  # nobody here can hear of it
         listened = Asked(here.engine, monkeypatch, "await_loan")
         time.sleep(GLIMPSE)
 
@@ -468,21 +470,21 @@ class TestAStoreThatFails:
 
     def test_an_interrupt_of_the_first_who_asks_strands_nobody(self, here, monkeypatch):
         one = bulkhead(here, 2)
-        desk = one.pool._open()
-        monkeypatch.setattr(desk, "_start", lambda: None)  # the threads come later
+        borrower = one.pool._open()
+        monkeypatch.setattr(borrower, "_start", lambda: None)  # the threads come later
 
         def interrupt(order):
             raise KeyboardInterrupt
 
         Asked(here.engine, monkeypatch).before = once(interrupt)
 
-        desk._lead.acquire()
+        borrower._lead.acquire()
         with thread(lambda: one.call(lambda: "in")) as answers:
-            until(desk._bell.is_set)  # it has left its want for others to take to the store
-            desk._lead.release()
+            until(borrower._bell.is_set)  # it has left its want for others to take to the store
+            borrower._lead.release()
             with pytest.raises(KeyboardInterrupt), one:
                 pass
-            Desk._start(desk)
+            Borrower._start(borrower)
 
         assert ["in"] == answers
         until(lambda: running(here) == 0)
@@ -521,7 +523,7 @@ class TestClosing:
             return [await asyncio.wait_for(each, PATIENCE) for each in (task, call())]
 
         assert [(False, 1)] * 2 == asyncio.run(main())
-        assert not one.pool.lines
+        assert not one.pool.wait_lists
         until(lambda: running(there) == 0 and waiting(there) == 0)
 
     def test_an_app_that_is_being_closed_is_opened_again_by_those_who_come(self, here, monkeypatch):
@@ -547,9 +549,9 @@ class TestClosing:
         open_ = one.pool._open
 
         def just_before_the_close():
-            desk = open_()
+            borrower = open_()
             here.close()
-            return desk
+            return borrower
 
         monkeypatch.setattr(one.pool, "_open", just_before_the_close)
         with thread(lambda: one.call(lambda: "in")) as answers, thread(one.try_acquire) as others:
@@ -558,7 +560,7 @@ class TestClosing:
         assert ["the app was closed while somebody asked for its slots"] * 2 == [
             str(answer) for answer in [*answers, *others]
         ]
-        assert not one.pool.lines
+        assert not one.pool.wait_lists
 
     @pytest.mark.parametrize("kind", ["shared", "local"])
     def test_a_bulkhead_with_one_whose_event_loop_is_gone(self, here, there, kind):
@@ -587,16 +589,16 @@ class TestClosing:
 class TestNothingIsLeft:
     @pytest.mark.parametrize("block", [1, 2])
     def test_of_keys_that_are_idle(self, here, monkeypatch, block):
-        monkeypatch.setattr(shared, "IDLE", 0)
+        monkeypatch.setattr(slot_pool, "IDLE", 0)
         one = Bulkhead(2, key=lambda key: key, shared=here, block=block)
 
         for number in range(30):
             with one.slot(key=f"key{number}"):
                 pass
-        until(lambda: not one.pool._borrowed and not desk_of(here)._busy())
+        until(lambda: not one.pool._borrowed and not borrower_of(here)._busy())
 
         pool = one.pool
-        kept = (pool.used, pool.lines, pool._gates, pool._used_at, pool._contended, pool._announced)
+        kept = (pool.used, pool.wait_lists, pool._gates, pool._used_at, pool._contended, pool._announced)
         assert [0] * 6 == [len(each) for each in kept]
         assert [{}, {}, {}] == [pool._wants._brought, pool._wants._of_key, pool._wants._told]
 
@@ -614,30 +616,37 @@ class TestNothingIsLeft:
         Asked(here.engine, monkeypatch).before = if_wanted(once(down))
         with pytest.raises(StoreDownError), one:
             pass
-        desk = desk_of(here)
-        until(lambda: not desk._busy())
+        borrower = borrower_of(here)
+        until(lambda: not borrower._busy())
 
         assert ["in"] == answers
         for pool in (one.pool, other.pool):
-            kept = (pool.lines, pool._wants._brought, pool._announced, pool._once, pool._errors, pool._lost)
+            kept = (
+                pool.wait_lists,
+                pool._wants._brought,
+                pool._announced,
+                pool._once,
+                pool._errors,
+                pool._lost,
+            )
             assert [0] * 6 == [len(each) for each in kept]
-        assert [0] * 3 == [len(each) for each in (desk._known, desk._new, desk._lined)]
+        assert [0] * 3 == [len(each) for each in (borrower._known, borrower._new, borrower._lined)]
 
     def test_of_apps_that_are_closed(self, place, tmp_path):
-        before = len(_desks)
+        before = len(_borrowers)
         gone = []
         for _ in range(3):
             app = App(tmp_path / "jobs.db")
             one = bulkhead(app)
             with one:
                 pass
-            gone += [weakref.ref(each) for each in (app.engine, one.pool, one.pool._desk)]
+            gone += [weakref.ref(each) for each in (app.engine, one.pool, one.pool._borrower)]
             app.close()
         del app, one
 
         until(lambda: gc.collect() >= 0 and not any(ref() for ref in gone))
 
-        assert before == len(_desks)
+        assert before == len(_borrowers)
 
     def test_of_bulkheads_that_nobody_has_any_more(self, place):
         app = place(SHORT)
@@ -651,7 +660,7 @@ class TestNothingIsLeft:
 
         until(lambda: gc.collect() >= 0 and not any(ref() for ref in gone))
 
-        assert not desk_of(app)._pools
+        assert not borrower_of(app)._pools
 
 
 class TestProcessesThatEnd:
@@ -699,7 +708,7 @@ def take_a_slot(url, release=False):
 
 class TestAfterwards:
     def test_what_the_store_did_not_hear_of_goes_back_when_it_answers_again(self, place, monkeypatch):
-        monkeypatch.setattr(desk_module, "TRIES", 600)
+        monkeypatch.setattr(borrower_module, "TRIES", 600)
         app = place(3 * LONG)  # so that no renewal comes first
         slot = bulkhead(app).acquire()
         Asked(app.engine, monkeypatch).before = once(down)
@@ -712,26 +721,26 @@ class TestAfterwards:
         self, place, there, monkeypatch
     ):
         """One thread is interrupted after another's want went along; that one must not wait for a renewal."""
-        monkeypatch.setattr(desk_module, "TRIES", 600)
+        monkeypatch.setattr(borrower_module, "TRIES", 600)
         app = place(3 * LONG)
         one = bulkhead(app, 2)
-        desk = used_once(one)
+        borrower = used_once(one)
         store = Asked(app.engine, monkeypatch)
 
         def interrupt(order):
             raise KeyboardInterrupt
 
         store.before = if_wanted(once(interrupt))
-        desk._lead.acquire()
-        monkeypatch.setattr(desk._bell, "set", lambda: None)  # the thread sleeps
+        borrower._lead.acquire()
+        monkeypatch.setattr(borrower._bell, "set", lambda: None)  # the thread sleeps
         with thread(lambda: one.call(lambda: "in")) as answers:
-            until(lambda: desk._new)
+            until(lambda: borrower._new)
             time.sleep(0.1)
-            desk._lead.release()
+            borrower._lead.release()
             with pytest.raises(KeyboardInterrupt), one:
                 pass
             monkeypatch.undo()
-            desk._bell.set()
+            borrower._bell.set()
         assert ["in"] == answers
 
     def test_an_app_whose_store_is_gone_is_closed_all_the_same(self, here, monkeypatch):
@@ -767,19 +776,19 @@ class TestAfterwards:
     ):
         app = place(3 * LONG)  # so that no renewal comes first
         one = bulkhead(app, 2)
-        desk = used_once(one)
+        borrower = used_once(one)
         slot = one.acquire()
 
         def struck(*_):
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(desk._bell, "set", lambda: None)  # the thread sleeps
-            patch.setattr(desk_module, "Lending", struck)
+            patch.setattr(borrower._bell, "set", lambda: None)  # the thread sleeps
+            patch.setattr(borrower_module, "Lending", struck)
             slot.release()
             with pytest.raises(KeyboardInterrupt), one:
                 pass
-        desk._bell.set()
+        borrower._bell.set()
 
         until(lambda: running(app) == 0)
 

@@ -3,25 +3,27 @@
 from typing import Any, assert_type
 
 from penstock import App
+from penstock.dialects.routecraft import Route
 from penstock.policies import (
     AIMD,
     Breaker,
     Bulkhead,
     Limits,
-    Rate,
-    Retry,
-    Route,
+    RateLimiter,
+    Retrying,
     Slot,
     Stats,
-    Throttle,
+    Throttler,
     Timeout,
 )
 from penstock.testing import VirtualTime
 
-both = Limits(Bulkhead(5, max_queue=3, max_wait="2s"), Throttle(10, per=1, burst=3), Rate(100, per="1m"))
+both = Limits(
+    Bulkhead(5, max_queue=3, max_wait="2s"), Throttler(10, per=1, burst=3), RateLimiter(100, per="1m")
+)
 
 
-@Retry(4, backoff=0.05, on=(ConnectionError,))
+@Retrying(4, backoff=0.05, on=(ConnectionError,))
 @Timeout(10)
 @Breaker(5)
 @both

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from penstock.bench.figures import Figure, at_least, at_most
 from penstock.bench.run_context import RunContext
-from penstock.policies import Bulkhead, Limits, Retry, Timeout
-from penstock.policies.virtual import VirtualTime
+from penstock.policies import Bulkhead, Limits, Retrying, Timeout
+from penstock.policies.virtual_time import VirtualTime
 
 SLOTS: Final = 5
 CROWD: Final = 1_000
@@ -60,7 +60,7 @@ def run(context: RunContext) -> list[Figure]:
 async def _alone(rounds: int) -> list[Figure]:
     floor, bulkhead = Floor(SLOTS), Bulkhead(SLOTS)
     bounded = bulkhead(_nothing)
-    stack = Retry(3)(Timeout(10)(Bulkhead(SLOTS)(_nothing)))
+    stack = Retrying(3)(Timeout(10)(Bulkhead(SLOTS)(_nothing)))
     semaphore = asyncio.Semaphore(SLOTS)
     ways: dict[str, Callable[[], Awaitable[float]]] = {
         "bare": lambda: _calls(_nothing),

@@ -1,4 +1,4 @@
-"""Limits inside one process: bulkheads, throttles and the rest, around functions, blocks and calls."""
+"""Limits inside one process: bulkheads, throttlers and the rest, around functions, blocks and calls."""
 
 from penstock.policies.adaptive import AIMD, Vegas
 from penstock.policies.breaker import Breaker
@@ -11,17 +11,14 @@ from penstock.policies.errors import (
     InvalidPolicyError,
     LimitExceeded,
     NestedLimitsWarning,
-    RateLimited,
+    RateExceeded,
     ReentryError,
 )
-from penstock.policies.events import LimitEvent
-from penstock.policies.ledger import Stats
+from penstock.policies.events import LimitEvent, Stats
 from penstock.policies.limits import Limits
-from penstock.policies.ports import Jobs, http
-from penstock.policies.retry import Retry
-from penstock.policies.route import Route
+from penstock.policies.pacing import RateLimiter, Throttler
+from penstock.policies.retrying import Retrying
 from penstock.policies.slot import Slot
-from penstock.policies.throttle import Rate, Throttle
 from penstock.policies.timeout import Timeout
 
 __all__ = [
@@ -32,21 +29,18 @@ __all__ = [
     "BulkheadFull",
     "CircuitOpen",
     "InvalidPolicyError",
-    "Jobs",
     "LimitEvent",
     "LimitExceeded",
     "Limits",
     "NestedLimitsWarning",
-    "Rate",
-    "RateLimited",
+    "RateExceeded",
+    "RateLimiter",
     "ReentryError",
-    "Retry",
-    "Route",
+    "Retrying",
     "Slot",
     "Stats",
-    "Throttle",
+    "Throttler",
     "Timeout",
     "Vegas",
     "deadline_scope",
-    "http",
 ]

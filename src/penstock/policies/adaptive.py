@@ -5,16 +5,17 @@ anybody.
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
+from penstock.policies import clock
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.options import whole
 
 _LEAST_SAMPLES: Final = 10
 
 
+@runtime_checkable
 class Adaptive(Protocol):
     """A number that follows what it is told of finished work."""
 
@@ -42,7 +43,7 @@ class AIMD:
         backoff: float = 0.7,
         is_overload: Callable[[BaseException], bool] | None = None,
     ) -> None:
-        self._latency = moment.span(latency, "latency")
+        self._latency = clock.span(latency, "latency")
         self._least, self._most, start = _bounds(min, max, start)
         if not 0 < backoff < 1:
             raise InvalidPolicyError("backoff", f"{backoff!r} must lie between 0 and 1")
@@ -77,7 +78,7 @@ class Vegas:
         start: int = 20,
         is_overload: Callable[[BaseException], bool] | None = None,
     ) -> None:
-        self._window = moment.span(window, "window")
+        self._window = clock.span(window, "window")
         self._least, self._most, self.limit = _bounds(min, max, start)
         self._is_overload = is_overload or _never
         self._best = 0

@@ -6,20 +6,19 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
-from penstock.policies.around import Around
+from penstock.policies import clock
 from penstock.policies.errors import AttemptTimeout, CircuitOpen, InvalidPolicyError
-from penstock.policies.events import Listener, Listeners
-from penstock.policies.guard import guard
-from penstock.policies.ledger import Ledger, Stats
+from penstock.policies.events import Counters, Listener, Listeners, Stats
 from penstock.policies.options import whole
+from penstock.policies.process_lock import lock
 from penstock.policies.waiter import myself
+from penstock.policies.wrapper import Wrapper
 
 _SECOND: Final = 1_000_000
 State = Literal["closed", "open", "half_open"]
 
 
-class Breaker(Around):
+class Breaker(Wrapper):
     """Opens after *failures* within *window*; after *cooldown* lets *probes* through, and closes if they succeed.
 
     A probe that has not ended after *probe_timeout* (the cooldown, unless told otherwise) counts as failed, and what
@@ -40,11 +39,11 @@ class Breaker(Around):
         on_event: Listeners = None,
     ) -> None:
         self._threshold = whole("failures", failures)
-        self._window = moment.span(window, "window")
-        self._cooldown = moment.span(cooldown, "cooldown")
+        self._window = clock.span(window, "window")
+        self._cooldown = clock.span(cooldown, "cooldown")
         self._probes = whole("probes", probes)
         self._patience = (
-            self._cooldown if probe_timeout is None else moment.span(probe_timeout, "probe_timeout")
+            self._cooldown if probe_timeout is None else clock.span(probe_timeout, "probe_timeout")
         )
         if fallback is not None and not callable(fallback):
             raise InvalidPolicyError("fallback", f"{fallback!r} must be a function of the call's arguments")
@@ -57,11 +56,11 @@ class Breaker(Around):
         self._out = 0
         self._good = 0
         self._entered: dict[object, list[int]] = {}
-        self._ledger = Ledger(name or "breaker", on_event)
+        self._counters = Counters(name or "breaker", on_event)
 
     @property
     def name(self) -> str:
-        return self._ledger.name
+        return self._counters.name
 
     @property
     def state(self) -> State:
@@ -91,38 +90,38 @@ class Breaker(Around):
 
     def listen(self, listener: Listener) -> None:
         """Tell *listener* of every event from now on."""
-        self._ledger.listeners.append(listener)
+        self._counters.listeners.append(listener)
 
     def stats(self) -> Stats:
         """Return how things stand, and what happened so far."""
-        ledger = self._ledger
+        counters = self._counters
         return Stats(
-            ledger.name,
+            counters.name,
             self._threshold,
             self._out,
             0,
             0,
-            ledger.acquired,
-            dict(ledger.rejected),
-            ledger.cancelled,
+            counters.acquired,
+            dict(counters.rejected),
+            counters.cancelled,
         )
 
     def admit(self) -> int:
         """Let a call through and return the epoch it belongs to, or raise `CircuitOpen`."""
         if self._state == "closed":
-            self._ledger.acquired += 1
+            self._counters.acquired += 1
             return self._epoch
-        with guard, guard.lock:
-            now = moment.now()
+        with lock, lock.mutex:
+            now = clock.now()
             if now >= self._until:
                 # Probes of an earlier epoch are not waited for any longer.
                 self._move("half_open", now + self._patience)
             if (self._state == "half_open" and self._out >= self._probes) or self._state == "open":
-                self._ledger.rejected[self._state] += 1
+                self._counters.rejected[self._state] += 1
                 self._tell("rejected", self._state)
                 raise CircuitOpen(self.name, self._state, max(self._until - now, 0) / _SECOND)
             self._out += self._state == "half_open"
-            self._ledger.acquired += 1
+            self._counters.acquired += 1
             return self._epoch
 
     def settle(self, epoch: int, error: BaseException | None) -> None:
@@ -130,11 +129,11 @@ class Breaker(Around):
         if error is None and self._state == "closed":
             return
         failed = error is not None and self._counts(error)
-        with guard, guard.lock:
+        with lock, lock.mutex:
             # What began before the last change says nothing about what is now.
             if epoch != self._epoch:
                 return
-            now = moment.now()
+            now = clock.now()
             if self._state == "closed":
                 if failed:
                     self._fail(now)
@@ -163,8 +162,8 @@ class Breaker(Around):
         self._tell("opened" if state == "open" else state)
 
     def _tell(self, kind: Any, reason: str | None = None) -> None:
-        if self._ledger.listeners:
-            self._ledger.tell(kind, None, self._out, 0, reason=reason)
+        if self._counters.listeners:
+            self._counters.tell(kind, None, self._out, 0, reason=reason)
 
     def _counts(self, error: BaseException) -> bool:
         if self._is_failure is None:

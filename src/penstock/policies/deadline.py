@@ -1,4 +1,4 @@
-"""Until when is an answer of use?"""
+"""Deadlines: until when the answer of a call is of use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,17 +6,17 @@ from contextvars import ContextVar
 from typing import Final
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
+from penstock.policies import clock
 
 NEVER: Final = 2**63 - 1
 
 ambient: Final[ContextVar[int]] = ContextVar("penstock_deadline", default=NEVER)
-# Set by a timeout around a plain function, whose thread cannot be cancelled while it stands in line.
+# Set by a timeout around a plain function, whose thread cannot be cancelled while it waits.
 cut_off: Final[ContextVar[int]] = ContextVar("penstock_cut_off", default=NEVER)
 
 
 class Caller:
-    """One who waits for a plain function in another thread, until it has waited long enough."""
+    """The caller of a plain function that runs in another thread; *gone* once its time was over."""
 
     gone = False
 
@@ -26,8 +26,8 @@ caller: Final[ContextVar[Caller | None]] = ContextVar("penstock_caller", default
 
 @contextmanager
 def deadline_scope(within: Duration) -> Iterator[None]:
-    """Let every limit asked in this block know that the answer is of no use *within* that time from now."""
-    token = ambient.set(min(ambient.get(), moment.now() + moment.span(within, "within", zero=True)))
+    """Tell every limit asked in this block that the answer is of use only *within* that time from now."""
+    token = ambient.set(min(ambient.get(), clock.now() + clock.span(within, "within", zero=True)))
     try:
         yield
     finally:
@@ -35,5 +35,5 @@ def deadline_scope(within: Duration) -> Iterator[None]:
 
 
 def current() -> int:
-    """Return the moment in microseconds after which nobody waits for an answer."""
+    """Return the deadline of the running call, in microseconds."""
     return ambient.get()

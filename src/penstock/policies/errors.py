@@ -1,8 +1,8 @@
-"""How a policy says no.
+"""The errors of policies.
 
-LimitExceededError        .retryable, .retry_after (seconds, where it can be told)
+LimitExceeded             .retryable, .retry_after (seconds, if known)
 ├── BulkheadFull          .reason: busy, queue_full, wait_timeout, deadline, shed, too_many_keys, closed
-├── RateLimited           .reason: busy, queue_full, wait_timeout, deadline, shed, too_many_keys, closed
+├── RateExceeded          .reason: busy, queue_full, wait_timeout, deadline, shed, too_many_keys, closed
 └── CircuitOpen           .state: open, half_open
 AttemptTimeout            also a TimeoutError
 ReentryError              a task would have waited for itself
@@ -20,12 +20,11 @@ class InvalidPolicyError(InvalidLimitError, ValueError, TypeError):
     """A policy that can never be kept as written."""
 
     code = "invalid_policy"
-    rc: ClassVar[str] = "RC5003"
     retryable: ClassVar[bool] = False
 
 
 class ReentryError(PenstockError, RuntimeError):
-    """Whoever holds a slot asked for another of the same key, and might wait for itself for ever."""
+    """A task or thread that holds a slot asked for another of the same key, and might wait for itself for ever."""
 
     code = "reentry"
     retryable: ClassVar[bool] = False
@@ -38,11 +37,10 @@ class ReentryError(PenstockError, RuntimeError):
         self.key = key
 
 
-class LimitExceededError(PenstockError):
+class LimitExceeded(PenstockError):  # noqa: N818 - the name by which it is known
     """A limit refused a call; the work was not begun."""
 
     code = "limit_exceeded"
-    rc: ClassVar[str] = ""
     retryable: ClassVar[bool] = True
 
     def __init__(
@@ -68,25 +66,22 @@ class LimitExceededError(PenstockError):
         self.retry_after = retry_after
 
 
-class BulkheadFull(LimitExceededError):  # noqa: N818 - the name by which it is known
-    """No slot, and no place in line or no time left to wait."""
+class BulkheadFull(LimitExceeded):
+    """No slot is free, and the call may not wait, or not any longer."""
 
     code = "bulkhead_full"
-    rc = "RC5026"
 
 
-class RateLimited(LimitExceededError):  # noqa: N818 - the name by which it is known
-    """Too many starts lately, and no place in line or no time left to wait."""
+class RateExceeded(LimitExceeded):
+    """Too many starts lately, and the call may not wait, or not any longer."""
 
-    code = "rate_limited"
-    rc = "RC5013"
+    code = "rate_exceeded"
 
 
-class CircuitOpen(LimitExceededError):  # noqa: N818 - the name by which it is known
+class CircuitOpen(LimitExceeded):
     """Too many calls failed lately, so none is made for a while."""
 
     code = "circuit_open"
-    rc = "RC5025"
     retryable = False
 
     def __init__(self, name: str, state: str, retry_after: float) -> None:
@@ -102,7 +97,6 @@ class AttemptTimeout(PenstockError, TimeoutError):  # noqa: N818 - the name by w
     """The attempt took too long."""
 
     code = "attempt_timeout"
-    rc: ClassVar[str] = "RC5011"
     retryable: ClassVar[bool] = True
     retry_after: ClassVar[float | None] = None
 
@@ -112,7 +106,7 @@ class AttemptTimeout(PenstockError, TimeoutError):  # noqa: N818 - the name by w
 
 
 class NestedLimitsWarning(UserWarning):
-    """One limit directly around another, which holds or spends what the outer one gave while it waits."""
+    """One limit directly around another, so that a call holds or spends the outer one while it waits for the inner."""
 
     def __init__(self, outer: str, inner: str, together: str) -> None:
         super().__init__(
@@ -121,9 +115,6 @@ class NestedLimitsWarning(UserWarning):
         )
         self.outer = outer
         self.inner = inner
-
-
-LimitExceeded = LimitExceededError
 
 
 def _named(name: str, key: Hashable) -> str:

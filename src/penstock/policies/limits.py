@@ -1,39 +1,45 @@
 """Several limits at once: all or nothing.
 
-Whoever waits holds nothing, and stands in the line of one limit that keeps it.  Calls that want the same keys form a
-lane, of which only the first is tested, so a refusal costs the same however many wait.  A lane whose first was refused
-often may keep what it is offered, in one order for everybody, so it is not overtaken for ever.
+A call that waits holds nothing, and is in the wait list of one limit that keeps it.  Calls with the same keys wait
+jointly and only the first of them is tested, so a refusal costs the same however many wait.  Once the first was refused
+often it may reserve the slots it is offered, in one order for all calls, so it is not overtaken for ever.
 """
 
 from asyncio import AbstractEventLoop
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from penstock.limits.durations import Duration
-from penstock.policies import deadline, moment
+from penstock.limits.gate import ON_RELEASE
+from penstock.policies import clock, deadline
+from penstock.policies.admission import Admission
+from penstock.policies.call_limit import CallLimit
 from penstock.policies.deadline import NEVER
 from penstock.policies.errors import InvalidPolicyError
-from penstock.policies.events import Listener
-from penstock.policies.forms import Limit
-from penstock.policies.guard import Resets, everyone, guard
+from penstock.policies.events import Listener, Stats
 from penstock.policies.keys import Pick
-from penstock.policies.lane import Lane, Stand
-from penstock.policies.ledger import Stats
-from penstock.policies.queueing import Queueing
+from penstock.policies.process_lock import ForkAware, lock, registry
 from penstock.policies.slot import Slot
-from penstock.policies.waiter import Waiter, myself
-from penstock.policies.waiting import block, wait
+from penstock.policies.wait_list import Shut, WaitList
+from penstock.policies.wait_moves import advance, block, wait
+from penstock.policies.waiter import CALLED, GRANTED, WAITING, Waiter, myself
 
-Stands = tuple[Stand, ...]
+PATIENCE: Final = 20  # refusals, after which slots that are offered may be reserved
+
+Demand = tuple[Admission, Hashable, int]  # of a limit, for a key, so many slots
+Demands = tuple[Demand, ...]
 
 
-class Limits(Limit, Resets):
-    """Bulkheads, throttles and rates that a call passes together, or not at all."""
+class Limits(CallLimit, ForkAware):
+    """Bulkheads, throttlers and rate limiters that a call passes together, or not at all."""
 
-    def __init__(self, *members: Limit, name: str | None = None) -> None:
+    def __init__(self, *members: CallLimit, name: str | None = None) -> None:
         super().__init__()
-        if not members or not all(isinstance(getattr(each, "pool", None), Queueing) for each in members):
-            raise InvalidPolicyError("members", "must be bulkheads, throttles and rates of this process")
+        if not members or not all(isinstance(getattr(each, "pool", None), Admission) for each in members):
+            raise InvalidPolicyError(
+                "members", "must be bulkheads, throttlers and rate limiters of this process"
+            )
         for each in members:
             if (why := each.apart()) is not None:
                 raise InvalidPolicyError("members", f"{each.name} {why}")
@@ -43,14 +49,14 @@ class Limits(Limit, Resets):
         self.weight = 1
         self.key = None
         self._name = name or " + ".join(each.name for each in members)
-        self._lanes: dict[Stands, Lane] = {}
-        everyone.add(self)
+        self._joints: dict[Demands, JointWaiters] = {}
+        registry.add(self)
 
     @property
     def name(self) -> str:
         return self._name
 
-    def parts(self) -> tuple[Limit, ...]:
+    def parts(self) -> tuple[CallLimit, ...]:
         return self.members
 
     def checked(self, key: Any) -> Any:
@@ -66,10 +72,10 @@ class Limits(Limit, Resets):
         return pick
 
     def try_enter(self, slot: Slot) -> Any:
-        stands = self._stands(slot)
-        with guard, guard.lock:
-            now = moment.now()
-            return self._held(stands, now) if self._ask(stands, slot.owner, now) else None
+        demands = self._demands(slot)
+        with lock, lock.mutex:
+            now = clock.now()
+            return self._grants(demands, now) if self._ask(demands, slot.owner, now) else None
 
     def enter(self, slot: Slot) -> tuple[Any, int]:
         waiter = self._join(slot, None)
@@ -83,18 +89,13 @@ class Limits(Limit, Resets):
             return self._finish(waiter, granted=await wait(waiter, self._cancelled))
         return waiter, 0
 
-    def leave(self, slot: Slot, hold: Any, error: BaseException | None) -> None:
-        for (pool, key, weight), each in hold:
+    def leave(self, slot: Slot, grant: Any, error: BaseException | None) -> None:
+        for (pool, key, weight), each in grant:
             pool.release(key, weight, slot.owner, each, error)
 
-    def slot(self, key: Any = None, **options: Any) -> Slot:
-        slot = Limit.slot(self, key, **{**options, "deadline": None})
-        if options.get("deadline") is not None:
-            until = moment.now() + moment.span(options["deadline"], "deadline", zero=True)
-            slot.wishes = {**(slot.wishes or {}), "until": until}
-            for each in self.members:
-                each.pool.watch()
-        return slot
+    def watch(self) -> None:
+        for each in self.members:
+            each.watch()
 
     def stats(self) -> Stats:
         raise TypeError("ask each of the limits for its own")
@@ -110,9 +111,9 @@ class Limits(Limit, Resets):
             each.close(drain)
 
     def reset(self) -> None:
-        self._lanes.clear()
+        self._joints.clear()
 
-    def _stands(self, slot: Slot) -> Stands:
+    def _demands(self, slot: Slot) -> Demands:
         keys: Any = slot.key
         pools: list[Any] = [each.pool for each in self.members]
         return tuple(
@@ -120,78 +121,213 @@ class Limits(Limit, Resets):
             for pool, key, each in zip(pools, keys, self.members, strict=True)
         )
 
-    def _ask(self, stands: Stands, owner: object, now: int) -> bool:
-        for pool, key, weight in stands:
+    def _ask(self, demands: Demands, owner: object, now: int) -> bool:
+        for pool, key, weight in demands:
             pool.check_entry(key, weight, owner)
         if any(
             pool.closed
-            or key in pool.lines
+            or key in pool.wait_lists
             or not pool.room_for(key)
             or pool.opens_at(key, weight, now) > now
-            for pool, key, weight in stands
+            for pool, key, weight in demands
         ):
             return False
-        for pool, key, weight in stands:
+        for pool, key, weight in demands:
             pool.take(key, weight, now, owner)
             pool.note_acquired(key, 0)
         return True
 
     def _join(self, slot: Slot, loop: AbstractEventLoop | None) -> Any:
-        stands = self._stands(slot)
-        wishes = dict(slot.wishes or {})
-        until: int = min(wishes.pop("until", NEVER), deadline.current())
+        """Return the grants, or a waiter, or raise."""
+        demands = self._demands(slot)
+        until = min(slot.wishes.until, deadline.current())
         if loop is None:
             until = min(until, deadline.cut_off.get())
-        with guard, guard.lock:
-            now = moment.now()
-            if self._ask(stands, slot.owner, now):
-                return self._held(stands, now)
-            for pool, key, weight in stands:
-                if pool.closed or key in pool.lines or pool.opens_at(key, weight, now) > now:
+        with lock, lock.mutex:
+            now = clock.now()
+            if self._ask(demands, slot.owner, now):
+                return self._grants(demands, now)
+            for pool, key, weight in demands:
+                if pool.closed or key in pool.wait_lists or pool.opens_at(key, weight, now) > now:
                     pool.turn_away(key, until - now if until != NEVER else NEVER)
             if loop is None and myself()[1] is not None:
                 raise RuntimeError(f"{self.name} would block the event loop; use `async with` there")
-            return self._stand(stands, slot, until, loop, wishes, now)
+            return self._enlist(demands, slot, until, loop, now)
 
-    def _stand(
-        self,
-        stands: Stands,
-        slot: Slot,
-        until: int,
-        loop: AbstractEventLoop | None,
-        wishes: Any,
-        now: int,
+    def _enlist(
+        self, demands: Demands, slot: Slot, until: int, loop: AbstractEventLoop | None, now: int
     ) -> Waiter:
-        waiter = Waiter(stands[0][0], stands[0][1], slot.weight, slot.owner, now, loop=loop, **wishes)
-        for pool, _, _ in stands:
+        pool, key, _ = demands[0]
+        wishes = slot.wishes
+        waiter = Waiter(
+            pool, key, slot.weight, slot.owner, now, loop=loop, priority=wishes.priority, group=wishes.group
+        )
+        for pool, _, _ in demands:
             pool.bound(waiter, min(until, waiter.until))
         waiter.ready_to_wait()
-        lane = self._lanes.get(stands)
-        if lane is None:
-            lane = self._lanes[stands] = Lane(stands, self._lanes)
-        for pool, key, _ in stands:
-            if pool.ledger.listeners:
-                pool.ledger.tell("queued", key, pool.in_use(key), pool.queued(key) + 1)
-        lane.join(waiter, now)
+        joint = self._joints.get(demands)
+        if joint is None:
+            joint = self._joints[demands] = JointWaiters(demands, self._joints)
+        for pool, key, _ in demands:
+            pool.note_queued(key, pool.queued(key) + 1)
+        joint.join(waiter, now)
         return waiter
 
     def _finish(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int]:
-        now = moment.now()
-        lane: Lane = waiter.entry
+        now = clock.now()
+        demands = _joint(waiter).demands
         if not granted:
-            errors = {pool: pool.refusal(key, waiter.reason) for pool, key, _ in lane.stands}
-            guard.catch_up()
-            raise next(error for pool, error in errors.items() if pool is waiter.limiter)
-        for pool, key, _ in lane.stands:
+            errors = {pool: pool.refusal(key, waiter.reason) for pool, key, _ in demands}
+            lock.catch_up()
+            raise errors[waiter.admission]
+        for pool, key, _ in demands:
             pool.note_acquired(key, now - waiter.joined)
-        if guard.outbox:
-            guard.catch_up()
-        return self._held(lane.stands, now), now - waiter.joined
+        if lock.outbox:
+            lock.catch_up()
+        return self._grants(demands, now), now - waiter.joined
 
     def _cancelled(self, waiter: Waiter) -> None:
-        for pool, key, _ in waiter.entry.stands:
+        for pool, key, _ in _joint(waiter).demands:
             pool.note_cancelled(waiter, key)
 
     @staticmethod
-    def _held(stands: Stands, now: int) -> Any:
-        return [(stand, stand[0].hold(now)) for stand in stands]
+    def _grants(demands: Demands, now: int) -> Any:
+        return [(demand, demand[0].grant(now)) for demand in demands]
+
+
+class JointWaiters:
+    """Calls that need the same slots of the same several limits, in order; they share one `Entry`."""
+
+    __slots__ = (
+        "demands", "joints", "ordered", "refusals", "reserved", "seq", "size", "timed", "wait_list", "waiters",
+    )  # fmt: skip
+
+    def __init__(self, demands: Demands, joints: "dict[Demands, JointWaiters]") -> None:
+        self.demands = demands
+        self.joints = joints
+        # One order for all calls that reserve slots, so that none waits for another in a circle; what opens by the
+        # clock comes last.
+        self.ordered = sorted(demands, key=lambda demand: (demand[0].timed, demand[0].number))
+        self.timed = any(pool.timed for pool, _, _ in demands)
+        self.waiters: deque[Waiter] = deque()
+        self.size = 0
+        self.wait_list: WaitList | None = None
+        self.refusals = 0
+        self.seq = 0
+        self.reserved: list[Demand] = []
+
+    @property
+    def head(self) -> Waiter:
+        while self.waiters[0].state not in (WAITING, CALLED):
+            self.waiters.popleft()
+        return self.waiters[0]
+
+    @property
+    def last(self) -> tuple[Admission, Hashable]:
+        """Where it waits while it is called: at a limit that opens by the clock, if there is one."""
+        return self.ordered[-1][:2]
+
+    def needs(self, admission: Admission) -> bool:
+        return any(pool is admission for pool, _, _ in self.demands)
+
+    def all_waiting(self) -> list[Waiter]:
+        return [waiter for waiter in self.waiters if waiter.state in (WAITING, CALLED)]
+
+    def join(self, waiter: Waiter, now: int) -> None:
+        """Add *waiter* behind the others."""
+        waiter.joint = self
+        self.waiters.append(waiter)
+        self.size += 1
+        self.seq = self.seq or waiter.seq
+        if self.wait_list is not None:
+            self.wait_list.waiting += 1
+            return
+        pool, key, _ = self.shut_by(now) or (*self.last, 0)
+        advance(pool.join(self, key), now)
+
+    def shut_by(self, now: int) -> Shut | None:
+        """Return the limit that keeps the first waiter from starting, reserving on the way what it may."""
+        if self.refusals >= PATIENCE:
+            return self._shut_in_order(now)
+        for demand in self.demands:
+            shut = self._shut(demand, now)
+            if shut is not None:
+                return shut
+        return None
+
+    def refused(self) -> None:
+        self.refusals += 1
+
+    def take(self, now: int) -> None:
+        head = self.head
+        for demand in self.demands:
+            if demand not in self.reserved:
+                demand[0].take(demand[1], demand[2], now, head.owner)
+        head.state = GRANTED
+        head.at = now
+        self.reserved = []
+        self._without_head()
+
+    def give_back(self, waiter: Waiter) -> list[WaitList | None]:
+        """Give back what *waiter* was granted; return the wait lists that can move on."""
+        for pool, key, weight in self.demands:
+            pool.undo(key, weight, waiter.at, waiter.owner)
+        return [pool.wait_lists.get(key) for pool, key, _ in self.demands]
+
+    def remove(self, waiter: Waiter, now: int) -> list[WaitList | None]:
+        """Remove *waiter*, and free what was reserved for it."""
+        freed: list[WaitList | None] = []
+        if self.reserved and waiter is self.head:
+            for pool, key, weight in self.reserved:
+                pool.undo(key, weight, now, waiter.owner)
+                freed.append(pool.wait_lists.get(key))
+            self.reserved = []
+        if self.wait_list is not None:
+            self.wait_list.waiting -= 1
+        if waiter is self.head:
+            self._without_head()
+        else:
+            self._one_less()
+        return freed
+
+    def _without_head(self) -> None:
+        self.waiters.popleft()
+        self.refusals = 0
+        self._one_less()
+        if self.size:
+            self.seq = self.head.seq
+
+    def _one_less(self) -> None:
+        self.size -= 1
+        if not self.size:
+            del self.joints[self.demands]
+
+    def _shut_in_order(self, now: int) -> Shut | None:
+        for demand in self.ordered:
+            if demand in self.reserved:
+                continue
+            shut = self._shut(demand, now)
+            if shut is not None:
+                return shut
+            if not demand[0].timed:
+                demand[0].take(demand[1], demand[2], now, self.head.owner)
+                self.reserved.append(demand)
+        return None
+
+    def _shut(self, demand: Demand, now: int) -> Shut | None:
+        pool, key, weight = demand
+        at = pool.opens_at(key, weight, now)
+        if at > now:
+            return pool, key, at
+        wait_list = pool.wait_lists.get(key)
+        if wait_list is not None and wait_list is not self.wait_list:
+            first = wait_list.first(now)
+            # An elder call is about to be served there.
+            if first is not None and first is not self and first.seq < self.seq:
+                return pool, key, ON_RELEASE
+        return None
+
+
+def _joint(waiter: Waiter) -> JointWaiters:
+    assert waiter.joint is not None  # noqa: S101 - set when it joined
+    return waiter.joint

@@ -1,17 +1,23 @@
-"""How limits stand, for Prometheus and OpenTelemetry: read at each scrape, so that nothing is spent in between.
+"""Metrics of all limits, for Prometheus and OpenTelemetry.
 
-How long calls wait and hold is only known of limits that are listened to, so those are named.  Keys are not told
-apart: there may be any number of them.
+Numbers are read at each scrape, so that nothing is spent in between.  How long calls wait and hold is only known of
+limits that are listened to, so those are named.  Keys are not told apart: there may be any number of them.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from abc import abstractmethod
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal
 
-from penstock.policies.forms import Limit
-from penstock.policies.guard import everyone
-from penstock.policies.ledger import Stats
-from penstock.policies.queueing import Queueing
-from penstock.policies.times import BUCKETS, Histograms, Recorder, Span
+from penstock.policies.admission import Admission
+from penstock.policies.call_limit import CallLimit
+from penstock.policies.events import LimitEvent, Stats
+from penstock.policies.process_lock import DeferringLock, ForkAware, registry
+
+Span = Literal["wait", "hold"]
+
+# Seconds.
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 
 _GAUGES: Final[dict[str, tuple[str, Callable[[Stats], float]]]] = {
     "penstock_limit_in_use": ("Slots held, or starts that count.", lambda stats: stats.in_use),
@@ -22,8 +28,11 @@ _GAUGES: Final[dict[str, tuple[str, Callable[[Stats], float]]]] = {
 }
 _COUNTERS: Final[dict[str, tuple[str, Callable[[Stats], float]]]] = {
     "penstock_limit_acquired": ("Calls that were let in.", lambda stats: stats.acquired),
-    "penstock_limit_cancelled": ("Calls that left their line.", lambda stats: stats.cancelled),
-    "penstock_limit_abandoned": ("Calls that nobody waits for any more.", lambda stats: stats.abandoned),
+    "penstock_limit_cancelled": ("Calls that stopped waiting.", lambda stats: stats.cancelled),
+    "penstock_limit_abandoned": (
+        "Calls in threads whose callers stopped waiting for them.",
+        lambda stats: stats.abandoned,
+    ),
 }
 _REJECTED: Final = ("penstock_limit_rejected", "Calls that were refused.")
 _SPANS: Final[dict[Span, tuple[str, str]]] = {
@@ -33,14 +42,14 @@ _SPANS: Final[dict[Span, tuple[str, str]]] = {
 
 
 def snapshots() -> list[Stats]:
-    """Return how every limit of this process stands, by name."""
+    """Return the stats of every limit of this process, by name."""
     return sorted(
-        (limit.stats() for limit in list(everyone) if isinstance(limit, Queueing)),
+        (limit.stats() for limit in list(registry) if isinstance(limit, Admission)),
         key=lambda stats: stats.name,
     )
 
 
-def collector(*timed: Limit) -> Any:
+def collector(*timed: CallLimit) -> Any:
     """Return a collector for a registry of `prometheus_client`, with histograms of the limits in *timed*."""
     from prometheus_client.core import (  # noqa: PLC0415 - an extra
         CounterMetricFamily,
@@ -76,7 +85,7 @@ def collector(*timed: Limit) -> Any:
     return Limits()
 
 
-def observe(meter: Any, *timed: Limit) -> None:
+def observe(meter: Any, *timed: CallLimit) -> None:
     """Make instruments of a *meter* of OpenTelemetry that read every limit of this process.
 
     Those in *timed* are listened to, for histograms.
@@ -108,3 +117,78 @@ def observe(meter: Any, *timed: Limit) -> None:
                 for span, (name, text) in _SPANS.items()
             },
         )
+
+
+class SpanListener(ForkAware):
+    """Listens to *limits*, and notes how long calls waited and slots were held.
+
+    A slot may be given back in a finalizer that interrupted this very listener, so it never waits for a lock.
+    """
+
+    def __init__(self, limits: Iterable[CallLimit]) -> None:
+        self._lock = DeferringLock()
+        for limit in {id(part): part for each in limits for part in each.parts()}.values():
+            limit.listen(self.hear)
+        registry.add(self)
+
+    def hear(self, event: LimitEvent) -> None:
+        """Note the span that *event* tells of, if it does."""
+        if event.kind == "acquired":
+            self._lock.do(self.note, "wait", event.limit, event.waited)
+        elif event.kind == "released":
+            self._lock.do(self.note, "hold", event.limit, event.held)
+
+    @abstractmethod
+    def note(self, span: Span, limit: str, seconds: float) -> None:
+        """Note how long it was."""
+
+    def reset(self) -> None:
+        self._lock = DeferringLock()
+
+
+class Histograms(SpanListener):
+    """Counts spans by their length, for each limit."""
+
+    def __init__(self, limits: Iterable[CallLimit], bounds: tuple[float, ...] = BUCKETS) -> None:
+        self._bounds = bounds
+        self._counts: dict[tuple[Span, str], list[int]] = {}
+        self._sums: dict[tuple[Span, str], float] = {}
+        super().__init__(limits)
+
+    def note(self, span: Span, limit: str, seconds: float) -> None:
+        of = (span, limit)
+        counts = self._counts.setdefault(of, [0] * (len(self._bounds) + 1))
+        counts[bisect_left(self._bounds, seconds)] += 1
+        self._sums[of] = self._sums.get(of, 0.0) + seconds
+
+    def cumulated(self, span: Span) -> list[tuple[str, list[tuple[str, float]], float]]:
+        """Return for each limit how many were no longer than each bound, and the sum of all."""
+        with self._lock, self._lock.mutex:
+            found = [
+                (limit, list(counts), self._sums[kind, limit])
+                for (kind, limit), counts in self._counts.items()
+                if kind == span
+            ]
+        return [(limit, list(self._buckets(counts)), total) for limit, counts, total in found]
+
+    def reset(self) -> None:
+        super().reset()
+        self._counts.clear()
+        self._sums.clear()
+
+    def _buckets(self, counts: list[int]) -> Iterator[tuple[str, float]]:
+        so_far = 0
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
+            so_far += count
+            yield bound, so_far
+
+
+class Recorder(SpanListener):
+    """Records spans with histograms of OpenTelemetry."""
+
+    def __init__(self, limits: Iterable[CallLimit], instruments: dict[Span, Any]) -> None:
+        self._instruments = instruments
+        super().__init__(limits)
+
+    def note(self, span: Span, limit: str, seconds: float) -> None:
+        self._instruments[span].record(seconds, {"limit": limit})

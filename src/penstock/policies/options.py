@@ -1,60 +1,76 @@
-"""What can be asked of a limit besides its number, checked where it is made."""
+"""The options that every limit has, checked where a limit is made."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypedDict
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
+from penstock.policies import clock
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listeners
-from penstock.policies.keys import check_key
-from penstock.policies.line import Line
-from penstock.policies.orders import LINES, FairLine, PriorityLine
+from penstock.policies.keys import Key, check_key
+from penstock.policies.wait_list import DISCIPLINES, FairList, PriorityList, WaitList
 
-Order = Literal["fifo", "priority", "adaptive_lifo"]
+if TYPE_CHECKING:
+    from penstock.policies.admission import Admission
+
+Discipline = Literal["fifo", "priority", "adaptive_lifo"]
 _MODES: Final = {"queue", "delay", "reject"}
 _numbers: Final = count(1)
 
 
+class LimitOptions(TypedDict, total=False):
+    """How calls wait at a limit, as users write it."""
+
+    mode: str
+    max_queue: int | None
+    max_wait: Duration | None
+    max_keys: int | None
+    order: Discipline
+    aging: Duration
+    shed: str | bool | None
+    target: Duration | None
+    name: str | None
+    on_event: Listeners
+
+
+class SlotOptions(TypedDict, total=False):
+    """What can be said of one slot besides its key."""
+
+    weight: int | None
+    priority: int
+    deadline: Duration | None
+    group: Hashable
+
+
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How calls wait at a limit; times in microseconds."""
+class WaitOptions:
+    """How calls wait at a limit, checked; times in microseconds."""
 
     name: str
     max_queue: int | None = None
     max_wait: int | None = None
     max_keys: int | None = None
-    line: Callable[..., Line] = Line
+    wait_list: Callable[..., WaitList] = WaitList
     shed: bool | None = None
     target: int | None = None
     on_event: Listeners = None
-    scope: str = "step"
 
 
-def options(
-    kind: str,
-    *,
-    mode: str = "queue",
-    max_queue: int | None = None,
-    max_wait: Duration | None = None,
-    key: Any = None,
-    max_keys: int | None = None,
-    order: str = "fifo",
-    fair_by: Any = None,
-    aging: Duration = 1,
-    shed: str | bool | None = None,
-    target: Duration | None = None,
-    name: str | None = None,
-    on_event: Listeners = None,
-    scope: str = "step",
-) -> Options:
-    """Return what was asked for, or raise an error that names what cannot be."""
+def checked(
+    kind: str, given: LimitOptions, key: Key | None = None, fair_by: Key | None = None
+) -> WaitOptions:
+    """Return the options *given* for a limit of some *kind*, or raise an error that names the wrong one."""
+    for unknown in given.keys() - LimitOptions.__annotations__.keys():
+        raise TypeError(f"a {kind} has no option {unknown!r}")
+    mode, max_queue, max_keys = given.get("mode", "queue"), given.get("max_queue"), given.get("max_keys")
+    shed = given.get("shed")
+    name: object = given.get("name")
     if mode not in _MODES:
         raise InvalidPolicyError("mode", f"{mode!r} must be one of: queue, reject")
     if mode == "reject" and max_queue:
-        raise InvalidPolicyError("max_queue", "nobody waits in reject mode; leave one of them out")
+        raise InvalidPolicyError("max_queue", "no call waits in reject mode; leave one of them out")
     if max_queue is not None:
         whole("max_queue", max_queue, least=0)
     if max_keys is not None:
@@ -65,16 +81,16 @@ def options(
     check_key(fair_by)
     if name is not None and not isinstance(name, str):
         raise InvalidPolicyError("name", f"{name!r} must be text")
-    return Options(
-        name or f"{kind}-{next(_numbers)}",
+    aging = clock.span(given.get("aging", 1), "aging")
+    return WaitOptions(
+        name or f"{kind.replace(' ', '-')}-{next(_numbers)}",
         0 if mode == "reject" else max_queue,
-        moment.optional_span(max_wait, "max_wait"),
+        clock.optional_span(given.get("max_wait"), "max_wait"),
         max_keys,
-        _line(order, fair=fair_by is not None, aging=moment.span(aging, "aging")),
+        _wait_list(given.get("order", "fifo"), fair=fair_by is not None, aging=aging),
         None if shed is None else bool(shed),
-        moment.optional_span(target, "target"),
-        on_event,
-        scope,
+        clock.optional_span(given.get("target"), "target"),
+        given.get("on_event"),
     )
 
 
@@ -85,17 +101,17 @@ def whole(field: str, value: object, least: int = 1) -> int:
     return value
 
 
-def _line(order: str, *, fair: bool, aging: int) -> Callable[..., Line]:
+def _wait_list(order: str, *, fair: bool, aging: int) -> Callable[..., WaitList]:
     if fair:
         if order != "fifo":
             raise InvalidPolicyError("order", f"{order!r} and fair_by are two orders; choose one")
-        return FairLine
-    if order not in LINES:
-        raise InvalidPolicyError("order", f"{order!r} must be one of: {', '.join(LINES)}")
+        return FairList
+    if order not in DISCIPLINES:
+        raise InvalidPolicyError("order", f"{order!r} must be one of: {', '.join(DISCIPLINES)}")
     if order == "priority":
 
-        def by_priority(limiter: Any, key: Hashable) -> Line:
-            return PriorityLine(limiter, key, aging)
+        def by_priority(admission: "Admission", key: Hashable) -> WaitList:
+            return PriorityList(admission, key, aging)
 
         return by_priority
-    return LINES[order]
+    return DISCIPLINES[order]

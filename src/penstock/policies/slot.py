@@ -1,20 +1,19 @@
-"""A slot that somebody holds, or wants to."""
+"""A slot that a caller holds, or asks for."""
 
 import warnings
 from collections.abc import Hashable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import msgspec
 
 from penstock.policies.deadline import Caller, caller
-from penstock.policies.waiter import myself
+from penstock.policies.waiter import NO_WISHES, Wishes
 
 if TYPE_CHECKING:
-    from penstock.policies.forms import Limit
+    from penstock.policies.call_limit import CallLimit
 
-_SECOND = 1_000_000
-BLOCK: Final = "block"  # the hold of one who is noted in its pool, with this very slot, until its block ends
+_SECOND: Final = 1_000_000
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -23,33 +22,30 @@ class Slot(msgspec.Struct, eq=False):
     *waited* is how long it took to get, in seconds.
     """
 
-    limit: "Limit"
+    limit: "CallLimit"
     key: Hashable = None
     weight: int = 1
     owner: object = None
-    hold: Any = None
+    grant: Any = None
     waited: float = 0.0
-    wishes: dict[str, Any] | None = None
+    wishes: Wishes = NO_WISHES
     outer: "Slot | None" = None
-    loose: bool = False
     caller: Caller | None = None
+    loose: ClassVar[bool] = False
 
     @property
     def held(self) -> bool:
-        """Whether it was got and not given back."""
-        if self.hold is BLOCK:
-            pool: Any = self.limit.pool
-            return pool.owners.get(self.owner) is self
-        return self.hold is not None
+        """Whether it was granted and not given back."""
+        return self.grant is not None
 
     @property
     def lost(self) -> bool:
         """Whether it was shared and its lease ended while it was held: others may have it now."""
-        return self.hold is not None and self.limit.is_lost(self.hold)
+        return self.grant is not None and self.limit.is_lost(self.grant)
 
     @property
     def abandoned(self) -> bool:
-        """Whether its work goes on in a thread for whose answer nobody waits any more."""
+        """Whether its work goes on in a thread whose caller has stopped waiting for the answer."""
         return self.held and self.caller is not None and self.caller.gone
 
     def acquire(self) -> Self:
@@ -57,7 +53,7 @@ class Slot(msgspec.Struct, eq=False):
         self._check_free()
         self.caller = caller.get()
         self.owner = self.limit.owner_of(self)
-        self.hold, waited = self.limit.enter(self)
+        self.grant, waited = self.limit.enter(self)
         self.waited = waited / _SECOND
         return self
 
@@ -65,7 +61,7 @@ class Slot(msgspec.Struct, eq=False):
         """Get it, waiting in this task."""
         self._check_free()
         self.owner = self.limit.owner_of(self)
-        self.hold, waited = await self.limit.aenter(self)
+        self.grant, waited = await self.limit.aenter(self)
         self.waited = waited / _SECOND
         return self
 
@@ -75,16 +71,15 @@ class Slot(msgspec.Struct, eq=False):
             owner = self.limit.owner_of(self)
             if owner != self.owner:
                 raise RuntimeError(
-                    f"a slot of {self.limit.name} is given back by somebody who does not hold it"
+                    f"a slot of {self.limit.name} is given back by a task or thread that does not hold it"
                 )
         self.end()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Give it back, whoever asks."""
-        held = self.held
-        hold, self.hold = self.hold, None
-        if held and hold is not None:  # another thread may have been quicker
-            self.limit.leave(self, hold, error)
+        """Give it back, from any task or thread."""
+        grant, self.grant = self.grant, None
+        if grant is not None:
+            self.limit.leave(self, grant, error)
 
     def __enter__(self) -> Self:
         return self.acquire()
@@ -108,10 +103,12 @@ class Slot(msgspec.Struct, eq=False):
 
 
 class LooseSlot(Slot):
-    """A slot that is held without a block around it, by whoever has it at hand.
+    """A slot that is held without a block around it, and by no task or thread in particular.
 
-    One that nobody has at hand any more gives itself back, and says so.
+    One that is garbage collected while held gives itself back, and warns.
     """
+
+    loose = True
 
     def __enter__(self) -> Self:
         return self
@@ -120,11 +117,6 @@ class LooseSlot(Slot):
         return self
 
     def __del__(self) -> None:
-        if self.hold is not None:
+        if self.grant is not None:
             self.end()
             warnings.warn(f"a slot of {self.limit.name} was never given back", ResourceWarning, stacklevel=2)
-
-
-def current_owner() -> object:
-    """Return who asks: the task, else the thread."""
-    return myself()[0]

@@ -12,21 +12,21 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
-from penstock.policies.around import Around
+from penstock.policies import clock
 from penstock.policies.deadline import Caller, caller, cut_off
 from penstock.policies.errors import AttemptTimeout, LimitExceeded
-from penstock.policies.pool import note_abandoned
+from penstock.policies.slot_pool import note_abandoned
 from penstock.policies.waiter import myself
+from penstock.policies.wrapper import Wrapper
 
 _SECOND: Final = 1_000_000
 
 
-class Timeout(Around):
+class Timeout(Wrapper):
     """An attempt takes at most *seconds*; else it ends with `AttemptTimeout`, which is a `TimeoutError`."""
 
     def __init__(self, seconds: Duration) -> None:
-        self._span = moment.span(seconds, "seconds")
+        self._span = clock.span(seconds, "seconds")
         self.seconds = self._span / _SECOND
         self._entered: dict[object, list[Any]] = {}
 
@@ -47,7 +47,7 @@ class Timeout(Around):
 
     def __enter__(self) -> Self:
         """Bound the waiting inside, and tell at the end if it took too long; nothing can stop a block of plain code."""
-        until = moment.now() + self._span
+        until = clock.now() + self._span
         self._entered.setdefault(myself()[0], []).append((until, cut_off.set(min(until, cut_off.get()))))
         return self
 
@@ -56,7 +56,7 @@ class Timeout(Around):
     ) -> None:
         until, token = self._pop()
         cut_off.reset(token)
-        if moment.now() >= until and (error is None or isinstance(error, LimitExceeded)):
+        if clock.now() >= until and (error is None or isinstance(error, LimitExceeded)):
             raise AttemptTimeout(self.seconds) from error
 
     def _pop(self) -> Any:
@@ -89,7 +89,7 @@ class Timeout(Around):
                     "a timeout of a plain function would block the event loop; call it in a thread"
                 )
             context = copy_context()
-            context.run(cut_off.set, min(moment.now() + self._span, cut_off.get()))
+            context.run(cut_off.set, min(clock.now() + self._span, cut_off.get()))
             waiting = Caller()
             context.run(caller.set, waiting)
             work = _Work(lambda: context.run(function, *args, **kwargs))
@@ -99,7 +99,7 @@ class Timeout(Around):
                 waiting.gone = True
                 note_abandoned(thread.ident)
                 raise AttemptTimeout(self.seconds)
-            return work.result(self.seconds, late=moment.now() >= context[cut_off])
+            return work.result(self.seconds, late=clock.now() >= context[cut_off])
 
         return bounded
 

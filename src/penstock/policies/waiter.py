@@ -7,16 +7,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, ValuesView
 from contextlib import contextmanager, suppress
 from itertools import count
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from penstock.policies import moment
+from penstock.policies import clock
 from penstock.policies.deadline import NEVER
 
 if TYPE_CHECKING:
-    from penstock.policies.limiter import Limiter, Shut
-    from penstock.policies.line import Line
+    from penstock.policies.admission import Admission
+    from penstock.policies.limits import JointWaiters
+    from penstock.policies.wait_list import Entry, Shut, WaitList
 
 WAITING: Final = 0
 CALLED: Final = (
@@ -46,17 +47,28 @@ _SECOND: Final = 1_000_000
 _next: Final = count(1).__next__
 
 
+class Wishes(NamedTuple):
+    """What a caller asks of its wait: *until* when at most, with which *priority*, in which *group*."""
+
+    until: int = NEVER
+    priority: int = 0
+    group: Hashable = None
+
+
+NO_WISHES: Final = Wishes()
+
+
 class Waiter(
     msgspec.Struct, eq=False, gc=False
 ):  # a line keeps it anyway; many of them would slow the collector
     """One who stands in a line, by *seq*, from the moment it *joined* until *until* at most."""
 
-    limiter: "Limiter"
+    admission: "Admission"
     key: Hashable
     weight: int
     owner: object
     joined: int = 0
-    line: "Line | None" = None
+    wait_list: "WaitList | None" = None
     loop: asyncio.AbstractEventLoop | None = None
     future: "asyncio.Future[None] | None" = None
     until: int = NEVER
@@ -68,11 +80,16 @@ class Waiter(
     state: int = WAITING
     reason: str = ""
     at: int = 0  # when it was granted
-    entry: Any = None  # the lane it is in, if any
+    joint: "JointWaiters | None" = None  # set if its call needs several limits
     signal: Any = None
     alarm: int = NEVER
     thread: int = msgspec.field(default_factory=get_ident)
     timers: list[asyncio.TimerHandle] | None = None
+
+    @property
+    def entry(self) -> "Entry":
+        """What is in the wait list for it."""
+        return self if self.joint is None else self.joint
 
     @property
     def head(self) -> "Waiter":
@@ -84,33 +101,34 @@ class Waiter(
 
     @property
     def timed(self) -> bool:
-        return self.limiter.timed
+        return self.admission.timed
 
-    def needs(self, limiter: "Limiter") -> bool:
+    def needs(self, admission: "Admission") -> bool:
         """Tell whether it must pass *limiter*."""
-        return self.limiter is limiter
+        return self.admission is admission
 
-    def everybody(self) -> "list[Waiter]":
+    def all_waiting(self) -> "list[Waiter]":
         return [self]
 
     def shut_by(self, now: int) -> "Shut | None":
         """Return what keeps it from starting."""
-        at = self.limiter.opens_at(self.key, self.weight, now)
-        return None if at <= now else (self.limiter, self.key, at)
+        at = self.admission.opens_at(self.key, self.weight, now)
+        return None if at <= now else (self.admission, self.key, at)
+
+    def refused(self) -> None:
+        """Nothing: it needs one limit only."""
 
     def take(self, now: int) -> None:
-        """Take what it waited for; it is granted."""
-        self.limiter.take(self.key, self.weight, now, self.owner)
+        self.admission.take(self.key, self.weight, now, self.owner)
         self.state = GRANTED
         self.at = now
 
-    def give_back(self) -> "list[Line | None]":
+    def give_back(self) -> "list[WaitList | None]":
         """Undo `take`, since nobody is there any more; return the lines that can move on."""
-        if self.entry is not None:
-            lines: list[Line | None] = self.entry.give_back(self)
-            return lines
-        self.limiter.undo(self.key, self.weight, self.at, self.owner)
-        return [self.limiter.lines.get(self.key)]
+        if self.joint is not None:
+            return self.joint.give_back(self)
+        self.admission.undo(self.key, self.weight, self.at, self.owner)
+        return [self.admission.wait_lists.get(self.key)]
 
     def wake(self) -> bool:
         """Have it look at its state; tell whether anybody can."""
@@ -182,7 +200,7 @@ def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
 def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> None:
     if waiter.state not in (WAITING, CALLED) or waiter.loop is None:
         return
-    timer = waiter.loop.call_later(max(at - moment.now(), 0) / _SECOND, ring, waiter)
+    timer = waiter.loop.call_later(max(at - clock.now(), 0) / _SECOND, ring, waiter)
     waiter.timers = [*(waiter.timers or ()), timer]
 
 

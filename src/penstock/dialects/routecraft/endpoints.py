@@ -1,4 +1,4 @@
-"""Where a route takes things from, and where it brings them."""
+"""Sources and destinations of routes."""
 
 import asyncio
 import json
@@ -8,15 +8,15 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from penstock.policies.errors import InvalidPolicyError
+from penstock.dialects.routecraft.errors import InvalidRouteError
 
 Send = Callable[[Any], Awaitable[Any]]
 
 _AGAIN: Final = {408, 425, 429, 500, 502, 503, 504}
 
 
-class HttpFailed(Exception):  # noqa: N818 - the answer failed, not we
-    """An answer that is no success; *retryable* if asking again may help."""
+class HttpFailed(Exception):  # noqa: N818 - the name by which it is known
+    """The server answered with an error; *retryable* if another attempt may help."""
 
     def __init__(self, url: str, status: int, retry_after: float | None) -> None:
         super().__init__(f"{url} answered {status}")
@@ -28,9 +28,9 @@ class HttpFailed(Exception):  # noqa: N818 - the answer failed, not we
 def http(
     url: str, *, method: str = "POST", headers: Mapping[str, str] | None = None, seconds: float = 30
 ) -> Callable[[Any], Awaitable[Any]]:
-    """Return a destination that sends the body as JSON and gives back what was answered."""
+    """Return a destination that sends the body as JSON and returns the answer."""
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise InvalidPolicyError("url", f"{url!r} must begin with http:// or https://")
+        raise InvalidRouteError("url", f"{url!r} must begin with http:// or https://")
 
     async def send(body: Any) -> Any:
         return await asyncio.to_thread(_ask, url, method, dict(headers or {}), body, seconds)
@@ -49,7 +49,7 @@ class Jobs:
         self.task: Any = None
 
     def attach(self, send: Send) -> Any:
-        """Have every job sent along a route; return the task, so that jobs can be enqueued."""
+        """Send every job along a route; return the task, so that jobs can be enqueued."""
         if self.task is None:
 
             async def pass_on(body: Any = None) -> Any:
@@ -64,7 +64,7 @@ class Jobs:
 
 
 class Works(Protocol):
-    """What is asked of an app."""
+    """The part of an app that `Jobs` uses."""
 
     def task(self, function: Any, /, **options: Any) -> Any: ...
     async def awork(self, *, until_idle: bool) -> Any: ...
@@ -95,7 +95,7 @@ def step(destination: Any) -> Callable[[Any], Any]:
         feed.__name__ = f"enqueue {getattr(destination, 'name', '')}".strip()
         return feed
     if not callable(destination):
-        raise InvalidPolicyError("to", f"{destination!r} must be a function, a task, or http(...)")
+        raise InvalidRouteError("to", f"{destination!r} must be a function, a task, or http(...)")
     function: Callable[[Any], Any] = destination
     return function
 

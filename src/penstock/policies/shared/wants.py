@@ -1,4 +1,7 @@
-"""What a shared pool wants of its store: which calls stand in line there, and which of them were told to wait."""
+"""The wants of a shared slot pool that have no final answer yet.
+
+A want is what one waiting call asks of the store; it has the number of the waiter that brought it.
+"""
 
 from collections.abc import Hashable, Iterator
 from itertools import islice
@@ -7,10 +10,10 @@ from penstock.policies.waiter import WAITING, Waiter
 
 
 class Wants:
-    """Wants without a final answer, each brought by one who waits; a want is known by the number of that one.
+    """Which wants are at the store, and which of them were told to wait.
 
-    Where a pool does not serve in the order of coming, one may be served with what another asked for; then its own
-    want stands for that other one.  So there are as many wants as calls wait, not always of the same ones.
+    A pool that does not serve first come, first served may give a waiter what another one asked for.  The want of the
+    first then stands for the other.  So there are as many wants as waiting calls, not always of the same calls.
     """
 
     def __init__(self) -> None:
@@ -22,21 +25,27 @@ class Wants:
         return want in self._brought
 
     def add(self, waiter: Waiter) -> None:
-        """Take note of what *waiter* wants."""
+        """Add the want of *waiter*."""
         self._brought[waiter.seq] = waiter
         self._of_key.setdefault(waiter.key, {})[waiter.seq] = waiter
 
     def pop(self, want: int) -> Waiter | None:
-        """Forget a want; return who brought it."""
+        """Forget a want; return the waiter that brought it."""
         waiter = self._brought.pop(want, None)
         if waiter is None:
             return None
-        _drop(self._of_key, waiter.key, want)
-        _drop(self._told, waiter.key, want)
+        of_key = self._of_key[waiter.key]
+        del of_key[want]
+        if not of_key:
+            del self._of_key[waiter.key]
+        told = self._told.get(waiter.key, set())
+        told.discard(want)
+        if not told:
+            self._told.pop(waiter.key, None)
         return waiter
 
     def brought_by(self, want: int) -> Waiter:
-        """Return who brought a want."""
+        """Return the waiter that brought a want."""
         return self._brought[want]
 
     def count(self, key: Hashable) -> int:
@@ -44,11 +53,11 @@ class Wants:
         return len(self._of_key.get(key, ()))
 
     def told(self, key: Hashable) -> set[int]:
-        """Return those for *key* that were told to wait."""
+        """Return the wants for *key* that were told to wait."""
         return self._told.get(key, set())
 
     def tell(self, want: int) -> None:
-        """Take note that a want was told to wait."""
+        """Note that a want was told to wait."""
         self._told.setdefault(self._brought[want].key, set()).add(want)
 
     def vain(self, key: Hashable, most: int) -> list[int]:
@@ -57,17 +66,3 @@ class Wants:
 
     def _not_waiting(self, key: Hashable) -> Iterator[int]:
         return (want for want, waiter in self._of_key.get(key, {}).items() if waiter.state != WAITING)
-
-
-def _drop(
-    of_key: dict[Hashable, dict[int, Waiter]] | dict[Hashable, set[int]], key: Hashable, want: int
-) -> None:
-    found = of_key.get(key)
-    if found is None:
-        return
-    if isinstance(found, set):
-        found.discard(want)
-    else:
-        found.pop(want, None)
-    if not found:
-        del of_key[key]

@@ -1,33 +1,78 @@
-"""Starts, and how many lately: the memory of throttles and rates inside one process.
+"""So many starts per time: `Throttler` spreads them out, `RateLimiter` counts them in any window.
 
-Starts are noted when they begin, by whoever begins.  A key is forgotten once its starts are too old to matter.
+A start is noted when its call begins, by that call.  A key is forgotten once its starts are too old to matter.
 """
 
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Unpack
 
+from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, Gate
 from penstock.limits.rules import Numbers, Window
-from penstock.policies import moment
-from penstock.policies.errors import InvalidPolicyError, RateLimited
-from penstock.policies.guard import guard
-from penstock.policies.ledger import Stats
-from penstock.policies.options import Options
-from penstock.policies.queueing import Queueing
+from penstock.policies import clock
+from penstock.policies.admission import Admission
+from penstock.policies.call_limit import CallLimit
+from penstock.policies.errors import InvalidPolicyError, RateExceeded
+from penstock.policies.events import Stats
+from penstock.policies.keys import Key
+from penstock.policies.options import LimitOptions, WaitOptions, checked, whole
+from penstock.policies.process_lock import lock
 
-_SECOND: Final = 1_000_000
 _SWEPT: Final = 2  # keys looked at with each start, so that more are forgotten than come
 
 
-class Pace(Queueing):
-    """What throttles and rates share."""
+class Throttler(CallLimit):
+    """Starts at least *per* / *limit* apart, after a first *burst* of so many at once."""
 
-    error = RateLimited
+    def __init__(
+        self,
+        limit: int,
+        per: Duration = 1,
+        *,
+        burst: int = 1,
+        key: Key | None = None,
+        weight: int = 1,
+        **options: Unpack[LimitOptions],
+    ) -> None:
+        super().__init__()
+        asked = checked("throttler", options, key)
+        self.key = key
+        self.weight = whole("weight", weight)
+        self.pool = Spaced(_window(limit, per), whole("burst", burst), asked)
+
+
+class RateLimiter(CallLimit):
+    """At most *limit* starts in any window as long as *per*, wherever it begins."""
+
+    def __init__(
+        self,
+        limit: int,
+        per: Duration = 1,
+        *,
+        key: Key | None = None,
+        weight: int = 1,
+        **options: Unpack[LimitOptions],
+    ) -> None:
+        super().__init__()
+        asked = checked("rate limiter", options, key)
+        self.key = key
+        self.weight = whole("weight", weight)
+        self.pool = Windowed(_window(limit, per), asked)
+
+
+def _window(limit: int, per: Duration) -> Window:
+    return Window(whole("limit", limit), clock.span(per, "per"))
+
+
+class Pace(Admission):
+    """The starts of late, for each key."""
+
+    error = RateExceeded
     timed: ClassVar[bool] = True
 
-    def __init__(self, window: Window, options: Options) -> None:
+    def __init__(self, window: Window, options: WaitOptions) -> None:
         super().__init__(options)
         self.window = window
         self._old: deque[tuple[int, Hashable]] = deque()
@@ -38,38 +83,38 @@ class Pace(Queueing):
     def release(
         self,
         key: Hashable,
-        weight: int,  # noqa: ARG002 - every pool is given back to in the same way
+        weight: int,  # noqa: ARG002 - all pools have the same signature
         owner: object,  # noqa: ARG002
-        hold: Any,
+        grant: Any,
         error: BaseException | None = None,  # noqa: ARG002
     ) -> None:
-        """Do nothing but tell: a start is not undone by its end."""
-        if self.ledger.listeners and hold[0] is self.token:
-            with guard, guard.lock:
-                held = moment.now() - hold[1]
-                self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
+        """Tell listeners; the end of a call does not undo its start."""
+        if self.counters.listeners and grant[0] is self.generation:
+            with lock, lock.mutex:
+                held = clock.now() - grant[1]
+                self.counters.tell("released", key, self.in_use(key), self.queued(key), held=held)
 
     def undo(self, key: Hashable, weight: int, at: int, owner: object) -> None:
-        """Nothing: who was called takes its start when it begins, and cannot be cancelled after that."""
+        """Nothing: a call takes its start when it begins, and cannot be cancelled after that."""
 
     def estimate(self, key: Hashable, ahead: int) -> int:
-        now = moment.now()
+        now = clock.now()
         return max(self.opens_at(key, 1, now) - now, 0) + (ahead - 1) * self.window.gap if ahead else 0
 
     def stats(self) -> Stats:
-        with guard, guard.lock:
-            now = moment.now()
+        with lock, lock.mutex:
+            now = clock.now()
             self.forget(now, len(self._old))
-            ledger = self.ledger
+            counters = self.counters
             return Stats(
-                ledger.name,
+                counters.name,
                 self.window.limit,
                 self.in_use(None),
-                sum(line.waiting for line in self.lines.values()),
+                sum(wait_list.waiting for wait_list in self.wait_lists.values()),
                 self.keys(),
-                ledger.acquired,
-                dict(ledger.rejected),
-                ledger.cancelled,
+                counters.acquired,
+                dict(counters.rejected),
+                counters.cancelled,
             )
 
     def note(self, key: Hashable, until: int, now: int) -> None:
@@ -93,12 +138,12 @@ class Pace(Queueing):
 
 
 class Spaced(Pace):
-    """Starts at least a gap apart, after a burst: what is kept for a key is when the next would be due by the gap.
+    """Starts at least a gap apart, after a burst: for a key it remembers when the next start would be due by the gap.
 
     With a burst of one this is the throttle of `limits`.
     """
 
-    def __init__(self, window: Window, burst: int, options: Options) -> None:
+    def __init__(self, window: Window, burst: int, options: WaitOptions) -> None:
         super().__init__(window, options)
         self._lead = (burst - 1) * window.gap
         self._due: dict[Hashable, int] = {}
@@ -113,7 +158,7 @@ class Spaced(Pace):
         self.note(key, due, now)
 
     def in_use(self, key: Hashable) -> int:
-        ahead = self._due.get(key, 0) - moment.now()
+        ahead = self._due.get(key, 0) - clock.now()
         return max(-(-ahead // self.window.gap), 0)
 
     def known(self, key: Hashable) -> bool:
@@ -134,7 +179,7 @@ class Spaced(Pace):
 class Windowed(Pace):
     """So many starts in any window: a gate of `limits` for each key."""
 
-    def __init__(self, window: Window, options: Options) -> None:
+    def __init__(self, window: Window, options: WaitOptions) -> None:
         super().__init__(window, options)
         self._numbers = Numbers(rate=window)
         self._gates: dict[Hashable, Gate] = {}
@@ -159,7 +204,7 @@ class Windowed(Pace):
         gate = self._gates.get(key)
         if gate is None or gate.starts is None:
             return 0
-        return gate.starts.since(moment.now() - self.window.period)
+        return gate.starts.since(clock.now() - self.window.period)
 
     def known(self, key: Hashable) -> bool:
         return key in self._gates

@@ -7,21 +7,25 @@ Another thread listens while somebody waits.  The lease is of the process: when 
 What is ordered here is changed under the guard only; the store is asked without it.
 """
 
+import atexit
 import logging
 import os
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 from penstock.clock import pause
 from penstock.errors import StoreBrokenError, StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
-from penstock.policies import moment
-from penstock.policies.guard import guard
-from penstock.policies.limiter import leave_and_advance
+from penstock.policies import clock
+from penstock.policies.errors import InvalidPolicyError
+from penstock.policies.process_lock import lock
+from penstock.policies.wait_moves import leave_and_advance
 from penstock.policies.waiter import WAITING, Waiter, together
 
 RENEWALS: Final = 3  # in a lease
@@ -44,7 +48,7 @@ class Lender(Protocol):
     def before_close(self, call: Callable[[], None]) -> None: ...
 
 
-class Borrower(Protocol):
+class SharedSlots(Protocol):
     """What is asked of a pool; always under the guard."""
 
     def receive(self, loan: Loan, asked: int) -> None: ...
@@ -52,11 +56,11 @@ class Borrower(Protocol):
     def turn_down(self, want: int, error: Exception | None = None) -> None: ...
     def lose(self) -> None: ...
     def leased(self) -> dict[int, int]: ...
-    def kept(self) -> list[int]: ...
+    def idle_gates(self) -> list[int]: ...
     def tidy(self, now: int, contended: set[int], names: set[str]) -> None: ...
 
 
-class Desk:
+class Borrower:
     """One process at one store, under a *lease* in microseconds."""
 
     def __init__(self, engine: Lender, lease: int) -> None:
@@ -69,9 +73,9 @@ class Desk:
         self._tidied = 0
         self.valid_until = 0  # by our clock: then others may have our slots
         self._renewed = 0
-        self._pools: set[Borrower] = set()  # that may have something of ours
+        self._pools: set[SharedSlots] = set()  # that may have something of ours
         self._new: dict[int, Want] = {}
-        self._known: dict[int, tuple[Borrower, Want]] = {}  # wants without an answer, sent or not
+        self._known: dict[int, tuple[SharedSlots, Want]] = {}  # wants without an answer, sent or not
         self._lined: set[int] = set()  # those of them that stand in line at the store
         self._returned: Counter[int] = Counter()
         self._withdrawn: list[int] = []
@@ -91,7 +95,7 @@ class Desk:
 
     # Orders; under the guard.
 
-    def want(self, pool: Borrower, want: Want) -> None:
+    def want(self, pool: SharedSlots, want: Want) -> None:
         """Ask for slots, at the next exchange."""
         self._new[want.id] = want
         self._known[want.id] = (pool, want)
@@ -148,7 +152,7 @@ class Desk:
                     with suppress(StoreBrokenError):  # it has no slots to give back any more
                         self._engine.leave(holder)
             finally:
-                with guard, guard.lock:
+                with lock, lock.mutex:
                     self._let_go()
 
     def _let_go(self) -> None:
@@ -160,7 +164,7 @@ class Desk:
             pool.lose()
         self._pools = set()
 
-    def _forget(self, want: int) -> Borrower | None:
+    def _forget(self, want: int) -> SharedSlots | None:
         """Forget a want; return whose it was."""
         self._lined.discard(want)
         pool, _ = self._known.pop(want, (None, None))
@@ -172,7 +176,7 @@ class Desk:
     def _start(self) -> None:
         if self._threads:
             return
-        with guard, guard.lock:
+        with lock, lock.mutex:
             if self._threads:
                 return
             for work in (self._attend, self._listen, self._watch):
@@ -183,7 +187,7 @@ class Desk:
 
     def _exchange(self, *, renew: bool = False, look: bool = False) -> None:
         """Do what was ordered; whoever calls has the lead."""
-        with guard, guard.lock:
+        with lock, lock.mutex:
             wanted = tuple(self._new.values())
             self._new = {}
             returned, self._returned = tuple(self._returned.items()), Counter()
@@ -193,7 +197,7 @@ class Desk:
         if not self._holder and not wanted:
             self._under_way = False
             return
-        asked = moment.now()
+        asked = clock.now()
         renew = renew or asked - self._renewed > self._lease // RENEWALS
         order = Lending(
             self._holder, self._lease, self._name, returned, withdrawn, wanted,
@@ -202,15 +206,15 @@ class Desk:
         try:
             lent = self._engine.lend(order)
         except BaseException as error:
-            with guard, guard.lock:
+            with lock, lock.mutex:
                 self._fail(wanted, error)
             if not isinstance(error, Exception):
                 raise
             log.warning("cannot borrow slots: %s", error)
             return
-        with guard, guard.lock, together(leave_and_advance):
-            kept = self._accept(lent, asked, losses, renew=renew)
-        if not kept:
+        with lock, lock.mutex, together(leave_and_advance):
+            believed = self._accept(lent, asked, losses, renew=renew)
+        if not believed:
             # It took so long that all was given up meanwhile.
             with suppress(StoreError):
                 self._engine.leave(lent.holder)
@@ -223,7 +227,7 @@ class Desk:
         new = not self._holder
         if lent.holder and (renew or new):
             self._renewed, self.valid_until = asked, asked + self._lease
-        if lent.holder and moment.now() >= self.valid_until:
+        if lent.holder and clock.now() >= self.valid_until:
             self._lose()
             return False
         self._take(lent, asked)
@@ -321,7 +325,7 @@ class Desk:
                 self._end.wait(self._lease // TRIES / _SECOND)
 
     def _once(self) -> None:
-        now = moment.now()
+        now = clock.now()
         if self._end.is_set():
             return
         if now - self._tidied >= GLANCE:
@@ -342,29 +346,29 @@ class Desk:
 
     def _nap(self) -> float | None:
         """Return how long there is nothing to do, in seconds."""
-        now = moment.now()
+        now = clock.now()
         if not self._holder:
             return None
         until = self._renewed + self._lease // RENEWALS
-        with guard, guard.lock:
-            if any(pool.kept() for pool in self._pools):
+        with lock, lock.mutex:
+            if any(pool.idle_gates() for pool in self._pools):
                 until = min(until, now + GLANCE)
         return max(until - now, 0) / _SECOND
 
     def _in_use(self) -> bool:
-        with guard, guard.lock:
+        with lock, lock.mutex:
             return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
 
     def _tidy(self, now: int) -> None:
         """Return slots that are kept for nothing, or that others wait for."""
-        with guard, guard.lock:
+        with lock, lock.mutex:
             busy = {pool for pool, _ in self._known.values()}
             self._pools = {pool for pool in self._pools if pool in busy or pool.leased()}
-            gates = sorted({gate for pool in self._pools for gate in pool.kept()})
+            gates = sorted({gate for pool in self._pools for gate in pool.idle_gates()})
         if not gates or not self._holder:
             return
         contended = set(self._engine.wanted_by_others(self._holder, gates))
-        with guard, guard.lock:
+        with lock, lock.mutex:
             for pool in self._pools:
                 names = {want.key for other, want in self._known.values() if other is not pool}
                 pool.tidy(now, contended, names)
@@ -379,20 +383,20 @@ class Desk:
     def _watch(self) -> None:
         """Notice the end of the lease, also while the others wait for a store that does not answer."""
         while not self._end.is_set():
-            left = self.valid_until - moment.now() if self._holder else self._lease
+            left = self.valid_until - clock.now() if self._holder else self._lease
             if left > 0:
                 self._end.wait(
                     min(left, _SECOND) / _SECOND
                 )  # not longer: a wait does not count a machine's sleep
                 continue
-            with guard, guard.lock:
-                if self._holder and moment.now() >= self.valid_until:
+            with lock, lock.mutex:
+                if self._holder and clock.now() >= self.valid_until:
                     self._lose()
 
     def _listen(self) -> None:
         while not self._end.is_set():
             self._somebody_waits.wait()
-            with guard, guard.lock:
+            with lock, lock.mutex:
                 nobody = not self._lined
                 if nobody:
                     self._somebody_waits.clear()
@@ -412,3 +416,61 @@ class Desk:
                 )  # asked, and those in line told
                 self._bell.set()
                 self._end.wait(LISTEN)
+
+
+log = logging.getLogger("penstock.policies")
+
+_borrowers: Final[dict[int, Borrower]] = {}  # by the id of the engine, which its desk keeps alive
+_opening: Final = threading.Lock()
+_finalized: Final[set[int]] = set()  # processes in which that was seen to
+
+
+def borrower_for(engine: Any, lease: int) -> Borrower:
+    """Return this process's desk at the store of *engine*."""
+    if not hasattr(engine, "lend"):
+        raise InvalidPolicyError(
+            "shared", "slots are lent by a store, not by a server; give it an app on SQLite or PostgreSQL"
+        )
+    with _opening:
+        borrower = _borrowers.get(id(engine))
+        if borrower is None or borrower.closed:
+            borrower = _borrowers[id(engine)] = Borrower(engine, lease)
+            engine.before_close(partial(_close, id(engine), borrower))
+            _close_at_exit()
+        return borrower
+
+
+def _close(name: int, borrower: Borrower) -> None:
+    try:
+        borrower.close()
+    finally:
+        if _borrowers.get(name) is borrower:
+            del _borrowers[name]
+
+
+def _close_at_exit() -> None:
+    # Again, so that it comes before what was registered earlier: the store must not be closed by then.
+    atexit.unregister(_close_all)
+    atexit.register(_close_all)
+    if "multiprocessing.util" in sys.modules and os.getpid() not in _finalized:
+        # Processes forked by that module end without the usual ceremony, but for this.
+        _finalized.add(os.getpid())
+        sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=100)
+
+
+def _close_all() -> None:
+    for name, borrower in list(_borrowers.items()):
+        try:
+            _close(name, borrower)
+        except Exception as error:  # noqa: BLE001 - the lease ends in any case
+            log.warning("could not give back slots at the end: %s", error)
+
+
+def _after_fork() -> None:
+    global _opening  # noqa: PLW0603 - a lock that another thread held would stay shut
+    _opening = threading.Lock()  # type: ignore[misc]
+    _borrowers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

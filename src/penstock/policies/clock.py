@@ -1,7 +1,7 @@
-"""What time is it, to policies?
+"""The clock of policies: `clock.now()`, in microseconds.
 
-Every policy asks `moment.now()`, in microseconds that only ever move forward, also while the machine sleeps: leases of
-shared slots end meanwhile.  Tests put another clock in its place.
+It only moves forward, also while the machine sleeps, since leases of shared slots end meanwhile.  Tests put another
+clock in its place.
 """
 
 from collections.abc import Callable

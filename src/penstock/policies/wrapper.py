@@ -1,18 +1,33 @@
-"""A policy around calls that holds nothing of its own while they wait: a decorator, and what is called within it."""
+"""A policy around calls that holds nothing of its own while they wait: a decorator, or a call within it."""
 
+import inspect
 from abc import ABC, abstractmethod
+from asyncio import iscoroutinefunction
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
-
-from penstock.policies.forms import is_async, refuse_generators
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Around(ABC):
-    """What `Retry`, `Timeout` and `Breaker` have in common."""
+def is_async(function: Callable[..., Any]) -> bool:
+    """Tell whether calling *function* gives something to await."""
+    while isinstance(function, partial):
+        function = function.func
+    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def refuse_generators(function: Callable[..., Any]) -> None:
+    """Raise if *function* returns before its work is done."""
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(
+            f"{function!r} is a generator, whose work goes on after the call; use a `with` block inside"
+        )
+
+
+class Wrapper(ABC):
+    """What `Retrying`, `Timeout` and `Breaker` have in common."""
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return *function* within this policy."""

@@ -19,18 +19,16 @@ from penstock.lending import Loan, Want
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.limits.rules import Numbers, check_key
-from penstock.policies import moment
-from penstock.policies.desk import Desk
-from penstock.policies.desks import desk_at
+from penstock.policies import clock
 from penstock.policies.errors import InvalidPolicyError
-from penstock.policies.guard import guard
-from penstock.policies.limiter import advance, leave_and_advance, refuse
-from penstock.policies.line import Line
-from penstock.policies.options import Options
-from penstock.policies.pool import Pool
-from penstock.policies.waiter import WAITING, Waiter, myself
-from penstock.policies.waiting import block, wait
-from penstock.policies.wants import Wants
+from penstock.policies.options import WaitOptions
+from penstock.policies.process_lock import lock
+from penstock.policies.shared.borrower import Borrower, borrower_for
+from penstock.policies.shared.wants import Wants
+from penstock.policies.slot_pool import SlotPool
+from penstock.policies.wait_list import Entry, WaitList
+from penstock.policies.wait_moves import advance, block, leave_and_advance, refuse_and_advance, wait
+from penstock.policies.waiter import NO_WISHES, WAITING, Waiter, Wishes, myself
 
 IDLE: Final = 1_000_000  # how long a slot of a block is kept for nothing
 MARGIN: Final = (
@@ -47,13 +45,13 @@ class Shares(Protocol):
     def lease(self) -> Duration: ...
 
 
-class SharedPool(Pool):
+class SharedSlotPool(SlotPool):
     """Slots borrowed from the store of an app, in blocks of *size*."""
 
     def __init__(
         self,
         slots: int | Callable[[Any], int],
-        options: Options,
+        options: WaitOptions,
         *,
         app: Shares,
         size: int,
@@ -65,7 +63,7 @@ class SharedPool(Pool):
         self._app = app
         self._size = size
         self._cancels = cancels
-        self._desk: Desk | None = None
+        self._borrower: Borrower | None = None
         self._borrowed: dict[Hashable, int] = {}
         self._gates: dict[Hashable, int] = {}
         self._contended: set[Hashable] = set()  # keys of which nothing is kept
@@ -80,46 +78,50 @@ class SharedPool(Pool):
 
     # What callers ask.
 
-    def acquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
+    def acquire(
+        self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
+    ) -> tuple[Any, int]:
         while True:
-            desk = self._open()
-            waiter = self._join(key, weight, owner, None, dict(wishes))
+            borrower = self._open()
+            waiter = self._join(key, weight, owner, None, wishes)
             if waiter is None:
-                return self.hold(moment.now()), 0
-            self._go(desk, waiter)
+                return self.grant(clock.now()), 0
+            self._go(borrower, waiter)
             found = self._conclude(waiter, granted=block(waiter, self.note_cancelled))
             if found is not None:
                 return found
 
-    async def aacquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]:
+    async def aacquire(
+        self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
+    ) -> tuple[Any, int]:
         loop: AbstractEventLoop | None = myself()[1]
         assert loop is not None  # noqa: S101 - for the type checker
         while True:
-            desk = self._desk
-            if desk is None or desk.closed:
-                desk = await loop.run_in_executor(None, self._open)
-            waiter = self._join(key, weight, owner, loop, dict(wishes))
+            borrower = self._borrower
+            if borrower is None or borrower.closed:
+                borrower = await loop.run_in_executor(None, self._open)
+            waiter = self._join(key, weight, owner, loop, wishes)
             if waiter is None:
-                return self.hold(moment.now()), 0
-            desk.send()
+                return self.grant(clock.now()), 0
+            borrower.send()
             found = self._conclude(waiter, granted=await wait(waiter, self.note_cancelled))
             if found is not None:
                 return found
 
     def ask_once(self, key: Hashable, weight: int, owner: object) -> Any:
-        desk = self._open()
+        borrower = self._open()
         if myself()[1] is not None:
-            raise RuntimeError(f"{self.ledger.name} would block the event loop; use `async with` there")
-        with guard, guard.lock:
+            raise RuntimeError(f"{self.counters.name} would block the event loop; use `async with` there")
+        with lock, lock.mutex:
             self._check_open()
             if self.closed or self._wants.told(key) or not self.room_for(key):
                 return None
             self.check_entry(key, weight, owner)
-            waiter = Waiter(self, key, weight, owner, moment.now())
+            waiter = Waiter(self, key, weight, owner, clock.now())
             waiter.ready_to_wait()
             self._once.add(waiter.seq)
             self.join(waiter, key)
-        self._go(desk, waiter)
+        self._go(borrower, waiter)
         granted = block(waiter, self.note_cancelled)
         self._once.discard(waiter.seq)
         if granted:
@@ -130,10 +132,14 @@ class SharedPool(Pool):
             raise error
         return None
 
-    def is_lost(self, hold: Any) -> bool:
+    def is_lost(self, grant: Any) -> bool:
         """Tell whether the lease of a slot ended while it was held."""
-        token = hold[0] if isinstance(hold, tuple) else hold
-        return token is not self.token or self._desk is None or moment.now() >= self._desk.valid_until
+        generation = grant[0] if isinstance(grant, tuple) else grant
+        return (
+            generation is not self.generation
+            or self._borrower is None
+            or clock.now() >= self._borrower.valid_until
+        )
 
     # What the limiter asks; under the guard.
 
@@ -142,7 +148,7 @@ class SharedPool(Pool):
         if self.used.get(key, 0) + weight > borrowed:
             return ON_RELEASE
         # A process that was halted for longer than its lease has nothing any more.
-        return ALWAYS if self._desk is not None and now < self._desk.valid_until else ON_RELEASE
+        return ALWAYS if self._borrower is not None and now < self._borrower.valid_until else ON_RELEASE
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:
         super().take(key, weight, now, owner)
@@ -164,25 +170,25 @@ class SharedPool(Pool):
             self._balance(key)
 
     def settle(
-        self, key: Hashable, weight: int, owner: object, hold: Any, error: BaseException | None
+        self, key: Hashable, weight: int, owner: object, grant: Any, error: BaseException | None
     ) -> None:
-        token, since = hold if isinstance(hold, tuple) else (hold, 0)
-        if token in self._lost:
-            self._lost[token] -= weight
-            if not self._lost[token]:
-                del self._lost[token]
-            held = moment.now() - since if since else 0
-            if self.ledger.listeners:
-                self.ledger.tell("released", key, self.in_use(key), self.queued(key), held=held)
-        super().settle(key, weight, owner, hold, error)
+        generation, since = grant if isinstance(grant, tuple) else (grant, 0)
+        if generation in self._lost:
+            self._lost[generation] -= weight
+            if not self._lost[generation]:
+                del self._lost[generation]
+            held = clock.now() - since if since else 0
+            if self.counters.listeners:
+                self.counters.tell("released", key, self.in_use(key), self.queued(key), held=held)
+        super().settle(key, weight, owner, grant, error)
 
-    def join(self, entry: Any, key: Hashable) -> Line:
-        line = super().join(entry, key)
+    def join(self, entry: Entry, key: Hashable) -> WaitList:
+        wait_list = super().join(entry, key)
         idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
         if idle > 0:  # not enough for this one; the store may have more with them
             self._give_back(key, idle)
-        self._ask(entry)
-        return line
+        self._ask(entry.head)
+        return wait_list
 
     def left(self, waiter: Waiter) -> None:
         self._announced.discard(waiter.seq)
@@ -195,9 +201,11 @@ class SharedPool(Pool):
         super().check_entry(key, weight, owner)
         if key is not None:
             if not isinstance(key, str):
-                raise TypeError(f"the key of {self.ledger.name}, which is shared, must be text, not {key!r}")
+                raise TypeError(
+                    f"the key of {self.counters.name}, which is shared, must be text, not {key!r}"
+                )
             check_key(key)
-        if weight > 1 and self.options.line is not Line:
+        if weight > 1 and self.options.wait_list is not WaitList:
             raise InvalidPolicyError(
                 "weight", 'shared slots are had several at a time with order="fifo" only'
             )
@@ -219,13 +227,13 @@ class SharedPool(Pool):
 
     def close(self, drain: int) -> None:
         super().close(drain)
-        with guard, guard.lock:
+        with lock, lock.mutex:
             for key in list(self._borrowed):
                 self._give_back(key, self._borrowed[key] - self.used.get(key, 0))
 
     def reset(self) -> None:
         super().reset()
-        self._desk = None
+        self._borrower = None
         self._borrowed, self._gates, self._used_at, self._wants = {}, {}, {}, Wants()
         self._begin_by, self._errors, self._lost = {}, {}, {}
         self._contended, self._announced, self._once = set(), set(), set()
@@ -236,10 +244,10 @@ class SharedPool(Pool):
         """Take what was lent for a want, and pass it on."""
         waiter = self._wants.pop(loan.want)
         assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
-        key, now = waiter.key, moment.now()
+        key, now = waiter.key, clock.now()
         if self._size > 1:
-            if key not in self._borrowed and self._desk is not None:
-                self._desk.ring()
+            if key not in self._borrowed and self._borrower is not None:
+                self._borrower.ring()
             self._used_at[key] = now
         self._borrowed[key] = self._borrowed.get(key, 0) + loan.slots
         self._gates[key] = loan.gate
@@ -247,8 +255,8 @@ class SharedPool(Pool):
             self._begin_by = {at: by for at, by in self._begin_by.items() if by >= now}
             self._begin_by[now] = asked + loan.grace - MARGIN
             self._contended.add(key)
-        if key in self.lines:
-            advance(self.lines[key], now)
+        if key in self.wait_lists:
+            advance(self.wait_lists[key], now)
         idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
         if idle > 0 and (self._size == 1 or key in self._contended):
             self._give_back(key, idle)
@@ -287,17 +295,19 @@ class SharedPool(Pool):
         if self.groups is not None:
             self.groups = {}
         if lost:
-            self._lost[self.token] = sum(lost.values())
-        self.token = object()
-        self._lost_at = moment.now()
+            self._lost[self.generation] = sum(lost.values())
+        self.generation = object()
+        self._lost_at = clock.now()
         self._borrowed, self._gates = {}, {}
-        for key, slots in lost.items() if self.ledger.listeners else ():
-            self.ledger.tell("lease_lost", key, slots, self.queued(key))
+        for key, slots in lost.items() if self.counters.listeners else ():
+            self.counters.tell("lease_lost", key, slots, self.queued(key))
         for owner in owners if self._cancels else ():
             task = owner[0] if isinstance(owner, tuple) else owner
             if isinstance(task, Task):
                 with suppress(RuntimeError):  # its loop is closed
-                    task.get_loop().call_soon_threadsafe(task.cancel, f"lost its slot of {self.ledger.name}")
+                    task.get_loop().call_soon_threadsafe(
+                        task.cancel, f"lost its slot of {self.counters.name}"
+                    )
 
     def leased(self) -> dict[int, int]:
         """Return how many slots of which gates are ours."""
@@ -306,7 +316,7 @@ class SharedPool(Pool):
             found[self._gates[key]] += slots
         return found
 
-    def kept(self) -> list[int]:
+    def idle_gates(self) -> list[int]:
         """Return the gates of which slots may lie idle here."""
         return [] if self._size == 1 else [self._gates[key] for key in self._borrowed]
 
@@ -324,37 +334,39 @@ class SharedPool(Pool):
 
     # Helpers.
 
-    def _open(self) -> Desk:
-        desk = self._desk
-        if desk is None or desk.closed:
-            desk = self._desk = desk_at(self._app.engine, moment.span(self._app.lease, "lease"))
-        return desk
+    def _open(self) -> Borrower:
+        borrower = self._borrower
+        if borrower is None or borrower.closed:
+            borrower = self._borrower = borrower_for(self._app.engine, clock.span(self._app.lease, "lease"))
+        return borrower
 
     def _check_open(self) -> None:
-        if self._desk is None or self._desk.closed:
+        if self._borrower is None or self._borrower.closed:
             raise StoreDownError("the app was closed while somebody asked for its slots")
 
-    def _go(self, desk: Desk, waiter: Waiter) -> None:
+    def _go(self, borrower: Borrower, waiter: Waiter) -> None:
         try:
-            desk.serve(waiter)
+            borrower.serve(waiter)
         except BaseException:
-            guard.do(leave_and_advance, waiter)
+            lock.do(leave_and_advance, waiter)
             self.note_cancelled(waiter)
             raise
 
     def _ask(self, waiter: Waiter) -> None:
         """Have the store asked for what *waiter* wants."""
-        assert self._desk is not None  # noqa: S101 - whoever joins has opened it
+        assert self._borrower is not None  # noqa: S101 - whoever joins has opened it
         self._wants.add(waiter)
         numbers = Numbers(slots=self.limit(waiter.key))
         most = max(self._size, waiter.weight)
         stay = self.options.max_queue != 0 and waiter.seq not in self._once
-        self._desk.want(self, Want(waiter.seq, self._name(waiter.key), numbers, waiter.weight, most, stay))
+        self._borrower.want(
+            self, Want(waiter.seq, self._name(waiter.key), numbers, waiter.weight, most, stay)
+        )
 
     def _withdraw(self, want: int) -> None:
         self._wants.pop(want)
-        assert self._desk is not None  # noqa: S101
-        self._desk.withdraw(want)
+        assert self._borrower is not None  # noqa: S101
+        self._borrower.withdraw(want)
 
     def _balance(self, key: Hashable) -> None:
         """See to it that as many wants stand at the store as calls wait here."""
@@ -362,12 +374,12 @@ class SharedPool(Pool):
         if extra > 0:
             for want in self._wants.vain(key, extra):
                 self._withdraw(want)
-        elif extra < 0 and self._desk is not None and not self._desk.closed:
+        elif extra < 0 and self._borrower is not None and not self._borrower.closed:
             # What one of them asked for served another, or could not be used.
             waiting = [each for each in self._in_line(key) if each.seq not in self._wants]
             for waiter in waiting[:-extra]:
                 self._ask(waiter)
-            self._desk.ring()
+            self._borrower.ring()
 
     def _meant(self, waiter: Waiter) -> Waiter:
         """Return whom an answer is for: if *waiter* was served with what another had asked for, that other one."""
@@ -376,61 +388,56 @@ class SharedPool(Pool):
         return next((each for each in self._in_line(waiter.key) if each.seq not in self._wants), waiter)
 
     def _in_line(self, key: Hashable) -> list[Waiter]:
-        line = self.lines.get(key)
-        return [] if line is None else line.everyone()
+        wait_list = self.wait_lists.get(key)
+        return [] if wait_list is None else [entry.head for entry in wait_list.standing()]
 
     def _name(self, key: Hashable) -> str:
         return self.options.name if key is None else str(key)
 
     def _conclude(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int] | None:
         """Return what a wait came to, or raise; None if it is all to be done again."""
-        now = moment.now()
+        now = clock.now()
         announced = waiter.seq in self._announced
         self._announced.discard(waiter.seq)
         if not granted:
             refusal = self.refusal(waiter.key, waiter.reason)
-            guard.catch_up()
+            lock.catch_up()
             raise self._errors.pop(waiter.seq, None) or refusal
-        hold = self.hold(now)
-        if not self._may_begin(waiter, hold, now):
+        grant = self.grant(now)
+        if not self._may_begin(waiter, grant, now):
             if announced:
                 self.note_cancelled(waiter)
             return None
         self.note_acquired(waiter.key, now - waiter.joined)
-        guard.catch_up()
-        return hold, now - waiter.joined
+        lock.catch_up()
+        return grant, now - waiter.joined
 
-    def _may_begin(self, waiter: Waiter, hold: Any, now: int) -> bool:
+    def _may_begin(self, waiter: Waiter, grant: Any, now: int) -> bool:
         """Tell whether a call has what it was granted, and begins by when the store remembers it."""
         if waiter.at <= self._lost_at:
             return False
         by = self._begin_by.get(waiter.at, ON_RELEASE)
-        if now <= by and self._desk is not None and now < self._desk.valid_until:
+        if now <= by and self._borrower is not None and now < self._borrower.valid_until:
             return True
         if waiter.owner is not None:
             self.unregister(waiter.owner, waiter.key)
-        guard.do(self._undone, waiter, hold)
+        lock.do(self._undone, waiter, grant)
         return False
 
-    def _undone(self, waiter: Waiter, hold: Any) -> None:
+    def _undone(self, waiter: Waiter, grant: Any) -> None:
         """Give back what nobody was told of."""
-        if (hold[0] if isinstance(hold, tuple) else hold) is self.token:
+        if (grant[0] if isinstance(grant, tuple) else grant) is self.generation:
             self.end(waiter.key, waiter.weight, None if self.groups is None else (None, waiter.group))
 
     def _refuse(self, waiter: Waiter, reason: str) -> None:
-        if waiter.state != WAITING:
-            return
-        now = moment.now()
-        agenda: list[Line | None] = []
-        refuse(waiter, reason, now, agenda)
-        for line in agenda:
-            advance(line, now)
+        if waiter.state == WAITING:
+            refuse_and_advance(waiter, reason)
 
     def _give_back(self, key: Hashable, slots: int) -> None:
         left = self._borrowed[key] - slots
-        assert self._desk is not None and left >= 0  # noqa: S101, PT018 - only what was borrowed
+        assert self._borrower is not None and left >= 0  # noqa: S101, PT018 - only what was borrowed
         if slots:
-            self._desk.give_back(self._gates[key], slots)
+            self._borrower.give_back(self._gates[key], slots)
         if left:
             self._borrowed[key] = left
         else:

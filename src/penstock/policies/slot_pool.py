@@ -1,58 +1,29 @@
 """The slots of a bulkhead, inside one process.
 
-What is remembered for a key is one number while somebody holds a slot, a line while somebody waits, and nothing
-otherwise.  Whoever holds a slot in its own name (a task or a thread) is noted too, so that it does not wait for itself.
-
-Another kind of pool may stand in for this one: `Slots` is all that a bulkhead asks of it.
+For a key the pool remembers one number while slots are held, a wait list while calls wait, and nothing otherwise.
+It also notes each task or thread that holds a slot in its own name, so that none waits for itself.
 """
 
 from asyncio import CancelledError
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from penstock.limits.gate import ALWAYS, ON_RELEASE
-from penstock.policies import moment
+from penstock.policies import clock
 from penstock.policies.adaptive import Adaptive
+from penstock.policies.admission import Admission
 from penstock.policies.errors import BulkheadFull, InvalidPolicyError, ReentryError
-from penstock.policies.guard import everyone, guard
-from penstock.policies.ledger import Ledger, Stats
-from penstock.policies.limiter import advance
-from penstock.policies.options import Options, whole
-from penstock.policies.queueing import Queueing
-from penstock.policies.slot import Slot
+from penstock.policies.events import Stats
+from penstock.policies.options import WaitOptions, whole
+from penstock.policies.process_lock import lock, registry
+from penstock.policies.wait_moves import advance
 
-FREE: Final = "free"  # the hold of one who holds a slot already, in a bulkhead that allows it
-_NOBODY: Final = object()
+FREE: Final = "free"  # the grant of a caller that holds a slot already, in a reentrant bulkhead
+_NOT_HELD: Final = object()
 _SECOND: Final = 1_000_000
-_LENT: Final = 64
 
 
-class Slots(Protocol):
-    """What a bulkhead asks of a pool.  A *hold* is whatever the pool wants to see again at the release.
-
-    Whoever waits passes *until* (a moment), *priority* or *group* if it cares, and gets how long it waited, too.
-    """
-
-    ledger: Ledger
-
-    def try_acquire(self, key: Hashable, weight: int, owner: object) -> Any: ...
-    def acquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]: ...
-    async def aacquire(self, key: Hashable, weight: int, owner: object, **wishes: Any) -> tuple[Any, int]: ...
-    def release(
-        self,
-        key: Hashable,
-        weight: int,
-        owner: object,
-        hold: Any,
-        error: BaseException | None = None,
-    ) -> None: ...
-    def ask_once(self, key: Hashable, weight: int, owner: object) -> Any: ...
-    def watch(self) -> None: ...
-    def close(self, drain: int) -> None: ...
-    def stats(self) -> Stats: ...
-
-
-class Pool(Queueing):
+class SlotPool(Admission):
     """So many slots for each key."""
 
     error = BulkheadFull
@@ -60,7 +31,7 @@ class Pool(Queueing):
     def __init__(
         self,
         slots: int | Adaptive | Callable[[Any], int],
-        options: Options,
+        options: WaitOptions,
         *,
         reentrant: bool = False,
         keyed: bool = False,
@@ -80,36 +51,31 @@ class Pool(Queueing):
         self.tune()
 
     def tune(self) -> None:
-        """Look whether times are to be taken."""
-        self.clocked = self.clocked or bool(self.ledger.listeners)
+        """Find out whether to measure how long slots are held."""
+        self.clocked = self.clocked or bool(self.counters.listeners)
 
     def try_acquire(self, key: Hashable, weight: int, owner: object) -> Any:
-        if owner is not None and owner in self.owners and self._holds(owner, key):
-            return self.again(key)
+        if owner is not None and owner in self.owners and self.is_held(owner, key):
+            return self.reenter(key)
         return super().try_acquire(key, weight, owner)
 
-    def again(self, key: Hashable) -> object:
-        """Let one who holds a slot already in for nothing, or raise."""
+    def reenter(self, key: Hashable) -> object:
+        """Return the grant of a caller that holds a slot already, or raise."""
         if not self.reentrant:
-            raise ReentryError(self.ledger.name, key)
+            raise ReentryError(self.counters.name, key)
         return FREE
 
     def release(
-        self,
-        key: Hashable,
-        weight: int,
-        owner: Any,
-        hold: Any,
-        error: BaseException | None = None,
+        self, key: Hashable, weight: int, owner: Any, grant: Any, error: BaseException | None = None
     ) -> None:
         """Give back what was taken; never waits."""
-        if hold is FREE:
+        if grant is FREE:
             return
         # At once, even if the slot follows later: its holder may come back before that.
         if owner is not None:
             self.unregister(owner, key)
             owner = None if self.groups is None else (None, owner[1])
-        guard.do(self.settle, key, weight, owner, hold, error)
+        lock.do(self.settle, key, weight, owner, grant, error)
 
     def limit(self, key: Hashable) -> int:
         if self.slots_of is None:
@@ -125,8 +91,8 @@ class Pool(Queueing):
     def keys(self) -> int:
         return len(self.used)
 
-    def hold(self, now: int) -> object:
-        return (self.token, now) if self.clocked else self.token
+    def grant(self, now: int) -> object:
+        return (self.generation, now) if self.clocked else self.generation
 
     def watch(self) -> None:
         self.clocked = True
@@ -159,25 +125,25 @@ class Pool(Queueing):
     def check_entry(self, key: Hashable, weight: int, owner: object) -> None:
         if weight > self.limit(key) and self.adaptive is None:
             raise InvalidPolicyError("weight", f"{weight} is more than all {self.limit(key)} slots")
-        if owner is not None and owner in self.owners and self._holds(owner, key):
-            raise ReentryError(self.ledger.name, key)
+        if owner is not None and owner in self.owners and self.is_held(owner, key):
+            raise ReentryError(self.counters.name, key)
 
     def group_use(self, group: Hashable) -> int:
         return 0 if self.groups is None else self.groups.get(group, 0)
 
     def stats(self) -> Stats:
-        with guard, guard.lock:
+        with lock, lock.mutex:
             return Stats(
-                self.ledger.name,
+                self.counters.name,
                 self.slots,
                 sum(self.in_use(key) for key in self.used),
-                sum(line.waiting for line in self.lines.values()),
+                sum(wait_list.waiting for wait_list in self.wait_lists.values()),
                 self.keys(),
-                self.ledger.starts(),
-                dict(self.ledger.rejected),
-                self.ledger.cancelled,
-                self.ledger.abandoned,
-                self.holds.mean / _SECOND,
+                self.counters.starts(),
+                dict(self.counters.rejected),
+                self.counters.cancelled,
+                self.counters.abandoned,
+                self.hold_times.mean / _SECOND,
             )
 
     def reset(self) -> None:
@@ -188,54 +154,51 @@ class Pool(Queueing):
             self.groups = {}
 
     def end(self, key: Hashable, weight: int, owner: object) -> None:
+        """Free slots, and serve the wait list."""
         self.give(key, weight, owner)
-        if key in self.lines:
-            advance(self.lines[key], moment.now())
+        if key in self.wait_lists:
+            advance(self.wait_lists[key], clock.now())
+
+    def is_held(self, owner: object, key: Hashable) -> bool:
+        """Tell whether *owner* holds a slot of *key* in its own name."""
+        return self.owners.get(owner, _NOT_HELD) == key or (owner, key) in self.owners
 
     def unregister(self, owner: object, key: Hashable) -> None:
-        held = self.owners.get(owner, _NOBODY)
-        if held == key or type(held) is Slot:
+        """Forget that *owner* holds a slot of *key*."""
+        if self.owners.get(owner, _NOT_HELD) == key:
             del self.owners[owner]
         else:
             self.owners.pop((owner, key), None)
 
     def settle(
-        self,
-        key: Hashable,
-        weight: int,
-        owner: object,
-        hold: Any,
-        error: BaseException | None,
+        self, key: Hashable, weight: int, owner: object, grant: Any, error: BaseException | None
     ) -> None:
-        token, since = hold if isinstance(hold, tuple) else (hold, 0)
-        if token is not self.token:
+        """Free what was granted, unless that was before a fork or before the lease was lost."""
+        generation, since = grant if isinstance(grant, tuple) else (grant, 0)
+        if generation is not self.generation:
             return
-        now = moment.now()
+        now = clock.now()
         if since and not isinstance(error, CancelledError):
-            self.holds.add(now - since)
+            self.hold_times.add(now - since)
             if self.adaptive is not None:
-                self._adapt(key, now - since, error, now)
+                self._adapt(self.adaptive, key, now - since, error, now)
         self.end(key, weight, owner)
-        if self.ledger.listeners:
-            self.ledger.tell(
+        if self.counters.listeners:
+            self.counters.tell(
                 "released", key, self.in_use(key), self.queued(key), held=now - since if since else 0
             )
 
-    def _adapt(self, key: Hashable, took: int, error: BaseException | None, now: int) -> None:
-        assert self.adaptive is not None  # noqa: S101 - for the type checker
-        if self.adaptive.sample(took, self.in_use(key), error, now):
-            grew = self.adaptive.limit > self.slots
-            self.slots = self.adaptive.limit
-            if self.ledger.listeners:
+    def _adapt(
+        self, adaptive: Adaptive, key: Hashable, took: int, error: BaseException | None, now: int
+    ) -> None:
+        if adaptive.sample(took, self.in_use(key), error, now):
+            grew = adaptive.limit > self.slots
+            self.slots = adaptive.limit
+            if self.counters.listeners:
                 in_use, queued = self.in_use(key), self.queued(key)
-                self.ledger.tell("limit_changed", key, in_use, queued, limit=self.slots)
-            for line in list(self.lines.values()) if grew else ():
-                advance(line, now)
-
-    def _holds(self, owner: object, key: Hashable) -> bool:
-        held = self.owners.get(owner, _NOBODY)
-        # A slot that a block holds stands for itself; it has no key.
-        return held == key or (type(held) is Slot and key is None) or (owner, key) in self.owners
+                self.counters.tell("limit_changed", key, in_use, queued, limit=self.slots)
+            for wait_list in list(self.wait_lists.values()) if grew else ():
+                advance(wait_list, now)
 
     def _count(self, key: Hashable, owner: Any, weight: int) -> None:
         assert self.groups is not None  # noqa: S101 - for the type checker
@@ -243,13 +206,13 @@ class Pool(Queueing):
         self.groups[group] = self.groups.get(group, 0) + weight
         if not self.groups[group]:
             del self.groups[group]
-        if key in self.lines:
-            self.lines[key].changed(group)
+        if key in self.wait_lists:
+            self.wait_lists[key].changed(group)
 
 
 def note_abandoned(owner: object) -> None:
-    """Count the slots that *owner* holds, since nobody waits for what it does with them any more."""
-    with guard, guard.lock:
-        for pool in list(everyone):
-            if isinstance(pool, Pool) and owner in pool.owners:
-                pool.ledger.abandoned += 1
+    """Count the slots that the thread *owner* holds: its caller has stopped waiting for it."""
+    with lock, lock.mutex:
+        for pool in list(registry):
+            if isinstance(pool, SlotPool) and owner in pool.owners:
+                pool.counters.abandoned += 1

@@ -1,49 +1,55 @@
-"""The ways to use a limit: around a function, around a block, around one call, or by hand."""
+"""A limit that calls pass, and the ways to use it: around a function, a block or one call, or by hand."""
 
-import inspect
 import warnings
-from asyncio import iscoroutinefunction
 from collections.abc import Awaitable, Callable, Hashable
-from functools import partial, wraps
+from functools import wraps
 from types import FunctionType, TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 from penstock.limits.durations import Duration
-from penstock.policies import moment
+from penstock.policies import clock
+from penstock.policies.deadline import NEVER
 from penstock.policies.errors import NestedLimitsWarning
-from penstock.policies.events import Listener
+from penstock.policies.events import Counters, Listener, Stats
 from penstock.policies.keys import Key, Pick, checked, picker
-from penstock.policies.ledger import Stats
-from penstock.policies.pool import Pool, Slots
-from penstock.policies.shared import SharedPool
+from penstock.policies.options import SlotOptions
 from penstock.policies.slot import LooseSlot, Slot
-from penstock.policies.waiter import myself
+from penstock.policies.waiter import NO_WISHES, Wishes, myself
+from penstock.policies.wrapper import is_async, refuse_generators
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Which limit is the outermost of a decorated function.  No attribute, since other decorators would copy it.
-_decorated: Final[WeakKeyDictionary[FunctionType, "Limit"]] = WeakKeyDictionary()
+# The outermost limit of a decorated function.  No attribute, since other decorators would copy it.
+_decorated: Final[WeakKeyDictionary[FunctionType, "CallLimit"]] = WeakKeyDictionary()
 
 
-def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether calling *function* gives something to await."""
-    while isinstance(function, partial):
-        function = function.func
-    return iscoroutinefunction(function) or iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+class Slots(Protocol):
+    """What a limit asks of its slot pool.
+
+    A *grant* is what the pool gives out with a slot and is shown at the release.  `acquire` also returns how long the
+    call waited.
+    """
+
+    counters: Counters
+
+    def try_acquire(self, key: Hashable, weight: int, owner: object) -> Any: ...
+    def acquire(self, key: Hashable, weight: int, owner: object, wishes: Wishes = ...) -> tuple[Any, int]: ...
+    async def aacquire(
+        self, key: Hashable, weight: int, owner: object, wishes: Wishes = ...
+    ) -> tuple[Any, int]: ...
+    def release(
+        self, key: Hashable, weight: int, owner: object, grant: Any, error: BaseException | None = None
+    ) -> None: ...
+    def ask_once(self, key: Hashable, weight: int, owner: object) -> Any: ...
+    def watch(self) -> None: ...
+    def close(self, drain: int) -> None: ...
+    def stats(self) -> Stats: ...
 
 
-def refuse_generators(function: Callable[..., Any]) -> None:
-    """Raise if *function* returns before its work is done."""
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError(
-            f"{function!r} is a generator, whose work goes on after the call; use a `with` block inside"
-        )
-
-
-class Limit:
-    """A limit that calls pass: a decorator, a context manager, and what is called."""
+class CallLimit:
+    """What bulkheads, throttlers, rate limiters and `Limits` have in common."""
 
     key: Key | None
     weight: int
@@ -54,8 +60,8 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """What it is called in errors, events and metrics."""
-        return self.pool.ledger.name
+        """Its name in errors, events and metrics."""
+        return self.pool.counters.name
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return *function* bounded by this limit."""
@@ -67,7 +73,7 @@ class Limit:
         return bounded  # type: ignore[no-any-return]
 
     def bound(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Return *function* bounded by this limit, whatever else is around it."""
+        """Return *function* bounded by this limit, without a look at what else is around it."""
         refuse_generators(function)
         pick = self.pick_for(function)
         wrapped: Any = (
@@ -95,40 +101,39 @@ class Limit:
         group: Hashable = None,
     ) -> Slot:
         """Return a slot to be used in `with` or `async with`; *deadline* is how long an answer is of use."""
-        slot = Slot(self, self.checked(key), self.weight if weight is None else weight)
-        if priority or deadline is not None or group is not None:
-            slot.wishes = {"priority": priority, "group": group}
-            if deadline is not None:
-                self.pool.watch()
-                slot.wishes["until"] = moment.now() + moment.span(deadline, "deadline", zero=True)
-        return slot
+        return Slot(
+            self,
+            self.checked(key),
+            self.weight if weight is None else weight,
+            wishes=self._wishes(priority, deadline, group),
+        )
 
-    def acquire(self, key: Any = None, **options: Any) -> Slot:
+    def acquire(self, key: Any = None, **options: Unpack[SlotOptions]) -> Slot:
         """Wait in this thread for a slot, to be given back by hand."""
         return self._loose(self.slot(key, **options)).acquire()
 
-    async def aacquire(self, key: Any = None, **options: Any) -> Slot:
+    async def aacquire(self, key: Any = None, **options: Unpack[SlotOptions]) -> Slot:
         """Wait in this task for a slot, to be given back by hand."""
         return await self._loose(self.slot(key, **options)).aacquire()
 
-    def try_acquire(self, key: Any = None, **options: Any) -> Slot | None:
-        """Return a slot, to be given back by hand, if one is free and nobody waits for it."""
+    def try_acquire(self, key: Any = None, **options: Unpack[SlotOptions]) -> Slot | None:
+        """Return a slot, to be given back by hand, if one is free and no call waits for it."""
         slot = self._loose(self.slot(key, **options))
         slot.owner = self.owner_of(slot)
-        slot.hold = self.try_once(slot)
-        return slot if slot.hold is not None else None
+        slot.grant = self.try_once(slot)
+        return slot if slot.grant is not None else None
 
     def stats(self) -> Stats:
-        """Return how things stand, and what happened so far."""
+        """Return a snapshot: what is in use, and what happened so far."""
         return self.pool.stats()
 
     def listen(self, listener: Listener) -> None:
         """Tell *listener* of every event from now on."""
-        self.pool.ledger.listeners.append(listener)
+        self.pool.counters.listeners.append(listener)
 
     def close(self, drain: Duration = 30) -> None:
-        """Let nobody in any more; those who wait may still come in, as slots are freed, until *drain* is over."""
-        self.pool.close(moment.span(drain, "drain", zero=True))
+        """Refuse new calls; waiting calls may still come in, as slots are freed, until *drain* is over."""
+        self.pool.close(clock.span(drain, "drain", zero=True))
 
     def __enter__(self) -> Slot:
         return self._push(self.slot().acquire())
@@ -153,7 +158,7 @@ class Limit:
                 raise TypeError(f"{self.name} has no keys; it was made without key=")
             return None
         if key is None:
-            raise TypeError(f"{self.name} has a slot pool for each key; name one, as in .slot(key=...)")
+            raise TypeError(f"{self.name} has slots for each key; name one, as in .slot(key=...)")
         return checked(key, self.key)
 
     def pick_for(self, function: Callable[..., Any]) -> Pick | None:
@@ -161,7 +166,7 @@ class Limit:
         return picker(self.key, function)
 
     def slot_for(self, pick: Pick | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
-        """Return the slot that a call wants."""
+        """Return the slot that a call needs."""
         return Slot(self, None if pick is None else pick(args, kwargs), self.weight)
 
     def owner_of(self, slot: Slot) -> object:
@@ -169,56 +174,61 @@ class Limit:
         return None if slot.loose else myself()[0]
 
     def try_enter(self, slot: Slot) -> Any:
-        """Take *slot* if that can be had at once."""
+        """Take *slot* if it is free."""
         return self.pool.try_acquire(slot.key, slot.weight, slot.owner)
 
     def try_once(self, slot: Slot) -> Any:
-        """Take *slot* if that can be had without waiting for others."""
+        """Take *slot* if it can be had without waiting for other calls."""
         return self.try_enter(slot)
 
-    def is_lost(self, hold: Any) -> bool:  # noqa: ARG002
-        """Tell whether somebody else may have what is held: never inside one process."""
+    def is_lost(self, grant: Any) -> bool:  # noqa: ARG002
+        """Tell whether another process may have what was granted: never inside one process."""
         return False
 
     def enter(self, slot: Slot) -> tuple[Any, int]:
         """Take *slot*, waiting in this thread."""
-        hold = self.try_enter(slot)
-        if hold is not None:
-            return hold, 0
-        return self.pool.acquire(slot.key, slot.weight, slot.owner, **(slot.wishes or {}))
+        grant = self.try_enter(slot)
+        if grant is not None:
+            return grant, 0
+        return self.pool.acquire(slot.key, slot.weight, slot.owner, slot.wishes)
 
     async def aenter(self, slot: Slot) -> tuple[Any, int]:
         """Take *slot*, waiting in this task."""
-        hold = self.try_enter(slot)
-        if hold is not None:
-            return hold, 0
-        return await self.pool.aacquire(slot.key, slot.weight, slot.owner, **(slot.wishes or {}))
+        grant = self.try_enter(slot)
+        if grant is not None:
+            return grant, 0
+        return await self.pool.aacquire(slot.key, slot.weight, slot.owner, slot.wishes)
 
-    def leave(self, slot: Slot, hold: Any, error: BaseException | None) -> None:
+    def leave(self, slot: Slot, grant: Any, error: BaseException | None) -> None:
         """Give *slot* back."""
-        self.pool.release(slot.key, slot.weight, slot.owner, hold, error)
+        self.pool.release(slot.key, slot.weight, slot.owner, grant, error)
 
-    def parts(self) -> tuple["Limit", ...]:
+    def watch(self) -> None:
+        """Measure from now on how long slots are held, so that waits can be estimated."""
+        self.pool.watch()
+
+    def parts(self) -> tuple["CallLimit", ...]:
         """Return the limits of which it is made."""
         return (self,)
 
     def apart(self) -> str | None:
-        """Tell why it cannot be one of `Limits`, if so."""
-        pool: Any = self.pool
-        if isinstance(pool, SharedPool):
-            return "is shared; put it around the others instead"
-        if isinstance(pool, Pool) and pool.groups is not None:
-            return "has fair_by, which needs a line of its own; put it around the others instead"
+        """Tell why it cannot be a member of `Limits`, if so."""
         return None
 
-    def _warn_of(self, inner: "Limit") -> None:
+    def _wishes(self, priority: int, deadline: Duration | None, group: Hashable) -> Wishes:
+        if deadline is None:
+            return Wishes(NEVER, priority, group) if priority or group is not None else NO_WISHES
+        self.watch()
+        return Wishes(clock.now() + clock.span(deadline, "deadline", zero=True), priority, group)
+
+    def _warn_of(self, inner: "CallLimit") -> None:
         parts = (*self.parts(), *inner.parts())
         if len({id(each) for each in parts}) == len(parts) and not any(each.apart() for each in parts):
             together = ", ".join(each.name for each in parts)
             warnings.warn(NestedLimitsWarning(self.name, inner.name, together), stacklevel=3)
 
     def _loose(self, slot: Slot) -> LooseSlot:
-        return LooseSlot(self, slot.key, slot.weight, wishes=slot.wishes, loose=True)
+        return LooseSlot(self, slot.key, slot.weight, wishes=slot.wishes)
 
     def _push(self, slot: Slot) -> Slot:
         slot.outer = self._entered.get(slot.owner)

@@ -1,6 +1,6 @@
-"""Again, after a while, if it failed.
+"""Another attempt, after a while, if a call failed.
 
-Nothing is held while it waits: a slot taken inside belongs to one attempt.
+Nothing is held between attempts: a slot taken inside belongs to one attempt.
 """
 
 import asyncio
@@ -13,10 +13,10 @@ from penstock.clock import pause
 from penstock.errors import InvalidJobError
 from penstock.lifecycle.retry import Backoff, RetryPolicy, delay_before
 from penstock.limits.durations import Duration
-from penstock.policies import deadline, moment
-from penstock.policies.around import Around
+from penstock.policies import clock, deadline
 from penstock.policies.deadline import NEVER
 from penstock.policies.errors import InvalidPolicyError
+from penstock.policies.wrapper import Wrapper
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
@@ -24,11 +24,11 @@ _SECOND: Final = 1_000_000
 _LONGEST: Final = 86_400
 
 
-class Retry(Around):
+class Retrying(Wrapper):
     """Up to *attempts* in all, *backoff* apart, longer by *factor* each time, never longer than *max_backoff*.
 
     By default any error is followed by another attempt, unless it says of itself that it is not `retryable`; *on*
-    names errors, or tells of one.  An error that says when (`retry_after`) is believed.
+    is the errors to cover, or a function that tells.  An error that says when (`retry_after`) is believed.
     """
 
     def __init__(
@@ -41,15 +41,13 @@ class Retry(Around):
         jitter: bool = False,
         on: On = Exception,
         on_retry: Callable[[int, BaseException, float], object] | None = None,
-        **names: Any,
     ) -> None:
-        given = {"attempts": attempts, "backoff": backoff, "max_backoff": max_backoff} | _spelled(names)
         try:
             self._policy = RetryPolicy(
-                given["attempts"],
+                attempts,
                 Backoff.EXPONENTIAL,
-                moment.span(given["backoff"], "backoff", zero=True),
-                moment.span(given["max_backoff"], "max_backoff", zero=True),
+                clock.span(backoff, "backoff", zero=True),
+                clock.span(max_backoff, "max_backoff", zero=True),
                 factor,
                 jitter,
             )
@@ -62,25 +60,25 @@ class Retry(Around):
     def attempts(self) -> int:
         return self._policy.attempts
 
-    def __iter__(self) -> Iterator["Attempt"]:
-        """Return attempts, to be made in `with` blocks: `for attempt in retry: with attempt: ...`."""
-        attempt = Attempt(self, 1)
+    def __iter__(self) -> Iterator["RetryAttempt"]:
+        """Return attempts, to be made in `with` blocks: `for attempt in Retrying(3): with attempt: ...`."""
+        attempt = RetryAttempt(self, 1)
         while True:
             yield attempt
             if attempt.delay is None:
                 return
             pause(attempt.delay)
-            attempt = Attempt(self, attempt.number + 1)
+            attempt = RetryAttempt(self, attempt.number + 1)
 
-    async def __aiter__(self) -> AsyncIterator["Attempt"]:
-        """Return attempts, to be made in `with` blocks: `async for attempt in retry: with attempt: ...`."""
-        attempt = Attempt(self, 1)
+    async def __aiter__(self) -> AsyncIterator["RetryAttempt"]:
+        """Return attempts, to be made in `with` blocks: `async for attempt in Retrying(3): with attempt: ...`."""
+        attempt = RetryAttempt(self, 1)
         while True:
             yield attempt
             if attempt.delay is None:
                 return
             await asyncio.sleep(attempt.delay)
-            attempt = Attempt(self, attempt.number + 1)
+            attempt = RetryAttempt(self, attempt.number + 1)
 
     def delay(self, failures: int, error: BaseException) -> float | None:
         """Return how many seconds after *failures* the next attempt is made; None if there is none."""
@@ -91,7 +89,7 @@ class Retry(Around):
         if isinstance(told, int | float) and not hasattr(error, "in_use"):
             wait = max(wait, float(told))
         until = deadline.current()
-        if until != NEVER and moment.now() + wait * _SECOND >= until:
+        if until != NEVER and clock.now() + wait * _SECOND >= until:
             return None
         if self._on_retry is not None:
             self._on_retry(failures, error, wait)
@@ -136,10 +134,10 @@ class Retry(Around):
         return tried
 
 
-class Attempt:
-    """One attempt of a `Retry`, made in a `with` block."""
+class RetryAttempt:
+    """One attempt of a `Retrying`, made in a `with` block."""
 
-    def __init__(self, retry: Retry, number: int) -> None:
+    def __init__(self, retry: Retrying, number: int) -> None:
         self.number = number
         self.delay: float | None = None
         self._retry = retry
@@ -152,17 +150,3 @@ class Attempt:
     ) -> bool:
         self.delay = None if error is None else self._retry.delay(self.number, error)
         return self.delay is not None
-
-
-def _spelled(names: dict[str, Any]) -> dict[str, Any]:
-    """Return what came by the names that Routecraft has for it, in our units."""
-    found: dict[str, Any] = {}
-    for name, value in names.items():
-        match name:
-            case "maxAttempts":
-                found["attempts"] = value
-            case "backoffMs" | "maxBackoffMs":
-                found["backoff" if name == "backoffMs" else "max_backoff"] = value / 1000
-            case _:
-                raise InvalidPolicyError(name, "there is no such option")
-    return found

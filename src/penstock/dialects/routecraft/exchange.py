@@ -1,7 +1,6 @@
 """What passes along a route."""
 
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final, Self
@@ -24,7 +23,3 @@ class Exchange:
 
 class Dropped(Exception):  # noqa: N818 - it is not an error
     """Raised by a step that ends an exchange without a result."""
-
-
-# The exchange in whose name the code at hand runs, so that events can tell.
-current: Final[ContextVar[Exchange | None]] = ContextVar("penstock_exchange", default=None)

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from penstock.policies import moment
+from penstock.policies import clock
 
 T = TypeVar("T")
 
@@ -45,12 +45,12 @@ class VirtualTime:
 
     @contextmanager
     def _in_place(self) -> Iterator[None]:
-        before = moment.now
-        moment.now = lambda: 0 if self.loop is None else round(self.loop.elapsed * _SECOND)
+        before = clock.now
+        clock.now = lambda: 0 if self.loop is None else round(self.loop.elapsed * _SECOND)
         try:
             yield
         finally:
-            moment.now = before
+            clock.now = before
 
 
 class _Leaping(selectors.DefaultSelector):

@@ -1,0 +1,8 @@
+"""Routecraft's words: routes with `.concurrency()`, `.throttle()` and the rest, its events, and its error codes."""
+
+from penstock.dialects.routecraft.endpoints import HttpFailed, Jobs, http
+from penstock.dialects.routecraft.errors import InvalidRouteError
+from penstock.dialects.routecraft.exchange import Exchange
+from penstock.dialects.routecraft.route import Route
+
+__all__ = ["Exchange", "HttpFailed", "InvalidRouteError", "Jobs", "Route", "http"]
