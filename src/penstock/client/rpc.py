@@ -1,26 +1,30 @@
-"""Ask the server, and ask again where that is safe.
+"""One request to the server, sent again where its answer was lost.
 
-A question carries a key, under which the server remembers its answer for a while: sent again after a lost
-answer, it does nothing twice.
+Every verb may be sent again (`verbs.Repeat`).  One that the server remembers carries a key, under which the server
+keeps its answer for a while.
 """
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from penstock.client import errors
 from penstock.client.address import ServerAddress
 from penstock.client.clock import RemoteClock
 from penstock.client.connections import Connections, LostError, Response
+from penstock.client.verbs import Repeat, Verb
 from penstock.client.wire import KEY, NOW, PATH, encode
 from penstock.clock import SECOND, monotonic, pause
 from penstock.errors import AccessError, PenstockError, StoreDownError, StoreError
 from penstock.ids import new_id
 
-T = TypeVar("T")
+P = ParamSpec("P")
+B = TypeVar("B", bound=Struct)
+A = TypeVar("A")
 
 ANSWER: Final = 30.0
-PATIENCE: Final = 10.0
+PATIENCE: Final = 10 * SECOND
 _OK: Final = 200
 _FIRST_REST, _LONGEST_REST = 0.05, 1.0
 
@@ -32,37 +36,33 @@ class Rpc:
         self.address = address
         self.clock = RemoteClock()
         self._connections = Connections(address)
-        self._decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {}
 
-    def ask(
-        self, verb: str, body: object, kind: type[T], *, patience: float = 0.0, timeout: float = ANSWER
-    ) -> T:
-        """Return the answer to *verb* as *kind*; for *patience* seconds try again while the server is away."""
-        answer = self._answer(verb, encode(body), patience, timeout)
-        decoder = self._decoders.get(kind)
+    def ask(self, verb: Verb[P, B, A], body: B, *, timeout: float = ANSWER) -> A:
+        """Return the answer to *verb*; try again for a while if the server is away and the verb says so."""
+        answer = self._answer(verb, encode(body), timeout)
+        decoder = self._decoders.get(verb.name)
         if decoder is None:
-            decoder = self._decoders[kind] = msgspec.json.Decoder(kind)
+            decoder = self._decoders[verb.name] = msgspec.json.Decoder(verb.answer)
         try:
-            found: T = decoder.decode(answer.body)
+            found: A = decoder.decode(answer.body)
         except msgspec.DecodeError as error:
-            raise StoreDownError(
-                f"the server at {self.address} answered what nobody understands: {error}"
-            ) from None
+            raise StoreDownError(f"the server at {self.address} sent no valid answer: {error}") from None
         return found
 
     def close(self) -> None:
-        """Hang up."""
+        """Close all connections."""
         self._connections.close()
 
-    def _answer(self, verb: str, body: bytes, patience: float, timeout: float) -> Response:
-        headers = {KEY: new_id()}
-        end = monotonic() + int(patience * SECOND)
+    def _answer(self, verb: Verb[P, B, A], body: bytes, timeout: float) -> Response:
+        headers = {KEY: new_id()} if verb.repeat is Repeat.REMEMBERED else {}
+        end = monotonic() + (PATIENCE if verb.keeps_trying else 0)
         rest, again = _FIRST_REST, False
         while True:
             try:
-                return self._once(verb, body, headers, timeout)
+                return self._once(verb.name, body, headers, timeout)
             except LostError as error:
-                # Servers hang up on those who were silent; and a new connection is soon made.
+                # Servers close connections that were idle for long; a new one is soon made.
                 if not again and not error.late:
                     again = True
                     continue

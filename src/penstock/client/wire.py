@@ -4,12 +4,13 @@ The nouns are the engine's own.  Every answer says in a header what time it was 
 question arrived.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Final
 
-from msgspec import Meta, Raw, Struct, ValidationError
+from msgspec import Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
+from penstock.engine import LEASE, START_GRACE
 from penstock.job import Claim, GateView, NewJob, Refresh, Settled, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.states import State
@@ -69,11 +70,11 @@ class SettleBody(Struct):
 
 
 class ClaimBody(Struct):
-    queues: Annotated[list[Name], Meta(min_length=1, max_length=1_000)]
+    queues: Annotated[Sequence[Name], Meta(min_length=1, max_length=1_000)]
     count: AtOnce
     worker: Name
-    lease: Span
-    grace: Span
+    lease: Span = LEASE
+    grace: Span = START_GRACE
 
 
 class ExchangeBody(Struct):
@@ -88,11 +89,11 @@ class Exchanged(Struct):
 
 
 class BegunBody(Struct):
-    reports: Annotated[list[tuple[Number, Number, Whole]], Meta(max_length=MOST_ATTEMPTS)]
+    reports: Annotated[Sequence[tuple[Number, Number, Whole]], Meta(max_length=MOST_ATTEMPTS)]
 
 
 class HeartbeatBody(Struct):
-    attempts: Annotated[list[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
+    attempts: Annotated[Sequence[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
     lease: Span
 
 
@@ -103,7 +104,7 @@ class ProgressBody(Struct):
 
 
 class RefreshesBody(Struct):
-    handlers: Annotated[list[Name], Meta(max_length=1_000)]
+    handlers: Annotated[Collection[Name], Meta(max_length=1_000)]
     count: AtOnce
     worker: Name
     lease: Span
@@ -116,12 +117,12 @@ class RefreshedBody(Struct):
 
 
 class JobBody(Struct):
-    id: Name
+    job_id: Name = field(name="id")
 
 
 class CancelBody(Struct):
-    id: Name
-    reason: Text
+    job_id: Name = field(name="id")
+    reason: Text = "cancelled on request"
 
 
 class JobsBody(Struct):

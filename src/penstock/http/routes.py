@@ -142,13 +142,18 @@ def converted(plain: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at ")
-        name = path.strip("`").removeprefix("$").removeprefix(".") or "body"
-        if problem.startswith("Object missing required field"):
-            missing = problem.split("`")[1]
-            name = missing if name == "body" else f"{name}.{missing}"
-            problem = "is missing"
-        raise InvalidError(name, problem[:1].lower() + problem[1:]) from None
+        raise invalid(error) from None
+
+
+def invalid(error: msgspec.ValidationError) -> InvalidError:
+    """Return the error that names the field which does not fit, or is missing."""
+    problem, _, path = str(error).partition(" - at ")
+    name = path.strip("`").removeprefix("$").removeprefix(".") or "body"
+    if problem.startswith("Object missing required field"):
+        missing = problem.split("`")[1]
+        name = missing if name == "body" else f"{name}.{missing}"
+        problem = "is missing"
+    return InvalidError(name, problem[:1].lower() + problem[1:])
 
 
 async def if_possible(work: Awaitable[T], otherwise: T) -> T:

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from penstock.client import wire
+from penstock.client import verbs, wire
 from penstock.clock import SECOND
-from penstock.dialects.native.endpoint import invalid, verb
+from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
 from penstock.dialects.ojs.routes.maintenance import is_on
 from penstock.engine import Engine
-from penstock.http.access import WORKERS
-from penstock.http.routes import Request
+from penstock.http.routes import Request, invalid
 from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited
@@ -157,28 +156,12 @@ def _without(claim: Claim) -> Claim:
 
 
 ROUTES = (
-    verb("claim", wire.ClaimBody, claim, WORKERS, "Start jobs for a worker", Claim, once=True),
-    verb("settle", wire.SettleBody, settle, WORKERS, "Record how attempts ended", list[Settled], once=True),
-    verb("exchange", wire.ExchangeBody, exchange, WORKERS, "Settle, then claim", wire.Exchanged, once=True),
-    verb("begun", wire.BegunBody, begun, WORKERS, "Tell when handlers began"),
-    verb("heartbeat", wire.HeartbeatBody, heartbeat, WORKERS, "Renew leases", list[Beat]),
-    verb("progress", wire.ProgressBody, progress, WORKERS, "Tell how far an attempt is", bool),
-    verb(
-        "refreshes",
-        wire.RefreshesBody,
-        refreshes,
-        WORKERS,
-        "Take due floating limits",
-        list[Refresh],
-        once=True,
-    ),
-    verb(
-        "refreshed",
-        wire.RefreshedBody,
-        refreshed,
-        WORKERS,
-        "Give a floating limit its value",
-        bool,
-        once=True,
-    ),
+    endpoint(verbs.CLAIM, claim),
+    endpoint(verbs.SETTLE, settle),
+    endpoint(verbs.EXCHANGE, exchange),
+    endpoint(verbs.BEGUN, begun),
+    endpoint(verbs.HEARTBEAT, heartbeat),
+    endpoint(verbs.PROGRESS, progress),
+    endpoint(verbs.REFRESHES, refreshes),
+    endpoint(verbs.REFRESHED, refreshed),
 )

@@ -1,14 +1,18 @@
 """How a verb is answered: read, done once however often it is sent, and stamped with the time of its arrival."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, ParamSpec, TypeVar, cast
 
 import msgspec
+from msgspec import Struct
+from msgspec.json import Decoder
 
 from penstock.client.errors import to_wire
+from penstock.client.verbs import Repeat, Verb
 from penstock.client.wire import KEY, NOW, PATH, encode
 from penstock.clock import monotonic
 from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
+from penstock.dialects.native.tenancy import only_for_all, own_arguments
 from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.errors import (
     ConflictError,
@@ -19,28 +23,25 @@ from penstock.errors import (
     StoreError,
 )
 from penstock.http.access import Role
-from penstock.http.routes import Reply, Request, Route
+from penstock.http.routes import Reply, Request, Route, invalid
 
-B = TypeVar("B")
+P = ParamSpec("P")
+B = TypeVar("B", bound=Struct)
+A = TypeVar("A")
 
 MEDIA: Final = "application/json"
 _MOST_KEY: Final = 200
 
-Answer = Callable[[Request, B], Awaitable[object]]
+Answer = Callable[[Request, B], Awaitable[A | KeptAnswer]]
 
 
-def verb(
-    name: str,
-    kind: type[B],
-    answer: Answer[B],
-    roles: frozenset[Role],
-    summary: str,
-    shape: Any = None,  # noqa: ANN401 - any type
-    *,
-    once: bool = False,
-) -> Route:
-    """Return the route of a verb with a body of *kind*; *once*: sent again with the same key, it is not done again."""
-    decoder = msgspec.json.Decoder(kind)
+def endpoint(verb: Verb[P, B, A], answer: Answer[B, A] | None = None, *, for_all: str = "") -> Route:
+    """Return the route of *verb*.
+
+    Without an *answer* the engine's verb of that name is called.  *for_all* says what it does for all tenants, so that
+    a token of one tenant may not ask for it.
+    """
+    decoder: Decoder[B] = Decoder(cast("type[B]", verb.body))
 
     async def handle(request: Request) -> Reply:
         began = monotonic()
@@ -48,21 +49,25 @@ def verb(
         arrived = clock.now()
         try:
             body = read(decoder, request.body)
-            made = await _made(request, name if once else "", lambda: _answered(request, body, answer))
+            if for_all:
+                only_for_all(request, for_all)
+            made = await _made(request, verb, lambda: _answered(request, verb, body, answer))
             request.claims = made
             reply = Reply(made.body, media=MEDIA)
         except ForbiddenError:
             raise
         except PenstockError as error:
             reply = Reply(encode(to_wire(error)), _status(error), media=MEDIA)
-        # If somebody set the clock meanwhile, whoever asked goes by the later time: that is safe.
+        # If the clock was set meanwhile, the client goes by the later time: that is safe.
         reply.headers[NOW] = str(max(arrived, clock.now() - (monotonic() - began)))
         return reply
 
-    return Route("POST", PATH + name, handle, roles, summary, kind, shape, media=MEDIA)
+    roles = frozenset(map(Role, verb.roles))
+    shown = None if verb.answer is type(None) else verb.answer
+    return Route("POST", PATH + verb.name, handle, roles, verb.summary, verb.body, shown, media=MEDIA)
 
 
-def read(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
+def read(decoder: "Decoder[B]", body: bytes) -> B:
     """Return what was sent, or raise an error that names the field."""
     try:
         return decoder.decode(body or b"{}")
@@ -72,25 +77,29 @@ def read(decoder: msgspec.json.Decoder[B], body: bytes) -> B:
         raise InvalidError("body", f"is not JSON: {error}") from None
 
 
-def invalid(error: msgspec.ValidationError) -> InvalidError:
-    """Return what does not fit as an error that names the field."""
-    problem, _, path = str(error).partition(" - at ")
-    return InvalidError(path.strip("`").removeprefix("$").removeprefix(".") or "body", problem)
-
-
-async def _answered(request: Request, body: B, answer: Answer[B]) -> KeptAnswer:
-    found = await answer(request, body)
+async def _answered(
+    request: Request, verb: Verb[P, B, A], body: B, answer: Answer[B, A] | None
+) -> KeptAnswer:
+    found: object = await (_of_engine(request, verb, body) if answer is None else answer(request, body))
     made = found if isinstance(found, KeptAnswer) else KeptAnswer(encode(found))
     # Before the answer is kept: a request that asks for it again must not hear of jobs that were given back.
     request.claims = made
     return made
 
 
-async def _made(request: Request, name: str, make: Callable[[], Awaitable[KeptAnswer]]) -> KeptAnswer:
+async def _of_engine(request: Request, verb: Verb[P, B, A], body: B) -> object:
+    """Call the engine's verb with the fields of *body*, in a thread."""
+    arguments = await own_arguments(request, body, changes=verb.repeat is not Repeat.READ)
+    return await request.service.run(lambda engine: getattr(engine, verb.name)(**arguments))
+
+
+async def _made(
+    request: Request, verb: Verb[P, B, A], make: Callable[[], Awaitable[KeptAnswer]]
+) -> KeptAnswer:
     key = request.headers.get(KEY, "")
-    if not name or not key or len(key) > _MOST_KEY:
+    if verb.repeat is not Repeat.REMEMBERED or not key or len(key) > _MOST_KEY:
         return await make()
-    place = (name, request.access.name, request.tenant or "", key)
+    place = (verb.name, request.access.name, request.tenant or "", key)
     return await request.service.part(AnswerMemory).once(place, make)
 
 

@@ -1,20 +1,19 @@
-"""Enqueue, look, cancel and run again."""
+"""Enqueue jobs, look at them, cancel them and run them again."""
 
 from dataclasses import replace
 
 from msgspec.structs import replace as replaced
 
-from penstock.client import wire
-from penstock.dialects.native.endpoint import verb
+from penstock.client import verbs, wire
+from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.json_checks import check_job
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
 from penstock.dialects.ojs.backpressure import add
 from penstock.dialects.ojs.tenancy import own
 from penstock.dialects.ojs.tenant_limits import admitted, own_limits, with_gate
 from penstock.engine import Engine
-from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.routes import Request
-from penstock.job import Enqueued, Failure, JobView, NewJob, Why
+from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State
 
@@ -31,13 +30,7 @@ async def enqueue(request: Request, body: wire.EnqueueBody) -> list[Enqueued]:
 
 async def job(request: Request, body: wire.JobBody) -> JobView:
     """Return one job."""
-    return _shown(request, await own(request, body.id))
-
-
-async def failures(request: Request, body: wire.JobBody) -> list[Failure]:
-    """Return the failed attempts of a job."""
-    await own(request, body.id)
-    return await request.service.run(lambda engine: engine.failures(body.id))
+    return _shown(request, await own(request, body.job_id))
 
 
 async def jobs(request: Request, body: wire.JobsBody) -> list[JobView]:
@@ -62,24 +55,6 @@ async def count(request: Request, body: wire.CountBody) -> dict[State, int]:
     )
 
 
-async def why(request: Request, body: wire.JobBody) -> Why:
-    """Say why a job waits."""
-    await own(request, body.id)
-    return await request.service.run(lambda engine: engine.why(body.id))
-
-
-async def cancel(request: Request, body: wire.CancelBody) -> State:
-    """Cancel a job."""
-    await own(request, body.id)
-    return await request.service.run(lambda engine: engine.cancel(body.id, body.reason))
-
-
-async def retry(request: Request, body: wire.JobBody) -> None:
-    """Stand an ended job in line again."""
-    await own(request, body.id)
-    await request.service.run(lambda engine: engine.retry(body.id))
-
-
 def _new(request: Request, new: NewJob) -> NewJob:
     check_job(new)
     for name in ("due", "expires", "timeout"):
@@ -100,12 +75,12 @@ def _shown(request: Request, view: JobView) -> JobView:
 
 
 ROUTES = (
-    verb("enqueue", wire.EnqueueBody, enqueue, PRODUCERS, "Add jobs, all or none", list[Enqueued], once=True),
-    verb("job", wire.JobBody, job, JOBS, "Look at a job", JobView),
-    verb("failures", wire.JobBody, failures, JOBS, "Look at the failures of a job", list[Failure]),
-    verb("jobs", wire.JobsBody, jobs, JOBS, "Look at jobs", list[JobView]),
-    verb("count", wire.CountBody, count, JOBS, "Count jobs", dict[State, int]),
-    verb("why", wire.JobBody, why, JOBS, "Say why a job waits", Why),
-    verb("cancel", wire.CancelBody, cancel, PRODUCERS, "Cancel a job", State, once=True),
-    verb("retry", wire.JobBody, retry, PRODUCERS, "Run an ended job again", once=True),
+    endpoint(verbs.ENQUEUE, enqueue),
+    endpoint(verbs.JOB, job),
+    endpoint(verbs.FAILURES),
+    endpoint(verbs.JOBS, jobs),
+    endpoint(verbs.COUNT, count),
+    endpoint(verbs.WHY),
+    endpoint(verbs.CANCEL),
+    endpoint(verbs.RETRY),
 )

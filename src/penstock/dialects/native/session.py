@@ -1,11 +1,10 @@
-"""Say who we are, and when something has changed."""
+"""Which protocol is spoken, and waiting for a change."""
 
 from importlib.metadata import version
 
-from penstock.client import wire
-from penstock.dialects.native.endpoint import verb
+from penstock.client import verbs, wire
+from penstock.dialects.native.endpoint import endpoint
 from penstock.errors import InvalidError
-from penstock.http.access import JOBS
 from penstock.http.routes import Request
 from penstock.store.session import Topic
 
@@ -25,7 +24,4 @@ async def wait(request: Request, body: wire.WaitBody) -> int:
     return await request.service.wait(topic, body.token, body.timeout)
 
 
-ROUTES = (
-    verb("hello", wire.EmptyBody, hello, JOBS, "Say which protocol is spoken", wire.Hello),
-    verb("wait", wire.WaitBody, wait, JOBS, "Wait until something changes", int),
-)
+ROUTES = (endpoint(verbs.HELLO, hello), endpoint(verbs.WAIT, wait))

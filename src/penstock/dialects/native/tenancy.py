@@ -2,10 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from penstock.dialects.ojs.format.names import engine_queue, spec_queue
-from penstock.dialects.ojs.tenancy import ForbiddenError
+from penstock.dialects.ojs.tenancy import ForbiddenError, own
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.routes import Request
@@ -45,6 +48,25 @@ def only_for_all(request: Request, what: str) -> None:
     """Raise unless whoever asks speaks for all tenants."""
     if request.tenant is not None:
         raise ForbiddenError(f"{what} for all tenants; this token speaks for tenant {request.tenant!r} only")
+
+
+async def own_arguments(request: Request, body: Struct, *, changes: bool) -> dict[str, Any]:
+    """Return the fields of *body* as arguments for the engine; a tenant's own names become the engine's.
+
+    Raises `NotFoundError` for another tenant's job and `ForbiddenError` for a gate that the tenant may not change.
+    """
+    given = asdict(body)
+    if request.tenant is None:
+        return given
+    if "job_id" in given:
+        await own(request, given["job_id"])
+    if "queue" in given:
+        given["queue"] = engine_queue_of(request, given["queue"])
+    if "tenant" in given:
+        given["tenant"] = tenant_in(request, given["tenant"])
+        if changes:
+            check_own_key(request, given["key"])
+    return given
 
 
 class Owners:

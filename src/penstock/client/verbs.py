@@ -1,0 +1,125 @@
+"""The verbs of the native protocol, one record for each: `POST /penstock/v1/{name}`.
+
+Both sides are made from this table.  The client takes from it the signature of a method, the type of the answer
+and whether it keeps trying while the server is away; the server takes the type of the body, the roles and
+whether it remembers answers.
+
+A connection can break between a request and its answer, so any request may be sent twice.  `Repeat` says why
+that is safe.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from penstock.client import wire
+from penstock.job import (
+    Beat,
+    Claim,
+    Enqueued,
+    Failure,
+    FloatingView,
+    GateView,
+    JobView,
+    Refresh,
+    Settled,
+    Why,
+)
+from penstock.lifecycle.states import State
+
+P = ParamSpec("P")
+B = TypeVar("B", bound=Struct)
+A = TypeVar("A")
+
+Roles = tuple[Literal["producer", "worker", "operator"], ...]
+
+PRODUCER: Final[Roles] = ("producer",)
+WORKER: Final[Roles] = ("worker",)
+EITHER: Final[Roles] = ("producer", "worker")
+OPERATOR: Final[Roles] = ("operator",)
+
+
+class Repeat(Enum):
+    """Why a request may be sent again although the first one may have arrived."""
+
+    READ = auto()  # it changes nothing
+    SAME = auto()  # the second changes nothing more, and has the same answer
+    REMEMBERED = auto()  # the server remembers its answer, and does it once
+
+
+@dataclass(frozen=True, slots=True)
+class Verb(Generic[P, B, A]):
+    """A verb, for tokens with one of *roles*; `body(...)` makes what is sent."""
+
+    name: str
+    summary: str
+    body: Callable[P, B]
+    answer: type[A]
+    roles: Roles
+    repeat: Repeat
+    patient: bool = True
+
+    @property
+    def keeps_trying(self) -> bool:
+        """Whether the client keeps trying while the server is away; a worker does so by itself."""
+        return self.patient and self.roles != WORKER
+
+
+_NOTHING: Final = type(None)
+_READ, _SAME, _REMEMBERED = Repeat.READ, Repeat.SAME, Repeat.REMEMBERED
+
+HELLO = Verb(
+    "hello", "Say which protocol is spoken", wire.EmptyBody, wire.Hello, EITHER, _READ, patient=False
+)
+WAIT = Verb("wait", "Wait until something changes", wire.WaitBody, int, EITHER, _READ, patient=False)
+
+ENQUEUE = Verb("enqueue", "Add jobs, all or none", wire.EnqueueBody, list[Enqueued], PRODUCER, _REMEMBERED)
+CANCEL = Verb("cancel", "Cancel a job", wire.CancelBody, State, PRODUCER, _REMEMBERED)
+RETRY = Verb("retry", "Run an ended job again", wire.JobBody, _NOTHING, PRODUCER, _REMEMBERED)
+JOB = Verb("job", "Look at a job", wire.JobBody, JobView, EITHER, _READ)
+FAILURES = Verb("failures", "Look at the failures of a job", wire.JobBody, list[Failure], EITHER, _READ)
+JOBS = Verb("jobs", "Look at jobs", wire.JobsBody, list[JobView], EITHER, _READ)
+COUNT = Verb("count", "Count jobs", wire.CountBody, dict[State, int], EITHER, _READ)
+WHY = Verb("why", "Say why a job waits", wire.JobBody, Why, EITHER, _READ)
+
+CLAIM = Verb("claim", "Start jobs for a worker", wire.ClaimBody, Claim, WORKER, _REMEMBERED)
+SETTLE = Verb("settle", "Record how attempts ended", wire.SettleBody, list[Settled], WORKER, _REMEMBERED)
+EXCHANGE = Verb("exchange", "Settle, then claim", wire.ExchangeBody, wire.Exchanged, WORKER, _REMEMBERED)
+BEGUN = Verb("begun", "Tell when handlers began", wire.BegunBody, _NOTHING, WORKER, _SAME)
+HEARTBEAT = Verb("heartbeat", "Renew leases", wire.HeartbeatBody, list[Beat], WORKER, _SAME)
+PROGRESS = Verb("progress", "Tell how far an attempt is", wire.ProgressBody, bool, WORKER, _SAME)
+REFRESHES = Verb(
+    "refreshes", "Take due floating limits", wire.RefreshesBody, list[Refresh], WORKER, _REMEMBERED
+)
+REFRESHED = Verb(
+    "refreshed", "Give a floating limit its value", wire.RefreshedBody, bool, WORKER, _REMEMBERED
+)
+
+GATE = Verb("gate", "Look at a gate", wire.GateBody, GateView, EITHER, _READ)
+GATES = Verb("gates", "Look at gates", wire.GatesBody, wire.GatePage, EITHER, _READ)
+QUEUES = Verb("queues", "Look at queues", wire.EmptyBody, list[dict[str, Any]], EITHER, _READ)
+FLOATING = Verb("floating", "Look at a floating limit", wire.GateBody, FloatingView, EITHER, _READ)
+PAUSE = Verb("pause", "Pause a queue", wire.QueueBody, _NOTHING, OPERATOR, _SAME)
+RESUME = Verb("resume", "Resume a queue", wire.QueueBody, _NOTHING, OPERATOR, _SAME)
+CONFIGURE = Verb(
+    "configure", "Set numbers for a key, a queue or a type", wire.ConfigureBody, _NOTHING, OPERATOR, _SAME
+)
+OVERRIDE = Verb("override", "Override the numbers of a key", wire.OverrideBody, _NOTHING, OPERATOR, _SAME)
+CLEAR_OVERRIDE = Verb("clear_override", "End an override", wire.GateBody, _NOTHING, OPERATOR, _SAME)
+SHUT = Verb("shut", "Shut a gate for a while", wire.ShutBody, _NOTHING, OPERATOR, _SAME)
+SET_FLOATING = Verb(
+    "set_floating", "Change a floating limit", wire.SetFloatingBody, _NOTHING, OPERATOR, _SAME
+)
+DELETE_FLOATING = Verb(
+    "delete_floating", "Let a key float no longer", wire.GateBody, _NOTHING, OPERATOR, _REMEMBERED
+)
+PRUNE = Verb("prune", "Forget jobs that ended long ago", wire.PruneBody, int, OPERATOR, _REMEMBERED)
+DOCTOR = Verb("doctor", "Examine the database", wire.EmptyBody, list[str], OPERATOR, _READ)
+ADVICE = Verb("advice", "Ask what the database needs", wire.EmptyBody, list[str], OPERATOR, _READ)
+
+VERBS: Final[dict[str, Verb[..., Any, Any]]] = {
+    each.name: each for each in list(globals().values()) if isinstance(each, Verb)
+}

@@ -1,0 +1,124 @@
+"""The verbs that a server offers: what an engine has, each done once however often its request arrives."""
+
+import asyncio
+import json
+
+import pytest
+
+from penstock.app.backend import AnyEngine
+from penstock.client import wire
+from penstock.client.verbs import VERBS, Repeat
+from penstock.clock import SECOND
+from penstock.dialects import native
+from penstock.job import NewJob, Settlement
+from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.limits.rules import Floating, Limit, Numbers
+from tests.support.asgi import ask, serving
+from tests.support.desk import slots
+
+# What a remote engine has of its own: it needs no request, or `wait` stands for it.
+HERE = {"clock", "close", "listen", "token", "upkeep"}
+CLAIM = wire.ClaimBody(["q"], 1, "worker")
+
+EXAMPLES = {
+    "hello": lambda _: wire.EmptyBody(),
+    "wait": lambda _: wire.WaitBody("work"),
+    "enqueue": lambda _: wire.EnqueueBody([NewJob("task", queue="q")]),
+    "cancel": lambda _: wire.CancelBody("waits"),
+    "retry": lambda _: wire.JobBody("failed"),
+    "job": lambda _: wire.JobBody("waits"),
+    "failures": lambda _: wire.JobBody("failed"),
+    "jobs": lambda _: wire.JobsBody(queue="q"),
+    "count": lambda _: wire.CountBody(),
+    "why": lambda _: wire.JobBody("waits"),
+    "claim": lambda _: CLAIM,
+    "settle": lambda desk: wire.SettleBody(ended(desk)),
+    "exchange": lambda desk: wire.ExchangeBody(ended(desk), CLAIM),
+    "begun": lambda desk: wire.BegunBody([(*attempt(desk), 5)]),
+    "heartbeat": lambda desk: wire.HeartbeatBody([attempt(desk)], SECOND),
+    "progress": lambda desk: wire.ProgressBody(*attempt(desk), "0.5"),
+    "refreshes": lambda _: wire.RefreshesBody(["compute"], 1, "worker", SECOND),
+    "refreshed": lambda desk: wire.RefreshedBody(
+        desk.engine.refreshes(["compute"], 1, worker="worker", lease=SECOND)[0], 7
+    ),
+    "gate": lambda _: wire.GateBody("X"),
+    "gates": lambda _: wire.GatesBody(),
+    "queues": lambda _: wire.EmptyBody(),
+    "floating": lambda _: wire.GateBody("F"),
+    "pause": lambda _: wire.QueueBody("q"),
+    "resume": lambda _: wire.QueueBody("q"),
+    "configure": lambda _: wire.ConfigureBody("key", "X", Numbers(slots=3)),
+    "override": lambda _: wire.OverrideBody("X", Numbers(slots=3)),
+    "clear_override": lambda _: wire.GateBody("X"),
+    "shut": lambda desk: wire.ShutBody("X", desk.clock.now() + SECOND),
+    "set_floating": lambda _: wire.SetFloatingBody("F", value=4),
+    "delete_floating": lambda _: wire.GateBody("F"),
+    "prune": lambda desk: wire.PruneBody(desk.clock.now()),
+    "doctor": lambda _: wire.EmptyBody(),
+    "advice": lambda _: wire.EmptyBody(),
+}
+
+
+def attempt(desk):
+    """Return the running attempt, as (seq, fence)."""
+    return desk.attempts["runs"].seq, desk.attempts["runs"].fence
+
+
+def ended(desk):
+    return wire.reports_of([Settlement(*attempt(desk), Done())])
+
+
+@pytest.fixture
+def busy(desk):
+    """A store with a job that runs, one that waits behind it, one that could start and one that failed."""
+    desk.enqueue("failed", retry=RetryPolicy.of(attempts=1))
+    desk.claim()
+    desk.settle("failed", Failed("Error", "no"))
+    desk.enqueue("runs waits", slots("X", 1))
+    desk.claim()
+    desk.enqueue("ready floats", Limit("F", Numbers(slots=2), floating=Floating("compute", 60 * SECOND)))
+    desk.clock.advance(SECOND)
+    return desk
+
+
+def state(engine):
+    """Return all that can be seen of the store."""
+    jobs = engine.jobs(limit=100)
+    return (
+        jobs,
+        [engine.failures(job.id) for job in jobs],
+        [engine.why(job.id) for job in jobs if job.state == "waiting"],
+        engine.gates(),
+        engine.queues(),
+        engine.doctor(),
+    )
+
+
+def test_every_verb_of_an_engine_is_in_the_table_and_has_a_route_and_an_example():
+    verbs = {name for name in dir(AnyEngine) if not name.startswith("_")}
+
+    assert set(VERBS) == verbs - HERE | {"hello"}
+    assert {f"{wire.PATH}{name}" for name in VERBS} == {route.path for route in native.ROUTES}
+    assert set(VERBS) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("verb", VERBS.values(), ids=VERBS)
+def test_a_request_that_arrives_twice_is_done_once_and_has_the_same_answer(busy, verb):
+    engine = busy.engine
+    body = json.loads(wire.encode(EXAMPLES[verb.name](busy)))
+    before = state(engine)
+
+    async def play():
+        async with serving(engine) as site:
+            first = await ask(site, wire.PATH + verb.name, body, idempotency_key="one")
+            once = state(engine)
+            second = await ask(site, wire.PATH + verb.name, body, idempotency_key="one")
+            return first, once, second
+
+    first, once, second = asyncio.run(play())
+
+    assert 200 == first[0], first
+    assert first == second
+    assert once == state(engine)
+    assert verb.repeat is not Repeat.READ or before == once
