@@ -24,7 +24,7 @@ from penstock import (
     NotFoundError,
     StoreDownError,
 )
-from penstock.client import RemoteEngine, wire
+from penstock.client import RemoteEngine, verbs, wire
 from penstock.clock import SECOND
 from penstock.engine import open_engine
 from penstock.job import NewJob, Sequel, Settlement
@@ -468,13 +468,11 @@ def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_tol
     )
     if verb == "settle":
         told = remote.settle([first])
-        old = remote._tell("settle", wire.SettleBody(wire.reports_of([second])), list[bool])
+        old = remote.rpc.ask(verbs.SETTLE, wire.SettleBody(wire.reports_of([second])))
     else:
         told, _ = remote.exchange([first], ["default"], 1, worker="w")
         take = wire.ClaimBody(["default"], 1, "w", SECOND, SECOND)
-        old = remote._tell(
-            "exchange", wire.ExchangeBody(wire.reports_of([second]), take), wire.Exchanged
-        ).accepted
+        old = remote.rpc.ask(verbs.EXCHANGE, wire.ExchangeBody(wire.reports_of([second]), take)).accepted
 
     assert [Sequel(State.SCHEDULED, 2, SECOND)] == told
     assert [True] == old

@@ -78,12 +78,12 @@ WAIT = Verb("wait", "Wait until something changes", wire.WaitBody, int, EITHER, 
 
 ENQUEUE = Verb("enqueue", "Add jobs, all or none", wire.EnqueueBody, list[Enqueued], PRODUCER, _REMEMBERED)
 CANCEL = Verb("cancel", "Cancel a job", wire.CancelBody, State, PRODUCER, _REMEMBERED)
-RETRY = Verb("retry", "Run an ended job again", wire.JobBody, _NOTHING, PRODUCER, _REMEMBERED)
-JOB = Verb("job", "Look at a job", wire.JobBody, JobView, EITHER, _READ)
-FAILURES = Verb("failures", "Look at the failures of a job", wire.JobBody, list[Failure], EITHER, _READ)
+RETRY = Verb("retry", "Run an ended job again", wire.JobIdBody, _NOTHING, PRODUCER, _REMEMBERED)
+JOB = Verb("job", "Look at a job", wire.JobIdBody, JobView, EITHER, _READ)
+FAILURES = Verb("failures", "Look at the failures of a job", wire.JobIdBody, list[Failure], EITHER, _READ)
 JOBS = Verb("jobs", "Look at jobs", wire.JobsBody, list[JobView], EITHER, _READ)
 COUNT = Verb("count", "Count jobs", wire.CountBody, dict[State, int], EITHER, _READ)
-WHY = Verb("why", "Say why a job waits", wire.JobBody, Why, EITHER, _READ)
+WHY = Verb("why", "Say why a job waits", wire.JobIdBody, Why, EITHER, _READ)
 
 CLAIM = Verb("claim", "Start jobs for a worker", wire.ClaimBody, Claim, WORKER, _REMEMBERED)
 SETTLE = Verb("settle", "Record how attempts ended", wire.SettleBody, list[Settled], WORKER, _REMEMBERED)

@@ -116,7 +116,7 @@ class RefreshedBody(Struct):
     error: Text = ""
 
 
-class JobBody(Struct):
+class JobIdBody(Struct):
     job_id: Name = field(name="id")
 
 

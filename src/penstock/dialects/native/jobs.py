@@ -28,7 +28,7 @@ async def enqueue(request: Request, body: wire.EnqueueBody) -> list[Enqueued]:
     return added
 
 
-async def job(request: Request, body: wire.JobBody) -> JobView:
+async def job(request: Request, body: wire.JobIdBody) -> JobView:
     """Return one job."""
     return _shown(request, await own(request, body.job_id))
 
