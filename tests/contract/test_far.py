@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.dialects.served import SERVED
 from penstock.engine import LEASE, START_GRACE
 from penstock.http.app import app_for
 from penstock.job import ClaimFor, NewJob
@@ -40,7 +41,7 @@ def test_workers_of_a_database_elsewhere_outlive_it(desk):
 
 
 def test_a_server_takes_its_workers_to_be_elsewhere(desk):
-    site = app_for(desk.engine)
+    site = app_for(desk.engine, SERVED)
     site.service.close()
 
     assert desk.engine.far

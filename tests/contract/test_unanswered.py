@@ -8,11 +8,10 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.dialects.native import attempts, endpoint, idempotency
-from penstock.dialects.ojs import backpressure, fetch_order, worker_directives
 from penstock.dialects.ojs.format import envelope
 from penstock.dialects.ojs.routes import jobs, workers
 from penstock.errors import StoreBusyError
-from penstock.http import asgi, writing
+from penstock.http import asgi, backpressure, fetch_order, worker_directives, writing
 from penstock.http.claims import Claims
 from penstock.http.service import Service
 from penstock.job import Bound, NewJob, Settlement
@@ -106,8 +105,8 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
         (Service, "remember"),
         (fetch_order.Queues, "went"),
         (worker_directives, "_is_idle"),
-        (worker_directives, "is_on"),
-        (worker_directives, "asked"),
+        (worker_directives, "maintenance"),
+        (worker_directives, "directive"),
         (workers, "_told"),
         (Service, "in_time"),
         (workers, "Reply"),
@@ -320,7 +319,7 @@ def test_an_exchange_whose_asker_was_cancelled_gives_back_what_it_claimed(engine
     [
         (envelope, "of_new", False),
         (jobs, "_limit_headers", False),
-        (backpressure, "_warnings", True),
+        (backpressure, "_fullest", True),
         (backpressure, "_depth", True),
     ],
 )

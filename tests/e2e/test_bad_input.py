@@ -297,12 +297,24 @@ def test_the_year_9999_is_as_good_as_any(server):
 
 def test_the_hint_of_a_404_fits_what_is_missing(server):
     """B14: the root was answered with a hint about jobs that ended."""
-    nowhere, job = server.get("/"), server.get("/ojs/v1/jobs/019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+    nowhere, job = server.get("/ojs/v1/x"), server.get("/ojs/v1/jobs/019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 
     refused(nowhere, 404, "not_found")
     assert nowhere["error"]["hint"] == "Check the path, the id or the name; /docs lists the paths."
     refused(job, 404, "not_found")
     assert "forgotten" in job["error"]["hint"]
+
+
+def test_every_path_answers_errors_as_its_dialect_writes_them(server):
+    native, nowhere = server.post("/penstock/v1/nothing"), server.get("/")
+
+    assert (404, "application/json") == (native.status, native.headers["content-type"])
+    assert {"code": "not_found", "message": "there is nothing at '/penstock/v1/nothing'"}.items() <= native[
+        "error"
+    ].items()
+    assert (404, "application/json") == (nowhere.status, nowhere.headers["content-type"])
+    assert {"error": {"code": "not_found", "message": "there is nothing at '/'"}} == nowhere.body
+    assert {"ojs-version"}.isdisjoint({*native.headers, *nowhere.headers})
 
 
 def raw(server):

@@ -20,9 +20,9 @@ def server(tmp_path):
         yield server
 
 
-def samples(server):
+def samples(server, path="/metrics"):
     """Return every number by its name and labels."""
-    answer = server.get("/metrics")
+    answer = server.get(path)
 
     assert 200 == answer.status
     return {
@@ -91,8 +91,21 @@ def test_the_four_metrics_of_rate_limits(server):
     wait_for(server, 2, "ojs_rate_limit_wait_duration_count", key="api")
     # The second waited for one job, the third for two.
     assert 1.8 <= number(server, "ojs_rate_limit_wait_duration_sum", key="api") < 10
-    wait_for(server, 0, "ojs_rate_limit_active", key="api")
-    wait_for(server, 0, "ojs_rate_limit_waiting", key="api")
+    # A gate at which nothing waits or runs is forgotten after a while.
+    for name in ("ojs_rate_limit_active", "ojs_rate_limit_waiting"):
+        server.until(lambda name=name: not number(server, name, key="api"))
+
+
+def test_our_own_protocol_has_names_of_its_own(server):
+    def found(name, **labels):
+        return samples(server, "/penstock/v1/metrics").get((name, frozenset(labels.items())))
+
+    server.enqueue(limited(concurrency=1))
+
+    server.until(lambda: found("penstock_gate_waiting", key="api"))
+    server.until(lambda: found("penstock_jobs_enqueued_total", queue="default", task="test.echo"))
+    assert 1 == found("penstock_queue_depth", queue="default", state="waiting")
+    assert {"penstock"} == {name.partition("_")[0] for name, _ in samples(server, "/penstock/v1/metrics")}
 
 
 def test_of_very_many_keys_a_thousand_are_named(server):

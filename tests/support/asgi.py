@@ -5,13 +5,14 @@ import json
 from contextlib import asynccontextmanager
 from urllib.parse import unquote
 
+from penstock.dialects.served import SERVED
 from penstock.http.app import app_for
 
 
 @asynccontextmanager
 async def serving(engine, **options):
     """Give the application around *engine*, as it is while it runs."""
-    site = app_for(engine, **options)
+    site = app_for(engine, SERVED, **options)
     site.service.begin()
     try:
         yield site

@@ -12,6 +12,7 @@ import uvicorn
 from penstock.dialects.ojs.format.envelope import of_new
 from penstock.dialects.ojs.format.new_job import new_job
 from penstock.dialects.ojs.format.requests import AckBody, FetchBody
+from penstock.dialects.served import SERVED
 from penstock.engine import open_engine
 from penstock.http.access import ANYBODY
 from penstock.http.app import app_for
@@ -60,7 +61,7 @@ def main(store: str) -> None:
     """Serve until standard input closes or a signal comes."""
     with closing(open_engine(store)) as engine:
         upkeep = Upkeep(engine, None, lambda _: None)
-        site = app_for(engine, more=FLOOR)
+        site = app_for(engine, SERVED, more=FLOOR)
         config = uvicorn.Config(
             site, log_config=None, access_log=False, server_header=False, date_header=False
         )

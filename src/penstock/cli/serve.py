@@ -91,6 +91,7 @@ def serve(
     from contextlib import closing
 
     try:
+        from penstock.dialects.served import SERVED
         from penstock.http.serve import Settings, check_open
         from penstock.http.serve import serve as run
         from penstock.http.visitors import host_name
@@ -108,7 +109,7 @@ def serve(
     check_open(settings, keyring)
     log_to_stderr(log_level, log_format)
     with closing(open_engine(store)) as engine:
-        run(engine, keyring, settings, lambda url: _say(url, store, keyring, settings))
+        run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings))
 
 
 def _keyring(tokens: list[str], file: Path | None) -> "Keyring":

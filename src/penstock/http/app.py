@@ -1,12 +1,13 @@
-"""What the server is made of: the dialects' routes around one engine."""
+"""Put the server together: an engine, and the dialects in which it is spoken to."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from penstock.dialects import native, ojs
 from penstock.engine import Engine
 from penstock.http import metrics, openapi
 from penstock.http.asgi import MOST_BYTES, AsgiApp
 from penstock.http.counters import Metrics
+from penstock.http.dialect import Dialect
 from penstock.http.routes import Route
 from penstock.http.service import Service
 from penstock.http.tokens import Keyring
@@ -15,6 +16,7 @@ from penstock.http.visitors import Visitors
 
 def app_for(
     engine: Engine,
+    dialects: Sequence[Dialect],
     *,
     keyring: Keyring | None = None,
     test_mode: bool = False,
@@ -31,19 +33,26 @@ def app_for(
     # Those who ask over HTTP may be anywhere, also behind a proxy on this machine.
     engine.far = True
     service = Service(engine, test_mode=test_mode, loopback=loopback)
-    ojs.attach(service)
+    for dialect in dialects:
+        dialect.attach(service)
     observed = Metrics(service)
-    routes = [*ojs.ROUTES, *native.ROUTES, *metrics.ROUTES, *more]
-    if test_mode:
-        routes += ojs.TEST_ROUTES
-    routes += openapi.routes(routes, secured=keyring is not None and not keyring.is_open)
+    offered = [_offered(dialect, test_mode=test_mode) for dialect in dialects]
+    secured = keyring is not None and not keyring.is_open
+    own = Dialect("server", "", ("",), tuple(more), tag="server")  # what belongs to no protocol
     return AsgiApp(
         service,
-        routes,
-        ojs.SOCKETS,
+        openapi.documented([*offered, own], secured=secured),
         keyring=keyring,
         visitors=Visitors(names),
         most_bytes=most_bytes,
         close=service.close,
         observe=observed.request,
     )
+
+
+def _offered(dialect: Dialect, *, test_mode: bool) -> Dialect:
+    """Return a dialect with all its routes."""
+    routes = [*dialect.routes, *(dialect.test_routes if test_mode else ())]
+    if dialect.metrics is not None:
+        routes.append(metrics.route(dialect.metrics))
+    return replace(dialect, routes=tuple(routes))

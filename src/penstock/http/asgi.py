@@ -2,21 +2,22 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from penstock.clock import monotonic
-from penstock.dialects.ojs.format.errors import answer, envelope
-from penstock.dialects.ojs.tenancy import HEADER, ForbiddenError, tenant_of
 from penstock.errors import InvalidError, PenstockError
 from penstock.http.access import Access
-from penstock.http.reading import GoneError, Receive, RefusedError, read_body
+from penstock.http.dialect import Dialect
+from penstock.http.errors import ForbiddenError, GoneError, RefusedError
+from penstock.http.reading import Receive, read_body
 from penstock.http.router import Router
 from penstock.http.routes import Reply, Request, Route, Stream
 from penstock.http.service import Service
-from penstock.http.sockets import Socket, SocketRoute
+from penstock.http.sockets import Socket
+from penstock.http.tenancy import tenant_of
 from penstock.http.tokens import Keyring
 from penstock.http.visitors import Refusal, Visitors
 from penstock.http.writing import Send, encoded, stream, write
@@ -25,7 +26,6 @@ from penstock.ids import new_id
 Scope = MutableMapping[str, Any]
 
 MOST_BYTES: Final = 10 * 1024 * 1024
-PROTOCOL: Final = "ojs.v1"  # what WebSockets speak
 _MOST_HEADER: Final = 200
 _REFUSED: Final = 400  # the first status of an answer that refuses
 
@@ -33,13 +33,12 @@ log = logging.getLogger("penstock.server")
 
 
 class AsgiApp:
-    """Everything the server answers."""
+    """Everything the server answers.  A path is of the first dialect that has its beginning; the last has all."""
 
     def __init__(
         self,
         service: Service,
-        routes: Iterable[Route],
-        sockets: Iterable[SocketRoute] = (),
+        dialects: Sequence[Dialect],
         *,
         keyring: Keyring | None = None,
         visitors: Visitors | None = None,
@@ -48,8 +47,9 @@ class AsgiApp:
         observe: Callable[[str, str, int, int], None] | None = None,
     ) -> None:
         self.service = service
-        self._router = Router(routes)
-        self._sockets = Router(sockets)
+        self._dialects = dialects
+        self._router = Router(route for dialect in dialects for route in dialect.routes)
+        self._sockets = Router(route for dialect in dialects for route in dialect.sockets)
         self._keyring = keyring or Keyring()
         self._visitors = visitors or Visitors()
         self._most_bytes = most_bytes
@@ -72,17 +72,18 @@ class AsgiApp:
         if not request_id or len(request_id) > _MOST_HEADER or not request_id.isprintable():
             request_id = f"req_{new_id()}"
         try:
-            reply = await self._reply(scope, headers, request_id, receive)
+            dialect = self._dialect(scope)
+            reply = await self._reply(dialect, scope, headers, request_id, receive)
         except GoneError:
             return
         if isinstance(reply, Stream) and scope["method"] == "HEAD":
             reply = Reply(None, headers=reply.headers, media=reply.media)
         if isinstance(reply, Stream):
-            await stream(reply, request_id, receive, send)
+            await stream(dialect, reply, request_id, receive, send)
             status = 200
         else:
             status = reply.status
-            await write(self.service, reply, request_id, scope["method"], receive, send)
+            await write(self.service, dialect, reply, request_id, scope["method"], receive, send)
             if self._observe is not None:
                 route = scope.get("route")  # None where there is nothing
                 method, path = ("other", "other") if route is None else (route.method, route.path)
@@ -91,25 +92,26 @@ class AsgiApp:
             took = (monotonic() - began) / 1_000
             log.info("%s %s %d %.1f ms %s", scope["method"], _path(scope), status, took, request_id)
 
+    def _dialect(self, scope: Scope) -> Dialect:
+        path = _path(scope)
+        return next(dialect for dialect in self._dialects if path.startswith(dialect.paths))
+
     async def _reply(
-        self, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
+        self, dialect: Dialect, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
     ) -> Reply | Stream:
         try:
-            return await self._handle(scope, headers, request_id, receive)
-        except RefusedError as error:
-            return envelope(error.status, error.code, error.text, request_id, headers=error.headers)
-        except ForbiddenError as error:
-            return envelope(403, "forbidden", str(error), request_id)
+            return await self._handle(dialect, scope, headers, request_id, receive)
         except PenstockError as error:
-            return answer(error, request_id)
+            return dialect.error(error, request_id)
         except (GoneError, asyncio.CancelledError):
             raise
         except Exception:
             log.exception("%s %s failed (%s)", scope["method"], _path(scope), request_id)
-            return envelope(500, "internal_error", "the server made a mistake", request_id)
+            mistake = RefusedError(500, "internal_error", "the server made a mistake")
+            return dialect.error(mistake, request_id)
 
     async def _handle(
-        self, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
+        self, dialect: Dialect, scope: Scope, headers: dict[str, str], request_id: str, receive: Receive
     ) -> Reply | Stream:
         if (refusal := self._refusal(scope, headers)) is not None:
             raise RefusedError(403, *refusal)
@@ -126,7 +128,7 @@ class AsgiApp:
             query=_checked(dict(parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True))),
             headers=headers,
             body=body,
-            tenant=tenant_of(access, headers.get(HEADER)),
+            tenant=_tenant(dialect, access, headers),
         )
         try:
             reply = await route.handler(request)
@@ -147,7 +149,7 @@ class AsgiApp:
         return self._visitors.refusal(headers, (scope.get("server") or ("",))[0])
 
     def _admitted(self, route: Route, headers: dict[str, str]) -> Access:
-        """Return what the one who asks may do, if that is enough for the route."""
+        """Return what the token allows, if that is enough for the route."""
         access = self._keyring.access(headers.get("authorization"))
         if access is None and route.roles:
             raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
@@ -172,12 +174,13 @@ class AsgiApp:
             await send({"type": "websocket.close", "code": 4404 if route is None else 4401})
             return
         try:
-            tenant = tenant_of(access, headers.get(HEADER))
+            tenant = _tenant(self._dialect(scope), access, headers)
         except PenstockError as error:
             await send({"type": "websocket.close", "code": 4403, "reason": str(error)[:100]})
             return
         offered = scope.get("subprotocols") or ()
-        await send({"type": "websocket.accept", "subprotocol": PROTOCOL if PROTOCOL in offered else None})
+        spoken = route.subprotocol if route.subprotocol in offered else None
+        await send({"type": "websocket.accept", "subprotocol": spoken})
         request = Request(
             self.service, access, id=f"req_{new_id()}", params=params, query=query, headers=headers, body=b"",
             tenant=tenant,
@@ -207,6 +210,11 @@ def _path(scope: Scope) -> str:
     """Return the path as it was sent, %-signs and all: in a log it is one line, whatever it says."""
     sent: bytes = scope.get("raw_path") or scope["path"].encode()
     return sent.partition(b"?")[0].decode("ascii", "backslashreplace")
+
+
+def _tenant(dialect: Dialect, access: Access, headers: Mapping[str, str]) -> str | None:
+    name = dialect.tenant_header
+    return tenant_of(access, headers.get(name.lower()), name)
 
 
 def _chosen(methods: Mapping[str, Route], scope: Scope) -> Route:

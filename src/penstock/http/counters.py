@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
-from penstock.dialects.ojs.events.event_format import STRATEGIES
-from penstock.dialects.ojs.format.names import spec_queue
 from penstock.http.feed import LOST, Entry
 from penstock.http.service import Service
+from penstock.http.tenancy import spec_queue
 from penstock.job import Event, Gauges
 
 MOST: Final = 1_000  # different labels of one number; all that come later count together
@@ -80,7 +79,7 @@ class Metrics:
             self._job(event)
         elif event.name == "limit.exceeded":
             key, tenant, rule = (str(facts.get(name) or "") for name in ("key", "owner", "rule"))
-            self.exceeded.add(key, tenant, STRATEGIES.get(rule, rule))
+            self.exceeded.add(key, tenant, rule)
         elif event.name == "limit.released":
             self._released[facts.get("job")] = (str(facts["key"]), str(facts["owner"]), facts.get("since"))
         elif event.name == LOST:

@@ -12,38 +12,42 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from penstock.dialects.ojs.format.names import spec_queue
-from penstock.dialects.ojs.tenancy import ForbiddenError
 from penstock.http.access import OPERATORS
-from penstock.http.counters import JOBS, MOST, OTHER, Metrics, Spread, Tally
+from penstock.http.counters import JOBS, MOST, OTHER, Labels, Metrics, Spread, Tally
+from penstock.http.dialect import MetricNames
+from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import spec_queue
 from penstock.job import Gauges
 
 MEDIA: Final = "text/plain"  # without a version, which a conformant server must not name
-_STATES: Final = {"waiting": "available", "running": "active", "scheduled": "scheduled"}
 
 
 class _Scrape(Collector):
     """The numbers of one moment, in Prometheus' terms."""
 
-    def __init__(self, metrics: Metrics, gauges: Gauges) -> None:
+    def __init__(self, names: MetricNames, metrics: Metrics, gauges: Gauges) -> None:
+        self._names = names
         self._gauges = gauges
-        jobs = {name: dict(tally.counts) for name, tally in metrics.jobs.items()}
+        job, limit = f"{names.prefix}_job", f"{names.prefix}_{names.limit}"
+        by_type, by_key = ("queue", names.task), ("key", "tenant")
+        exceeded: dict[Labels, int] = {
+            (key, tenant, names.rules.get(rule, rule)): count
+            for (key, tenant, rule), count in metrics.exceeded.counts.items()
+        }
         self._counters = [
-            *((f"ojs_jobs_{name}", JOBS[name], ("queue", "job_type"), counts) for name, counts in jobs.items()),
-            ("ojs_rate_limit_exceeded", "Times that a rate limit was hit.", ("key", "tenant", "strategy"),
-             dict(metrics.exceeded.counts)),
+            *((f"{job}s_{name}", JOBS[name], by_type, dict(tally.counts)) for name, tally in metrics.jobs.items()),
+            (f"{limit}_exceeded", "Times that a limit was hit.", (*by_key, names.rule), exceeded),
             ("penstock_events_dropped", "Events that readers cannot get any more, since too many came at once.", (),
              dict(metrics.lost.counts)),
         ]  # fmt: skip
         self._spreads = [
-            ("ojs_job_duration_seconds", "How long attempts took.", ("queue", "job_type"), *_taken(metrics.durations)),
-            ("ojs_job_queue_time_seconds", "How long jobs waited for their first attempt.", ("queue", "job_type"),
+            (f"{job}_duration_seconds", "How long attempts took.", by_type, *_taken(metrics.durations)),
+            (f"{job}_queue_time_seconds", "How long jobs waited for their first attempt.", by_type,
              *_taken(metrics.queued)),
-            ("ojs_rate_limit_wait_duration", "Seconds that jobs waited due to rate limits.", ("key", "tenant"),
-             *_taken(metrics.waits)),
-            ("ojs_http_request_duration_seconds", "How long requests took.", ("method", "route", "status"),
-             *_taken(metrics.requests)),
+            (f"{limit}_wait_duration", "Seconds that jobs waited due to limits.", by_key, *_taken(metrics.waits)),
+            (f"{names.prefix}_http_request_duration_seconds", "How long requests took.",
+             ("method", "route", "status"), *_taken(metrics.requests)),
         ]  # fmt: skip
 
     def collect(self) -> Iterator[Metric]:
@@ -61,18 +65,18 @@ class _Scrape(Collector):
             yield histogram
 
     def _full(self) -> Iterator[Metric]:
-        depth = GaugeMetricFamily("ojs_queue_depth", "Jobs in a queue, by state.", labels=("queue", "state"))
+        prefix, limit = self._names.prefix, f"{self._names.prefix}_{self._names.limit}"
+        depth = GaugeMetricFamily(
+            f"{prefix}_queue_depth", "Jobs in a queue, by state.", labels=("queue", "state")
+        )
         tally = Tally()
         for queue, state, jobs in self._gauges.queues:
-            tally.add(spec_queue(queue), _STATES[state], count=jobs)
+            tally.add(spec_queue(queue), self._names.states.get(state, state), count=jobs)
         for labels, count in tally.counts.items():
             depth.add_metric(labels, count)
-        active = GaugeMetricFamily(
-            "ojs_rate_limit_active", "Jobs of a key that run.", labels=("key", "tenant")
-        )
-        waiting = GaugeMetricFamily(
-            "ojs_rate_limit_waiting", "Jobs of a key that wait.", labels=("key", "tenant")
-        )
+        by_key = ("key", "tenant")
+        active = GaugeMetricFamily(f"{limit}_active", "Jobs of a key that run.", labels=by_key)
+        waiting = GaugeMetricFamily(f"{limit}_waiting", "Jobs of a key that wait.", labels=by_key)
         for key in self._gauges.keys:
             active.add_metric((key.key, key.tenant), key.running)
             waiting.add_metric((key.key, key.tenant), key.waiting)
@@ -94,20 +98,21 @@ def _cumulated(bounds: tuple[float, ...], values: list[float]) -> tuple[list[tup
     return buckets, values[-1]
 
 
-async def scrape(request: Request) -> Reply:
-    """Return the metrics of this server."""
-    if request.access.tenant is not None:
-        raise ForbiddenError("metrics are of all tenants; this token is for one")
-    metrics = request.service.part(Metrics)
-    found = _Scrape(metrics, await metrics.gauges(request.service))
-    text = await request.service.run(lambda _: _written(found))
-    return Reply(text, media=MEDIA)
+def route(names: MetricNames) -> Route:
+    """Return the route that shows what was counted under these *names*."""
+
+    async def scrape(request: Request) -> Reply:
+        if request.access.tenant is not None:
+            raise ForbiddenError("metrics are of all tenants; this token is for one")
+        metrics = request.service.part(Metrics)
+        found = _Scrape(names, metrics, await metrics.gauges(request.service))
+        text = await request.service.run(lambda _: _written(found))
+        return Reply(text, media=MEDIA)
+
+    return Route("GET", names.path, scrape, OPERATORS, "Metrics for Prometheus", media=MEDIA)
 
 
 def _written(found: _Scrape) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(found)
     return generate_latest(registry)
-
-
-ROUTES: Final = (Route("GET", "/metrics", scrape, OPERATORS, "Metrics for Prometheus", media=MEDIA),)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, Final
 
-from penstock.http.routes import BadBodyError
+from penstock.http.errors import BadBodyError, GoneError, RefusedError
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 
 Message = MutableMapping[str, Any]
@@ -15,21 +15,6 @@ _MOST_HEARD: Final = 64 * 1024 * 1024  # bytes of what is too much
 _PATIENCE, _LONGEST = 1.0, 30.0  # seconds between two parts of it, and for all
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 _BROWSERS: Final = ("origin", "sec-fetch-site")  # what only browsers send
-
-
-class GoneError(Exception):
-    """The client has hung up."""
-
-
-class RefusedError(Exception):
-    """A request that no route has to look at."""
-
-    def __init__(self, status: int, code: str, text: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.status = status
-        self.code = code
-        self.text = text
-        self.headers = headers
 
 
 async def read_body(method: str, headers: Mapping[str, str], receive: Receive, most: int) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 from penstock.errors import InvalidError
 from penstock.http.access import Access, Role
 from penstock.http.claims import Claims
+from penstock.http.errors import BadBodyError
 
 if TYPE_CHECKING:
     from penstock.http.service import Service
@@ -20,12 +21,6 @@ _decode: Final = msgspec.json.Decoder().decode
 _MOST_PER_PAGE: Final = 1_000
 
 log = logging.getLogger("penstock.server")
-
-
-class BadBodyError(InvalidError):
-    """The body is no JSON at all."""
-
-    code = "invalid_payload"
 
 
 class Request:
@@ -134,7 +129,7 @@ class Route:
     status: int = 200
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
-    media: str | None = None  # of an answer that is no JSON of the dialect's own kind
+    media: str | None = None  # of an answer that is not of its dialect's own type
 
 
 def converted(plain: object, kind: type[T]) -> T:

@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Final
@@ -15,6 +15,7 @@ import uvicorn
 from penstock.engine import Engine
 from penstock.errors import InvalidError, StoreBrokenError
 from penstock.http.app import app_for
+from penstock.http.dialect import Dialect
 from penstock.http.tokens import Keyring
 from penstock.http.upkeep import Upkeep
 
@@ -37,14 +38,21 @@ class Settings:
     names: tuple[str, ...] = ()
 
 
-def serve(engine: Engine, keyring: Keyring, settings: Settings, ready: Callable[[str], None]) -> None:
-    """Serve until a signal comes; *ready* is told the address once it answers.
+def serve(
+    engine: Engine,
+    dialects: Sequence[Dialect],
+    keyring: Keyring,
+    settings: Settings,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until a signal comes; *ready* is called with the address once it answers.
 
     Raises `StoreBrokenError` when the store's file was removed, replaced or damaged.
     """
     check_open(settings, keyring)
     app = app_for(
         engine,
+        dialects,
         keyring=keyring,
         test_mode=settings.test_mode,
         most_bytes=settings.most_bytes,

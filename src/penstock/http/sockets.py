@@ -46,4 +46,5 @@ class SocketRoute:
     path: str
     handler: Callable[[Request, Socket], Awaitable[None]]
     roles: frozenset[Role]
+    subprotocol: str | None = None  # what it speaks, for clients that ask
     method: str = "WS"

@@ -11,9 +11,9 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from penstock.dialects.ojs.format.names import check_tenant
 from penstock.errors import InvalidError
 from penstock.http.access import EVERYTHING, Access, Role
+from penstock.http.tenancy import check_tenant
 
 FIELD: Final = "--token-file"
 LEAST: Final = 16  # characters of a token

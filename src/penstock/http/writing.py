@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from penstock.dialects.ojs.format.names import MEDIA, VERSION
+from penstock.http.dialect import Dialect
 from penstock.http.reading import Message, Receive
 from penstock.http.routes import Reply, Stream
 from penstock.http.service import Service
@@ -29,7 +29,13 @@ def encoded(reply: Reply) -> bytes:
 
 
 async def write(
-    service: Service, reply: Reply, request_id: str, method: str, receive: Receive, send: Send
+    service: Service,
+    dialect: Dialect,
+    reply: Reply,
+    request_id: str,
+    method: str,
+    receive: Receive,
+    send: Send,
 ) -> None:
     """Send an answer; if the client has gone, give back what was claimed for it."""
     try:
@@ -37,7 +43,7 @@ async def write(
             await service.give_back(reply.claims)
             return
         content = encoded(reply)
-        headers = _head(reply.media or MEDIA, request_id, reply.headers)
+        headers = _head(reply.media or dialect.media, request_id, {**dialect.headers, **reply.headers})
         headers.append((b"content-length", str(len(content)).encode()))
         await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     except BaseException:
@@ -47,9 +53,10 @@ async def write(
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
 
 
-async def stream(reply: Stream, request_id: str, receive: Receive, send: Send) -> None:
+async def stream(dialect: Dialect, reply: Stream, request_id: str, receive: Receive, send: Send) -> None:
     """Send an answer that goes on, until it ends or the client has gone."""
-    headers = _head(reply.media, request_id, {"Cache-Control": "no-cache", **reply.headers})
+    more = {"Cache-Control": "no-cache", **dialect.headers, **reply.headers}
+    headers = _head(reply.media, request_id, more)
     await send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def go_on() -> None:
@@ -72,11 +79,7 @@ async def stream(reply: Stream, request_id: str, receive: Receive, send: Send) -
 
 
 def _head(media: str, request_id: str, more: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    head = [
-        (b"content-type", media.encode()),
-        (b"ojs-version", VERSION.encode()),
-        (b"x-request-id", request_id.encode("latin-1")),
-    ]
+    head = [(b"content-type", media.encode()), (b"x-request-id", request_id.encode("latin-1"))]
     head += [(name.encode().lower(), value.encode("latin-1", "replace")) for name, value in more.items()]
     return head
 

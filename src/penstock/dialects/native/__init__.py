@@ -1,6 +1,19 @@
 """Penstock's own verbs over HTTP, for its own workers and clients: `POST /penstock/v1/{verb}`."""
 
-from penstock.dialects.native import admin, attempts, jobs, session
-from penstock.http.routes import Route
+from typing import Final
 
-ROUTES: tuple[Route, ...] = (*attempts.ROUTES, *jobs.ROUTES, *admin.ROUTES, *session.ROUTES)
+from penstock.client.wire import PATH, ErrorBody
+from penstock.dialects.native import admin, attempts, jobs, session
+from penstock.dialects.native.endpoint import error_reply
+from penstock.http.dialect import Dialect, MetricNames
+
+DIALECT: Final = Dialect(
+    name="penstock",
+    title="penstock's own verbs",
+    paths=(PATH,),
+    routes=(*attempts.ROUTES, *jobs.ROUTES, *admin.ROUTES, *session.ROUTES),
+    error=error_reply,
+    error_shape=ErrorBody,
+    metrics=MetricNames(f"{PATH}metrics", "penstock"),
+    tag="penstock",
+)

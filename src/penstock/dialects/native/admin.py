@@ -11,8 +11,8 @@ from penstock.dialects.native.tenancy import (
     own_queue,
     tenant_in,
 )
-from penstock.dialects.ojs.format.names import queue_tenant
 from penstock.http.routes import Request
+from penstock.http.tenancy import queue_tenant
 
 
 async def gates(request: Request, body: wire.GatesBody) -> wire.GatePage:

@@ -11,8 +11,8 @@ from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
-from penstock.dialects.ojs.routes.maintenance import is_on
 from penstock.engine import Engine
+from penstock.http.maintenance import maintenance
 from penstock.http.routes import Request, invalid
 from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
@@ -25,7 +25,7 @@ async def claim(request: Request, take: wire.ClaimBody) -> KeptAnswer:
     """Start jobs for a worker."""
     queues = tuple(engine_queue_of(request, name) for name in take.queues)
     wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
-    if await is_on(request.service):
+    if await maintenance(request.service):
         nothing = wire.encode(_nothing(request))
         return KeptAnswer(nothing, [], nothing)
     found = _known(request, await request.service.take(wanted, request.claims))
@@ -56,7 +56,7 @@ async def exchange(request: Request, body: wire.ExchangeBody) -> KeptAnswer:
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
 
-    pausing = await is_on(request.service)
+    pausing = await maintenance(request.service) is not None
 
     def work(engine: Engine) -> tuple[list[Settled], Claim]:
         if pausing:

@@ -9,20 +9,13 @@ from msgspec.json import Decoder
 
 from penstock.client.errors import to_wire
 from penstock.client.verbs import Repeat, Verb
-from penstock.client.wire import KEY, NOW, PATH, encode
+from penstock.client.wire import KEY, NOW, PATH, ErrorBody, Problem, encode
 from penstock.clock import monotonic
 from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
 from penstock.dialects.native.tenancy import only_for_all, own_arguments
-from penstock.dialects.ojs.tenancy import ForbiddenError
-from penstock.errors import (
-    ConflictError,
-    InvalidError,
-    NotFoundError,
-    PenstockError,
-    QueueFullError,
-    StoreError,
-)
+from penstock.errors import InvalidError, PenstockError
 from penstock.http.access import Role
+from penstock.http.errors import RefusedError, status_of
 from penstock.http.routes import Reply, Request, Route, invalid
 
 P = ParamSpec("P")
@@ -54,10 +47,8 @@ def endpoint(verb: Verb[P, B, A], answer: Answer[B, A] | None = None, *, for_all
             made = await _made(request, verb, lambda: _answered(request, verb, body, answer))
             request.claims = made
             reply = Reply(made.body, media=MEDIA)
-        except ForbiddenError:
-            raise
         except PenstockError as error:
-            reply = Reply(encode(to_wire(error)), _status(error), media=MEDIA)
+            reply = error_reply(error, request.id)
         # If the clock was set meanwhile, the client goes by the later time: that is safe.
         reply.headers[NOW] = str(max(arrived, clock.now() - (monotonic() - began)))
         return reply
@@ -65,6 +56,14 @@ def endpoint(verb: Verb[P, B, A], answer: Answer[B, A] | None = None, *, for_all
     roles = frozenset(map(Role, verb.roles))
     shown = None if verb.answer is type(None) else verb.answer
     return Route("POST", PATH + verb.name, handle, roles, verb.summary, verb.body, shown, media=MEDIA)
+
+
+def error_reply(error: PenstockError, _: str) -> Reply:
+    """Return an error the way `client/errors` reads it."""
+    if isinstance(error, RefusedError):
+        sent = ErrorBody(Problem(error.reason, str(error)))
+        return Reply(encode(sent), error.status, error.headers, MEDIA)
+    return Reply(encode(to_wire(error)), status_of(error), media=MEDIA)
 
 
 def read(decoder: "Decoder[B]", body: bytes) -> B:
@@ -101,19 +100,3 @@ async def _made(
         return await make()
     place = (verb.name, request.access.name, request.tenant or "", key)
     return await request.service.part(AnswerMemory).once(place, make)
-
-
-def _status(error: PenstockError) -> int:
-    match error:
-        case InvalidError():
-            return 400
-        case NotFoundError():
-            return 404
-        case QueueFullError():
-            return 429
-        case ConflictError():
-            return 409
-        case StoreError():
-            return 503
-        case _:
-            return 500

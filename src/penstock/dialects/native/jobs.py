@@ -8,11 +8,11 @@ from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.json_checks import check_job
 from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
-from penstock.dialects.ojs.backpressure import add
-from penstock.dialects.ojs.tenancy import own
-from penstock.dialects.ojs.tenant_limits import admitted, own_limits, with_gate
 from penstock.engine import Engine
+from penstock.http.backpressure import add
 from penstock.http.routes import Request
+from penstock.http.tenancy import own
+from penstock.http.tenant_limits import admitted, own_limits, with_gate
 from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State

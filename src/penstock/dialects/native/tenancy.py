@@ -7,11 +7,11 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from penstock.dialects.ojs.format.names import engine_queue, spec_queue
-from penstock.dialects.ojs.tenancy import ForbiddenError, own
 from penstock.engine import Engine
 from penstock.errors import InvalidError
+from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Request
+from penstock.http.tenancy import engine_queue, own, spec_queue
 from penstock.lifecycle.checks import MAX_NUMBER
 
 REMEMBERED: Final = 100_000

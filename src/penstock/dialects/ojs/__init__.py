@@ -1,6 +1,14 @@
 """The Open Job Spec over HTTP, with its extensions: translates, and never decides."""
 
+from typing import Final
+
+from penstock.dialects.ojs.events.event_format import STRATEGIES
 from penstock.dialects.ojs.events.webhook_dispatcher import WebhookDispatcher
+from penstock.dialects.ojs.format.errors import answer
+from penstock.dialects.ojs.format.names import MEDIA, VERSION
+from penstock.dialects.ojs.format.parameters import QUERY_SCHEMAS, path_schema
+from penstock.dialects.ojs.format.responses import ErrorAnswer
+from penstock.dialects.ojs.format.states import SPEC_STATE
 from penstock.dialects.ojs.routes import (
     admin_bulk,
     admin_jobs,
@@ -23,36 +31,51 @@ from penstock.dialects.ojs.routes import (
     workers,
     workflows,
 )
-from penstock.http.routes import Route
-from penstock.http.service import Service
-from penstock.http.sockets import SocketRoute
+from penstock.http.dialect import Dialect, MetricNames
 
-ROUTES: tuple[Route, ...] = (
-    *workers.ROUTES,
-    *jobs.ROUTES,
-    *progress.ROUTES,
-    *cron.ROUTES,
-    *rate_limits.ROUTES,
-    *queues.ROUTES,
-    *queue_limits.ROUTES,
-    *pools.ROUTES,
-    *workflows.ROUTES,
-    *dead_letter.ROUTES,
-    *events.ROUTES,
-    *webhooks.ROUTES,
-    *admin_stats.ROUTES,
-    *admin_queues.ROUTES,
-    *admin_jobs.ROUTES,
-    *admin_bulk.ROUTES,
-    *admin_workers.ROUTES,
-    *tenants.ROUTES,
-    *maintenance.ROUTES,
-    *system.ROUTES,
+DIALECT: Final = Dialect(
+    name="ojs",
+    title="the Open Job Spec",
+    paths=("/ojs/", "/health", "/ready", "/metrics"),
+    routes=(
+        *workers.ROUTES,
+        *jobs.ROUTES,
+        *progress.ROUTES,
+        *cron.ROUTES,
+        *rate_limits.ROUTES,
+        *queues.ROUTES,
+        *queue_limits.ROUTES,
+        *pools.ROUTES,
+        *workflows.ROUTES,
+        *dead_letter.ROUTES,
+        *events.ROUTES,
+        *webhooks.ROUTES,
+        *admin_stats.ROUTES,
+        *admin_queues.ROUTES,
+        *admin_jobs.ROUTES,
+        *admin_bulk.ROUTES,
+        *admin_workers.ROUTES,
+        *tenants.ROUTES,
+        *maintenance.ROUTES,
+        *system.ROUTES,
+    ),
+    error=answer,
+    error_shape=ErrorAnswer,
+    media=MEDIA,
+    headers={"OJS-Version": VERSION},
+    tenant_header="X-OJS-Tenant",
+    sockets=events.SOCKETS,
+    test_routes=system.TEST_ROUTES,
+    metrics=MetricNames(
+        "/metrics",
+        "ojs",
+        task="job_type",
+        limit="rate_limit",
+        rule="strategy",
+        states={name: SPEC_STATE[name] for name in ("waiting", "running", "scheduled")},
+        rules=STRATEGIES,
+    ),
+    path_schema=path_schema,
+    query_schemas=QUERY_SCHEMAS,
+    attach=WebhookDispatcher,
 )
-TEST_ROUTES: tuple[Route, ...] = system.TEST_ROUTES
-SOCKETS: tuple[SocketRoute, ...] = events.SOCKETS
-
-
-def attach(service: Service) -> None:
-    """Have what this dialect does by itself begin and end with the service."""
-    WebhookDispatcher(service)

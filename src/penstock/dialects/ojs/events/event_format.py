@@ -7,9 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from penstock.clock import MILLISECOND
-from penstock.dialects.ojs.format.names import VERSION, queue_tenant, spec_queue, written
+from penstock.dialects.ojs.format.names import VERSION, written
 from penstock.engine.bounds import DROPPED
 from penstock.http.feed import LOST, Entry
+from penstock.http.tenancy import queue_tenant, spec_queue
 from penstock.job import Event
 
 SOURCE: Final = "ojs://penstock/server"

@@ -7,12 +7,12 @@ from typing import Final
 from penstock.clock import SECOND, monotonic
 from penstock.dialects.ojs.events.event_filter import Wanted
 from penstock.dialects.ojs.events.event_format import Shown, lost, shown, state_now
-from penstock.dialects.ojs.format.names import check_queue, engine_queue
+from penstock.dialects.ojs.format.names import check_queue
 from penstock.dialects.ojs.routes.jobs import show
-from penstock.dialects.ojs.tenancy import own
 from penstock.errors import InvalidError
 from penstock.http.feed import ALL, Entry, Reader
 from penstock.http.routes import Request
+from penstock.http.tenancy import engine_queue, own
 
 PER_SECOND: Final = 100  # events that one connection is sent
 BUFFER: Final = 1_000  # events that wait for one connection

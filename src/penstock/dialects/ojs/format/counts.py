@@ -4,24 +4,14 @@ from collections.abc import Iterable
 from typing import Final
 
 from penstock.clock import SECOND
-from penstock.dialects.ojs.format.envelope import SPEC_STATES
-from penstock.dialects.ojs.format.names import check_queue, engine_queue, spec_queue
+from penstock.dialects.ojs.format.names import check_queue
+from penstock.dialects.ojs.format.states import ENGINE_STATES, SPEC_STATE, SPEC_STATES
 from penstock.errors import InvalidError
 from penstock.http.routes import Request
+from penstock.http.tenancy import engine_queue, spec_queue
 from penstock.job import QueueCounts
 
 MINUTE: Final = 60 * SECOND
-ENGINE_STATES: Final = {
-    "scheduled": ("scheduled",),
-    "available": ("waiting",),
-    "pending": (),
-    "active": ("running",),
-    "completed": ("done",),
-    "retryable": ("retrying",),
-    "cancelled": ("cancelled",),
-    "discarded": ("failed", "discarded", "expired"),
-}
-_SPEC: Final = {name: spec for spec, names in ENGINE_STATES.items() for name in names}
 
 
 def counts_of(tallies: Iterable[QueueCounts]) -> dict[str, int]:
@@ -29,7 +19,7 @@ def counts_of(tallies: Iterable[QueueCounts]) -> dict[str, int]:
     counts = dict.fromkeys(SPEC_STATES, 0)
     for tally in tallies:
         for name, number in tally.counts.items():
-            counts[_SPEC[name]] += number
+            counts[SPEC_STATE[name]] += number
     return counts
 
 

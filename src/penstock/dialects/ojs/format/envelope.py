@@ -7,36 +7,18 @@ import msgspec
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.limits import policy
-from penstock.dialects.ojs.format.names import VERSION, spec_queue, written
+from penstock.dialects.ojs.format.names import VERSION, written
 from penstock.dialects.ojs.format.new_job import KEPT
 from penstock.dialects.ojs.format.retry import DEFAULT_ATTEMPTS
-from penstock.dialects.ojs.tenant_limits import own_limits
+from penstock.dialects.ojs.format.states import SPEC_STATE
+from penstock.http.tenancy import spec_queue
+from penstock.http.tenant_limits import own_limits
 from penstock.job import Claimed, Enqueued, Failure, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
 
 _decode: Final = msgspec.json.Decoder().decode
-STATES: Final = {
-    State.SCHEDULED: "scheduled",
-    State.WAITING: "available",
-    State.RUNNING: "active",
-    State.DONE: "completed",
-    State.FAILED: "discarded",
-    State.DISCARDED: "discarded",
-    State.CANCELLED: "cancelled",
-    State.EXPIRED: "discarded",
-}
-SPEC_STATES: Final = (
-    "scheduled",
-    "available",
-    "pending",
-    "active",
-    "completed",
-    "retryable",
-    "cancelled",
-    "discarded",
-)
 
 
 def state_of(view: JobView) -> str:
@@ -48,7 +30,7 @@ def state_of(view: JobView) -> str:
         return "retryable"
     if view.state is State.WAITING and view.due is not None:
         return "scheduled"  # to be tried again when its limit lets it
-    return STATES[view.state]
+    return SPEC_STATE[view.state]
 
 
 def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:

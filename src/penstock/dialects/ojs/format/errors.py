@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from penstock.dialects.ojs.format.retry import RetryError
-from penstock.dialects.ojs.tenant_limits import TenantLimitError
 from penstock.errors import (
     ConflictError,
     DuplicateJobError,
@@ -14,7 +13,8 @@ from penstock.errors import (
     StoreError,
     WrongStateError,
 )
-from penstock.http.routes import BadBodyError, Reply
+from penstock.http.errors import BadBodyError, RefusedError, TenantLimitError
+from penstock.http.routes import Reply
 
 _DOCS: Final = "https://openjobspec.org/docs/errors#"
 _HINTS: Final = {
@@ -68,6 +68,8 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
     """Return what went wrong, as the spec writes it."""
     text = str(error)
     match error:
+        case RefusedError(status=status, reason=code, headers=headers):
+            return envelope(status, code, text, request_id, headers=headers)
         case RetryError(field=field):
             details = {"field": field}
             return envelope(422, "invalid_request", text, request_id, details, kind="validation_error")
@@ -89,8 +91,10 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
             return envelope(429, "QUEUE_FULL", text, request_id, full, headers)
         case WrongStateError(state=state):
             return envelope(409, "conflict", text, request_id, {"state": state})
-        case TenantLimitError(details=details, retry_after=seconds):
-            return envelope(429, error.code, text, request_id, details, {"Retry-After": str(seconds)})
+        case TenantLimitError(tenant=tenant, limit=limit, current=current, maximum=maximum):
+            used = {"tenant_id": tenant, "limit": limit, "current": current, "maximum": maximum}
+            headers = {"Retry-After": str(error.retry_after)}
+            return envelope(429, "TENANT_LIMIT_EXCEEDED", text, request_id, used, headers)
         case ConflictError():
             return envelope(409, "conflict", text, request_id)
         case StoreError():

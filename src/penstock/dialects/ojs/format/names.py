@@ -1,20 +1,18 @@
 """How the spec writes names, moments and spans, and how the engine does."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
+from penstock.dialects.ojs.format.patterns import ID, KEY, QUEUE, TYPE
 from penstock.errors import InvalidError
 from penstock.limits.durations import parse_duration
 
 MEDIA: Final = "application/openjobspec+json"
 VERSION: Final = "1.0"
 
-_TYPE: Final = re.compile(r"[a-z][a-z0-9_-]*(?:\.[a-z][a-z0-9_-]*)*")
-_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9.-]*")
-_KEY: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
-_UUID7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _RFC3339: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})", re.ASCII
 )
@@ -23,58 +21,34 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _LAST: Final = 253_402_300_799_999_999  # of the year 9999
 _HOW: Final = 'write an ISO 8601 duration such as "PT30S", "PT1M" or "PT1H30M"'
 _SHOWN: Final = 60  # characters of what is wrong
-_MOST_TYPE, _MOST_QUEUE, _MOST_KEY, _MOST_TENANT = 255, 100, 256, 100
 
 
 def check_type(name: object, field: str = "type") -> str:
     """Return *name* if it can name a job type: words of lower case, parted by dots."""
-    return _matching(name, field, _TYPE, _MOST_TYPE, "lower-case words parted by dots, such as email.send")
+    return _matching(name, field, TYPE, "lower-case words parted by dots, such as email.send")
 
 
 def check_queue(name: object, field: str = "queue") -> str:
     """Return *name* if it can name a queue."""
-    return _matching(name, field, _QUEUE, _MOST_QUEUE, "lower-case letters, digits, dots and hyphens")
+    return _matching(name, field, QUEUE, "lower-case letters, digits, dots and hyphens")
 
 
 def check_key(name: object, field: str = "key") -> str:
     """Return *name* if it can be the key of a limit."""
-    return _matching(
-        name, field, _KEY, _MOST_KEY, "letters, digits and . _ : - and begin with a letter or digit"
-    )
-
-
-def check_tenant(name: object, field: str = "tenant") -> str:
-    """Return *name* if it can name a tenant: shorter than a key, since its queues bear it."""
-    return _matching(
-        name, field, _KEY, _MOST_TENANT, "letters, digits and . _ : - and begin with a letter or digit"
-    )
+    return _matching(name, field, KEY, "letters, digits and . _ : - and begin with a letter or digit")
 
 
 def check_id(name: object, field: str = "id") -> str:
     """Return *name* if it can be the id of a job."""
-    return _matching(name, field, _UUID7, 36, "a UUIDv7 in lower case")
+    return _matching(name, field, ID, "a UUIDv7 in lower case")
 
 
-def _matching(name: object, field: str, pattern: re.Pattern[str], most: int, how: str) -> str:
-    if not isinstance(name, str) or len(name) > most or not pattern.fullmatch(name):
+def _matching(name: object, field: str, spelled: Mapping[str, Any], how: str) -> str:
+    most: int = spelled["maxLength"]
+    if not isinstance(name, str) or len(name) > most or not re.fullmatch(spelled["pattern"], name):
         shown = repr(name) if len(repr(name)) <= _SHOWN else repr(name)[:_SHOWN] + "…"
         raise InvalidError(field, f"{shown} must be {how}, and at most {most} characters")
     return name
-
-
-def engine_queue(tenant: str | None, queue: str) -> str:
-    """Return what the engine calls a queue: every tenant has its own."""
-    return f"{tenant}:{queue}" if tenant else queue
-
-
-def spec_queue(name: str) -> str:
-    """Return a queue's name as its tenant knows it."""
-    return name.rpartition(":")[2]
-
-
-def queue_tenant(name: str) -> str:
-    """Return whose queue the engine's queue is; empty if nobody's."""
-    return name.rpartition(":")[0]
 
 
 def span(text: str, field: str, *, zero: bool = False, error: type[InvalidError] = InvalidError) -> int:

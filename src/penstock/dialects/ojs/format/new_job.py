@@ -7,19 +7,13 @@ import msgspec
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format import unique
 from penstock.dialects.ojs.format.limits import limits_of
-from penstock.dialects.ojs.format.names import (
-    check_id,
-    check_queue,
-    check_type,
-    engine_queue,
-    moment,
-    written,
-)
+from penstock.dialects.ojs.format.names import check_id, check_queue, check_type, moment, written
 from penstock.dialects.ojs.format.requests import JobBody, OptionsBody, RateLimitBody
 from penstock.dialects.ojs.format.retry import policy_of
-from penstock.dialects.ojs.tenant_limits import with_gate
 from penstock.errors import InvalidError
 from penstock.http.routes import converted
+from penstock.http.tenancy import engine_queue
+from penstock.http.tenant_limits import with_gate
 from penstock.job import NewJob
 from penstock.limits.rules import Limit
 

@@ -1,8 +1,10 @@
-"""How names and moments are written, for the OpenAPI page; they are checked in `names`, with better words."""
+"""How names and moments are written, as the OpenAPI page shows it; `names` checks the same patterns."""
 
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
+
+from penstock.dialects.ojs.format.states import USED_STATES
 
 QUEUE: Final[dict[str, Any]] = {"pattern": "^[a-z0-9][a-z0-9.-]*$", "maxLength": 100, "examples": ["default"]}
 KEY: Final[dict[str, Any]] = {
@@ -17,6 +19,7 @@ TYPE: Final[dict[str, Any]] = {
 }
 ID: Final[dict[str, Any]] = {
     "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+    "maxLength": 36,
     "examples": ["0197a0d2-5f7c-7c3e-9d3a-2b1f0c4d5e6f"],
 }
 SPAN: Final[dict[str, Any]] = {"pattern": r"^PT[0-9]{1,3}M[0-9]{1,5}S$", "examples": ["PT1M30S"]}
@@ -35,14 +38,7 @@ Id = Annotated[str, Meta(extra_json_schema=ID)]
 Span = Annotated[str, Meta(extra_json_schema=SPAN)]
 Moment = Annotated[str, Meta(extra_json_schema=MOMENT)]
 Dimension = Annotated[str, Meta(extra_json_schema={"enum": ["type", "queue", "args", "meta"]})]
-StateName = Annotated[
-    str,
-    Meta(
-        extra_json_schema={
-            "enum": ["scheduled", "available", "active", "completed", "retryable", "cancelled", "discarded"]
-        }
-    ),
-]
+StateName = Annotated[str, Meta(extra_json_schema={"enum": USED_STATES})]
 
 _MANY = "([*]|[1-9])"  # which hour, day and month
 EXPRESSION: Final[dict[str, Any]] = {

@@ -1,14 +1,28 @@
 """What clients send, as types: they are checked on the way in and shown in the OpenAPI page."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from penstock.dialects.ojs.format.patterns import Dimension, Id, Key, Moment, Queue, Span, StateName, Type
+from penstock.job import Order
 
 Milliseconds = Annotated[int, Meta(ge=1, le=31_536_000_000)]
 Count = Annotated[int, Meta(ge=1, le=1_000)]
 Name = Annotated[str, Meta(max_length=256)]
+Strategy = Literal["strict", "round-robin", "round_robin", "weighted", "least-loaded", "least_loaded"]
+
+ORDERS: Final = {
+    "strict": Order.STRICT,
+    "round-robin": Order.ROUND_ROBIN,
+    "round_robin": Order.ROUND_ROBIN,
+    "weighted": Order.WEIGHTED,
+    "least-loaded": Order.LEAST_LOADED,
+    "least_loaded": Order.LEAST_LOADED,
+}
+# What a worker may say of itself that wants no more jobs.
+RESTING: Final = ("draining", "shutting_down", "quiet", "terminate", "terminating", "stopping")
+DRAINING: Final = {"drain": "draining", "shutdown": "shutting_down"}  # other words for some of them
 
 
 class WindowBody(Struct, forbid_unknown_fields=True):
@@ -103,9 +117,7 @@ class FetchBody(Struct):
     worker_id: Name = ""
     visibility_timeout_ms: Milliseconds | None = None
     wait_ms: Annotated[int, Meta(ge=0, le=60_000, description="how long to wait for a job")] = 0
-    strategy: (
-        Literal["strict", "round-robin", "round_robin", "weighted", "least-loaded", "least_loaded"] | None
-    ) = None
+    strategy: Strategy | None = None
     weights: dict[str, Annotated[int, Meta(ge=1, le=1_000_000)]] | None = None
     pool: str | None = None
 

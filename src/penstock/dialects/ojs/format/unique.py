@@ -7,6 +7,7 @@ import msgspec
 
 from penstock.dialects.ojs.format.names import span
 from penstock.dialects.ojs.format.requests import JobBody, UniqueBody
+from penstock.dialects.ojs.format.states import ENGINE_STATES, USED_STATES
 from penstock.errors import InvalidError
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -18,14 +19,13 @@ _CONFLICT: Final = {
     "replace": OnDuplicate.REPLACE,
 }
 _STATES: Final = {
-    "scheduled": (State.SCHEDULED,),
-    "available": (State.WAITING,),
-    "pending": (State.WAITING,),
+    **{
+        spec: tuple(State(name) for name in ENGINE_STATES[spec])
+        for spec in USED_STATES
+        if spec != "retryable"
+    },
     "retryable": (State.SCHEDULED,),
-    "active": (State.RUNNING,),
-    "completed": (State.DONE,),
-    "cancelled": (State.CANCELLED,),
-    "discarded": (State.FAILED, State.DISCARDED, State.EXPIRED),
+    "pending": (State.WAITING,),
 }
 _DIMENSIONS: Final = ("type", "queue", "args", "meta")
 

@@ -10,10 +10,10 @@ from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.patterns import Moment, Queue, Type
 from penstock.dialects.ojs.format.responses import JobShape
 from penstock.dialects.ojs.routes.jobs import cancel, show
-from penstock.dialects.ojs.tenancy import own
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
 from penstock.http.routes import Reply, Request, Route, converted
+from penstock.http.tenancy import own
 from penstock.job import JobFilter
 
 _FILTERS: Final = ("state", "queue", "type", "since", "until")

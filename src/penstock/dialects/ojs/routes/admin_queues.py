@@ -6,13 +6,14 @@ from msgspec import Struct
 
 from penstock.dialects.ojs.format.counts import MINUTE, counts_of, of_tenant, throughput
 from penstock.dialects.ojs.format.limits import shown_numbers
-from penstock.dialects.ojs.format.names import check_queue, engine_queue, queue_tenant, spec_queue, written
+from penstock.dialects.ojs.format.names import check_queue, written
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.routes.queues import pause as pause_queue
 from penstock.dialects.ojs.routes.queues import resume as resume_queue
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 from penstock.job import QueueCounts
 from penstock.limits.rules import Numbers
 

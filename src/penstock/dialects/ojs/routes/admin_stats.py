@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import Struct
 
 from penstock.dialects.ojs.format.counts import MINUTE, counts_of, of_tenant, throughput
-from penstock.dialects.ojs.routes.maintenance import is_on
-from penstock.dialects.ojs.worker_registry import STALE, WorkerRegistry
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
+from penstock.http.maintenance import maintenance
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.worker_registry import STALE, WorkerRegistry
 from penstock.job import QueueCounts
 
 
@@ -45,7 +45,7 @@ async def stats(request: Request) -> Reply:
         "jobs": counts_of(tallies),
         "throughput": throughput(ended),
         "uptime_seconds": round(request.service.uptime, 3),
-        "maintenance": await is_on(request.service),
+        "maintenance": await maintenance(request.service) is not None,
     }
     return Reply(shown)
 

@@ -6,11 +6,12 @@ from msgspec import Struct
 
 from penstock.dialects.ojs.format.names import written
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
-from penstock.dialects.ojs.worker_directives import RUNNING, ask, asked
-from penstock.dialects.ojs.worker_registry import RESTING, STALE, KnownWorker, WorkerRegistry
+from penstock.dialects.ojs.format.requests import RESTING
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.http.access import JOBS, OPERATORS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.worker_directives import RUNNING, directive, set_directive
+from penstock.http.worker_registry import STALE, KnownWorker, WorkerRegistry
 
 
 class WorkerShape(Struct):
@@ -89,14 +90,14 @@ async def forget(request: Request) -> Reply:
     member = _found(request)
     if request.service.engine.clock.now() - member.seen <= STALE:
         raise WrongStateError(member.id, member.state, "one that was not heard from for a minute", "worker")
-    await ask(request, member.tenant, member.id, RUNNING)
+    await set_directive(request, member.tenant, member.id, RUNNING)
     request.service.part(WorkerRegistry).forget(member)
     return Reply({"deleted": True, "id": member.id})
 
 
 async def _ask(request: Request, wanted: str) -> Reply:
     member = _found(request)
-    await ask(request, member.tenant, member.id, wanted)
+    await set_directive(request, member.tenant, member.id, wanted)
     return Reply({"id": member.id, "worker_id": member.id, "directive": wanted, "state": wanted})
 
 
@@ -109,7 +110,7 @@ def _found(request: Request) -> KnownWorker:
 
 
 async def _shown(request: Request, member: KnownWorker) -> dict[str, Any]:
-    wanted = await asked(request, member.tenant, member.id)
+    wanted = await directive(request, member.tenant, member.id)
     state = member.state if member.state != RUNNING else wanted or RUNNING
     if request.service.engine.clock.now() - member.seen > STALE:
         state = "stale"

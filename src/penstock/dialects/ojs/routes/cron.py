@@ -10,10 +10,10 @@ from penstock.dialects.ojs.format.new_job import new_job
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.patterns import Expression, Queue, Type, Zone
 from penstock.dialects.ojs.format.requests import JobBody, OptionsBody
-from penstock.dialects.ojs.tenancy import check_shared
 from penstock.errors import InvalidError
 from penstock.http.access import PRODUCERS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import check_shared
 from penstock.job import NewJob, Schedule
 from penstock.lifecycle.overlap import Overlap
 

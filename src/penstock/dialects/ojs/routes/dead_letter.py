@@ -9,11 +9,11 @@ from penstock.dialects.ojs.format.names import check_type
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.responses import JobAnswer, JobsAnswer, JobShape
 from penstock.dialects.ojs.routes.jobs import show
-from penstock.dialects.ojs.tenancy import own
 from penstock.engine import Engine
 from penstock.errors import NotFoundError
 from penstock.http.access import OPERATORS, PRODUCERS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import own
 from penstock.job import JobFilter, JobView
 from penstock.lifecycle.states import State
 

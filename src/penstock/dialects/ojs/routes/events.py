@@ -146,4 +146,4 @@ ROUTES: Final = (
         media=_SSE,
     ),
 )
-SOCKETS: Final = (SocketRoute("/ojs/v1/ws", talk, JOBS),)
+SOCKETS: Final = (SocketRoute("/ojs/v1/ws", talk, JOBS, "ojs.v1"),)

@@ -1,22 +1,23 @@
 """Enqueue, look and cancel."""
 
-from penstock.dialects.ojs.backpressure import add
 from penstock.dialects.ojs.format import envelope
 from penstock.dialects.ojs.format.limits import limit_headers
 from penstock.dialects.ojs.format.new_job import new_job
 from penstock.dialects.ojs.format.requests import BatchBody, JobBody
 from penstock.dialects.ojs.format.responses import CancelledJob, JobAnswer, JobsAnswer
-from penstock.dialects.ojs.tenancy import own
-from penstock.dialects.ojs.tenant_limits import admitted, own_limits
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.http.access import JOBS, PRODUCERS
+from penstock.http.backpressure import Fullness, add
 from penstock.http.routes import Reply, Request, Route, if_possible
+from penstock.http.tenancy import own
+from penstock.http.tenant_limits import admitted, own_limits
 from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.tracing import PARENT, carried
 
 MOST_AT_ONCE = 1_000
+_DAY = 86_400  # seconds
 
 
 async def enqueue(request: Request) -> Reply:
@@ -24,8 +25,8 @@ async def enqueue(request: Request) -> Reply:
     now = request.service.engine.clock.now()  # for spans; when it came is for the engine to say
     job = new_job(_traced(request, request.json()), request.tenant, now)
     async with admitted(request, [job]):
-        (added,), headers = await add(request, [job])
-    headers["Location"] = f"/ojs/v1/jobs/{added.id}"
+        (added,), full = await add(request, [job], lambda: block_timeout(request))
+    headers = {**pressure_headers(full), "Location": f"/ojs/v1/jobs/{added.id}"}
     if own_limits(job.limits):
         work = request.service.run(lambda engine: _limit_headers(engine, job))
         headers |= await if_possible(work, {})
@@ -44,9 +45,34 @@ async def enqueue_batch(request: Request) -> Reply:
         new_job(_traced(request, each), request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)
     ]
     async with admitted(request, jobs):
-        added, headers = await add(request, jobs)
+        added, full = await add(request, jobs, lambda: block_timeout(request))
     shown = [await _added(request, job, one) for job, one in zip(jobs, added, strict=True)]
-    return Reply({"jobs": shown, "count": len(shown)}, 201, headers)
+    return Reply({"jobs": shown, "count": len(shown)}, 201, pressure_headers(full))
+
+
+def block_timeout(request: Request) -> float:
+    """Return how many seconds the client would wait for room in a queue."""
+    text = request.headers.get("ojs-block-timeout")
+    if text is None:
+        return 0.0
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _DAY:
+        raise InvalidError("OJS-Block-Timeout", f"{text[:40]!r} must be a number of seconds, zero or more")
+    return seconds
+
+
+def pressure_headers(full: Fullness | None) -> dict[str, str]:
+    """Return the headers that tell of a queue that is nearly full."""
+    if full is None:
+        return {}
+    return {
+        "X-OJS-Queue-Pressure": f"{full.share:.3g}",
+        "X-OJS-Queue-Depth": str(full.depth),
+        "X-OJS-Queue-Bound": str(full.bound),
+    }
 
 
 async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:

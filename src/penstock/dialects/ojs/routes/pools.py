@@ -1,22 +1,25 @@
 """Pools of queues, as operators set them; and how fetches were spread lately."""
 
 from collections import Counter
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Struct
 
-from penstock.dialects.ojs.fetch_order import WINDOW, WORDS, Queues, order_named
-from penstock.dialects.ojs.format.names import check_key, check_queue, engine_queue, queue_tenant, spec_queue
+from penstock.dialects.ojs.format.names import check_key, check_queue
+from penstock.dialects.ojs.format.requests import ORDERS, Strategy
 from penstock.dialects.ojs.format.responses import PoolAnswer
 from penstock.errors import InvalidError, NotFoundError
 from penstock.http.access import OPERATORS
+from penstock.http.fetch_order import WINDOW, Queues
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 from penstock.job import Order, Pool
 from penstock.limits.durations import to_iso
 from penstock.limits.rules import MAX_NUMBER
 
 Weight = Annotated[int, Meta(ge=1, le=1_000_000)]
 _PATH: Final = "/ojs/v1/admin/pools/{name}"
+_NAMES: Final = {order: word for word, order in reversed(ORDERS.items())}
 
 
 class MemberBody(Struct):
@@ -29,9 +32,7 @@ class PoolBody(Struct):
     """A set of queues: how workers choose between them, and how many of their jobs may run at once."""
 
     queues: dict[str, MemberBody] | list[str]
-    strategy: (
-        Literal["strict", "round-robin", "round_robin", "weighted", "least-loaded", "least_loaded"] | None
-    ) = None
+    strategy: Strategy | None = None
     weights: dict[str, Weight] | None = None
     concurrency: Annotated[int, Meta(ge=0, le=MAX_NUMBER)] | None = None
 
@@ -113,7 +114,7 @@ def _pool(request: Request, body: PoolBody) -> Pool:
     unknown = weights.keys() - members.keys()
     if unknown:
         raise InvalidError("weights", f"{min(unknown)!r} is none of the pool's queues")
-    order = Order.ROUND_ROBIN if body.strategy is None else order_named(body.strategy)
+    order = Order.ROUND_ROBIN if body.strategy is None else ORDERS[body.strategy]
     queues = tuple(engine_queue(request.tenant, queue) for queue in members)
     numbers = tuple(weights[queue] for queue in members)
     return Pool(name, queues, order, numbers, body.concurrency, request.tenant or "")
@@ -124,7 +125,7 @@ def _shown(pool: Pool) -> dict[str, Any]:
     weights = pool.weights or (1,) * len(names)
     shown: dict[str, Any] = {
         "name": pool.name,
-        "strategy": WORDS[pool.order],
+        "strategy": _NAMES[pool.order],
         "queues": {name: {"weight": weight} for name, weight in zip(names, weights, strict=True)},
         "weights": dict(zip(names, weights, strict=True)),
     }

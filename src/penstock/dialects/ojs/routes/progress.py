@@ -8,11 +8,11 @@ from msgspec import Meta, Struct
 from penstock.dialects.ojs.format.envelope import state_of
 from penstock.dialects.ojs.format.names import written
 from penstock.dialects.ojs.routes.workers import VISIBILITY
-from penstock.dialects.ojs.tenancy import own
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.access import JOBS, WORKERS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import own
 from penstock.job import JobView
 from penstock.lifecycle.states import State
 

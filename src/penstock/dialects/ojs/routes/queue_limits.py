@@ -4,14 +4,15 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from penstock.dialects.ojs.backpressure import Bounds
 from penstock.dialects.ojs.format.limits import shown_numbers, window_of
-from penstock.dialects.ojs.format.names import check_queue, check_type, engine_queue
+from penstock.dialects.ojs.format.names import check_queue, check_type
 from penstock.dialects.ojs.format.requests import WindowBody
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.access import OPERATORS
+from penstock.http.backpressure import Bounds
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import engine_queue
 from penstock.job import Bound, OnFull
 from penstock.limits.rules import MAX_NUMBER, Numbers
 

@@ -3,24 +3,15 @@
 from collections import Counter
 from typing import Any, Final
 
-from penstock.dialects.ojs.format.names import check_queue, engine_queue, queue_tenant, spec_queue
+from penstock.dialects.ojs.format.names import check_queue
 from penstock.dialects.ojs.format.paging import QUERY, page_of
 from penstock.dialects.ojs.format.responses import QueueAnswer, QueuesAnswer
+from penstock.dialects.ojs.format.states import SPEC_STATE, USED_STATES
 from penstock.engine import Engine
 from penstock.http.access import JOBS, OPERATORS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 
-_WORDS: Final = {
-    "waiting": "available",
-    "running": "active",
-    "scheduled": "scheduled",
-    "retrying": "retryable",
-    "done": "completed",
-    "failed": "discarded",
-    "discarded": "discarded",
-    "expired": "discarded",
-    "cancelled": "cancelled",
-}
 _DEPTH: Final = ("available", "scheduled", "retryable")
 
 
@@ -93,7 +84,7 @@ def overview(engine: Engine, tenant: str | None, name: str | None = None) -> dic
         if wanted(of_queue.queue):
             found = counts.setdefault(spec_queue(of_queue.queue), Counter())
             for state, number in of_queue.counts.items():
-                found[_WORDS[state]] += number
+                found[SPEC_STATE[state]] += number
     for queue in engine.queues():
         known = str(queue["name"])
         if wanted(known):
@@ -111,7 +102,7 @@ def overview(engine: Engine, tenant: str | None, name: str | None = None) -> dic
 def _shown(name: str, counts: Counter[str], *, paused: bool) -> dict[str, Any]:
     status = "paused" if paused else "active"
     answer: dict[str, Any] = {"name": name, "status": status, "paused": paused}
-    answer |= {state: counts[state] for state in dict.fromkeys(_WORDS.values())}
+    answer |= {state: counts[state] for state in USED_STATES}
     return {**answer, "depth": sum(counts[state] for state in _DEPTH)}
 
 

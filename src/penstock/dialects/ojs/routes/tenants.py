@@ -5,23 +5,39 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from penstock.clock import SECOND
 from penstock.dialects.ojs.format.counts import MINUTE, counts_of, of_tenant, throughput
-from penstock.dialects.ojs.format.names import check_tenant, spec_queue, written
+from penstock.dialects.ojs.format.limits import window_of
+from penstock.dialects.ojs.format.names import written
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
-from penstock.dialects.ojs.routes.maintenance import for_everybody
-from penstock.dialects.ojs.settings_cache import PREFIX, decide, decided
-from penstock.dialects.ojs.tenant_limits import TenantLimits, limits_of, set_limits
+from penstock.dialects.ojs.format.requests import WindowBody
 from penstock.engine import Engine
 from penstock.errors import NotFoundError
 from penstock.http.access import OPERATORS
-from penstock.http.routes import Reply, Request, Route
+from penstock.http.routes import Reply, Request, Route, converted
+from penstock.http.settings_cache import set_setting, settings
+from penstock.http.tenancy import check_tenant, check_unbound, spec_queue
+from penstock.http.tenant_limits import TenantLimits, limits_of, set_limits
 from penstock.job import QueueCounts
+from penstock.limits.rules import Window
 
 DAY: Final = 24 * 60 * MINUTE
-_NAMES: Final = f"{PREFIX}tenant:"
+_NAMES: Final = "tenant:"
+_MOST: Final = 9_007_199_254_740_991
+RATES: Final = 1_000_000  # the most jobs that a window remembers
+Number = Annotated[int, Meta(ge=0, le=_MOST)]
 
 
-class LimitsBody(TenantLimits):
+class TenantLimitsBody(Struct, omit_defaults=True):
+    """What one tenant may use; what is not given is not limited."""
+
+    max_concurrency: Number | None = None
+    max_queue_depth: Number | None = None
+    max_enqueue_rate: WindowBody | Annotated[int, Meta(ge=1, le=RATES)] | None = None
+    max_scheduled: Number | None = None
+
+
+class LimitsBody(TenantLimitsBody):
     """What a tenant may use; null takes a limit away, what is not given stays."""
 
     reason: Annotated[str, Meta(max_length=1_000)] | None = None
@@ -30,7 +46,7 @@ class LimitsBody(TenantLimits):
 class TenantBody(Struct):
     """What a tenant may use."""
 
-    limits: TenantLimits = msgspec.field(default_factory=TenantLimits)
+    limits: TenantLimitsBody = msgspec.field(default_factory=TenantLimitsBody)
     name: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
 
 
@@ -52,7 +68,7 @@ class TenantStats(Struct):
 async def listing(request: Request) -> Reply:
     """Return the tenants that have jobs or limits."""
     page = page_of(request)
-    known = await decided(request.service)
+    known = await settings(request.service)
     tallies = await request.service.run(lambda engine: engine.tally())
     names = {tally.tenant for tally in tallies if tally.tenant}
     names |= {name.removeprefix(_NAMES) for name in known if name.startswith(_NAMES)}
@@ -70,36 +86,47 @@ async def info(request: Request) -> Reply:
 
 async def put(request: Request) -> Reply:
     """Decide what a tenant may use, in all."""
-    for_everybody(request)
+    check_unbound(request)
     tenant, body = _meant(request), request.read(TenantBody)
     kept: dict[str, Any] = {"at": request.service.engine.clock.now()}
     if body.name is not UNSET:
         kept["name"] = body.name
-    await set_limits(request.service, tenant, body.limits, kept)
-    return Reply({"tenant_id": tenant, "id": tenant, "limits": msgspec.to_builtins(body.limits)})
+    return await _set(request, tenant, body.limits, kept)
 
 
 async def put_limits(request: Request) -> Reply:
     """Change some of what a tenant may use."""
-    for_everybody(request)
+    check_unbound(request)
     tenant, sent = _meant(request), request.read(LimitsBody)
-    limits = await limits_of(request.service, tenant)
-    for name in TenantLimits.__struct_fields__:
+    limits = converted((await _kept(request, tenant)).get("shown", {}), TenantLimitsBody)
+    for name in TenantLimitsBody.__struct_fields__:
         if name in request.fields():
             setattr(limits, name, getattr(sent, name))
     kept: dict[str, Any] = {"at": request.service.engine.clock.now(), "reason": sent.reason}
-    await set_limits(request.service, tenant, limits, kept)
-    return Reply({"tenant_id": tenant, "id": tenant, "limits": msgspec.to_builtins(limits)})
+    return await _set(request, tenant, limits, kept)
+
+
+async def _set(request: Request, tenant: str, body: TenantLimitsBody, kept: dict[str, Any]) -> Reply:
+    rate = body.max_enqueue_rate
+    window = Window(rate, SECOND) if isinstance(rate, int) else window_of(rate, "max_enqueue_rate")
+    limits = TenantLimits(body.max_concurrency, body.max_queue_depth, window, body.max_scheduled)
+    shown = msgspec.to_builtins(body)
+    await set_limits(request.service, tenant, limits, {**kept, "shown": shown})
+    return Reply({"tenant_id": tenant, "id": tenant, "limits": shown})
+
+
+async def _kept(request: Request, tenant: str) -> dict[str, Any]:
+    return dict((await settings(request.service)).get(f"{_NAMES}{tenant}", {}))
 
 
 async def delete(request: Request) -> Reply:
     """Let a tenant use as much as it wants; its jobs stay."""
-    for_everybody(request)
+    check_unbound(request)
     tenant = _meant(request)
-    if f"{_NAMES}{tenant}" not in await decided(request.service):
+    if not await _kept(request, tenant):
         raise NotFoundError("tenant", tenant)
     await set_limits(request.service, tenant, TenantLimits(), {})
-    await decide(request.service, f"tenant:{tenant}", None)
+    await set_setting(request.service, f"{_NAMES}{tenant}", None)
     return Reply({"deleted": True, "tenant_id": tenant})
 
 
@@ -135,7 +162,7 @@ def _depth(counts: dict[str, int]) -> int:
 
 
 def _meant(request: Request) -> str:
-    """Return the tenant of the path; another's is not there for whoever speaks for one."""
+    """Return the tenant of the path; `NotFoundError` if the request is another tenant's."""
     tenant = check_tenant(request.params["id"], "id")
     if request.tenant not in (None, tenant):
         raise NotFoundError("tenant", tenant)
@@ -143,9 +170,9 @@ def _meant(request: Request) -> str:
 
 
 async def _shown(request: Request, tenant: str, tallies: list[QueueCounts]) -> dict[str, Any]:
-    kept = (await decided(request.service)).get(f"{_NAMES}{tenant}", {})
+    kept = await _kept(request, tenant)
     counts = counts_of(of_tenant(tallies, tenant))
-    shown = {"tenant_id": tenant, "id": tenant, "limits": kept.get("limits", {}), "jobs": counts}
+    shown = {"tenant_id": tenant, "id": tenant, "limits": kept.get("shown", {}), "jobs": counts}
     shown["total_jobs"] = sum(counts.values())
     if "at" in kept:
         shown["updated_at"] = written(kept["at"])

@@ -7,21 +7,30 @@ from typing import Any, Final
 import msgspec
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.dialects.ojs.fetch_order import claim
 from penstock.dialects.ojs.format import envelope
 from penstock.dialects.ojs.format.names import check_queue, moment, written
 from penstock.dialects.ojs.format.new_job import KEPT
-from penstock.dialects.ojs.format.requests import AckBody, ErrorBody, FetchBody, HeartbeatBody, NackBody
+from penstock.dialects.ojs.format.requests import (
+    DRAINING,
+    ORDERS,
+    RESTING,
+    AckBody,
+    ErrorBody,
+    FetchBody,
+    HeartbeatBody,
+    NackBody,
+)
 from penstock.dialects.ojs.format.responses import JobsAnswer, SettledAnswer
 from penstock.dialects.ojs.format.retry import check_error, is_final
 from penstock.dialects.ojs.routes.jobs import show
-from penstock.dialects.ojs.tenant_limits import own_limits
-from penstock.dialects.ojs.worker_directives import directive, unless_idle
-from penstock.dialects.ojs.worker_registry import WorkerRegistry
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, StoreError, WrongStateError
 from penstock.http.access import WORKERS
+from penstock.http.fetch_order import Fetch, claim
 from penstock.http.routes import Reply, Request, Route, if_possible
+from penstock.http.tenant_limits import own_limits
+from penstock.http.worker_directives import RUNNING, directive, unless_idle
+from penstock.http.worker_registry import WorkerRegistry
 from penstock.job import Claimed, Running, Settlement
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack, Outcome
 
@@ -32,6 +41,7 @@ _decode: Final = msgspec.json.Decoder().decode
 MOST_BEATS: Final = 10_000
 TRIES: Final = 3  # if all that was claimed comes too late to be told of
 PUT_OFF: Final = 60 * SECOND
+_FACTS: Final = ("labels", "queues", "hostname", "pid", "concurrency")  # what workers say of themselves
 
 log = logging.getLogger("penstock.server")
 
@@ -42,19 +52,30 @@ async def fetch(request: Request) -> Reply:
     for n, name in enumerate(body.queues):
         check_queue(name, f"queues[{n}]")
     service = request.service
-    visibility = (
-        VISIBILITY if body.visibility_timeout_ms is None else body.visibility_timeout_ms * MILLISECOND
+    wanted = Fetch(
+        body.queues,
+        body.count,
+        body.worker_id,
+        _lease(body.visibility_timeout_ms),
+        body.wait_ms * MILLISECOND,
+        body.pool,
+        ORDERS[body.strategy or "strict"],
+        body.weights or {},
     )
     wait = body.wait_ms / 1_000
     jobs: list[Claimed] = []
     shown: dict[str, msgspec.Raw] = {}
     for _ in range(TRIES):
-        claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, body, visibility))
+        claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, wanted))
         shown = await _told(request, claimed)
         jobs = await service.in_time([job for job in claimed if job.id in shown])
         if jobs or not claimed:
             break
     return Reply({"jobs": [shown[job.id] for job in jobs]})
+
+
+def _lease(milliseconds: int | None) -> int:
+    return VISIBILITY if milliseconds is None else milliseconds * MILLISECOND
 
 
 async def _told(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
@@ -211,11 +232,10 @@ async def heartbeat(request: Request) -> Reply:
     ids = body.active_job_ids or (body.active_jobs if isinstance(body.active_jobs, list) else [])
     if len(ids) > MOST_BEATS:
         raise InvalidError("active_jobs", f"has {len(ids)} jobs; at most {MOST_BEATS} are allowed")
-    request.service.part(WorkerRegistry).beat(
-        body, request.tenant, request.service.engine.clock.now(), len(ids)
-    )
+    _note(request, body, len(ids))
     alive = await request.service.run(lambda engine: _renew(engine, request, body, ids))
-    state = await directive(request, body.worker_id, alive)
+    wished = _test_directive(alive) if request.service.test_mode else ""
+    state = wished or await directive(request, request.tenant or "", body.worker_id) or RUNNING
     return Reply(
         {
             "acknowledged": True,
@@ -227,9 +247,32 @@ async def heartbeat(request: Request) -> Reply:
     )
 
 
+def _note(request: Request, body: HeartbeatBody, active: int) -> None:
+    """Note what a worker says of itself."""
+    state = DRAINING.get(body.state or "", body.state or RUNNING)
+    request.service.part(WorkerRegistry).beat(
+        body.worker_id,
+        request.tenant,
+        request.service.engine.clock.now(),
+        {name: value for name in _FACTS if (value := getattr(body, name)) is not None},
+        state=state,
+        resting=state in RESTING,
+        active=body.active_jobs if isinstance(body.active_jobs, int) else active,
+    )
+
+
+def _test_directive(alive: Sequence[Running]) -> str:
+    """Return what the jobs of a worker ask of it: a hook of the conformance tests."""
+    for attempt in alive:
+        wanted = _decode(attempt.meta).get("test_directive")
+        if wanted in ("quiet", "terminate"):
+            return str(wanted)
+    return ""
+
+
 def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]) -> list[Running]:
     """Renew what runs, each for its own time; return what stands."""
-    asked = VISIBILITY if body.visibility_timeout_ms is None else body.visibility_timeout_ms * MILLISECOND
+    asked = _lease(body.visibility_timeout_ms)
     spans: dict[int, list[Running]] = {}
     for attempt in engine.attempts(ids).values():
         mine = request.tenant is None or attempt.tenant == request.tenant

@@ -5,13 +5,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from penstock.dialects.ojs.format.names import spec_queue, written
+from penstock.dialects.ojs.format.names import written
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.workflow_steps import CALLBACKS, Reader, WorkflowBody
-from penstock.dialects.ojs.tenant_limits import admitted
 from penstock.errors import NotFoundError
 from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.routes import Reply, Request, Route
+from penstock.http.tenancy import spec_queue
+from penstock.http.tenant_limits import admitted
 from penstock.job import NewWorkflow, StepView, WorkflowView
 from penstock.workflows import StepState, WorkflowState
 

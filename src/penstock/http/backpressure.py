@@ -2,18 +2,17 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.clock import SECOND, monotonic
-from penstock.dialects.ojs.fetch_order import Queues
-from penstock.errors import InvalidError, QueueFullError
+from penstock.errors import QueueFullError
 from penstock.http.feed import Feed
+from penstock.http.fetch_order import Queues
 from penstock.http.routes import Request, if_possible
 from penstock.job import Bound, Enqueued, NewJob, OnFull
 
-HEADER: Final = "ojs-block-timeout"
 LONGEST: Final = 60.0  # seconds that a producer may wait for room
 FRESH: Final = SECOND  # how long other servers may not know of a new bound
 _AGAIN: Final = 0.02  # seconds between two tries for room
@@ -21,13 +20,25 @@ _APART: Final = SECOND  # how often refusals of one queue are told
 WARNING: Final = 0.8
 
 
+class Fullness(NamedTuple):
+    """How full a queue is that is nearly full."""
+
+    depth: int
+    bound: int
+
+    @property
+    def share(self) -> float:
+        """How much of its room is taken, 1.0 if all is."""
+        return min(self.depth / self.bound, 1.0)
+
+
 class Bounds:
-    """The bounds of queues as they were a moment ago, and who waits for room in one."""
+    """The bounds of queues as they were a moment ago, and the requests that wait for room in one."""
 
     def __init__(self) -> None:
         self._known: dict[str, Bound] = {}
         self._read = -FRESH - 1
-        # Whoever waits for room in a queue waits behind those who came before.
+        # A request that waits for room in a queue waits behind those that came before.
         self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(self, request: Request) -> dict[str, Bound]:
@@ -39,15 +50,20 @@ class Bounds:
         return self._known
 
     def forget(self) -> None:
-        """Read them anew when they are asked for next."""
+        """Read them again when they are asked for next."""
         self._read = -FRESH - 1
 
 
-async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued], dict[str, str]]:
-    """Enqueue jobs; return them with the headers that tell how full their queues are."""
+async def add(
+    request: Request, jobs: Sequence[NewJob], patience: Callable[[], float] = lambda: 0.0
+) -> tuple[list[Enqueued], Fullness | None]:
+    """Enqueue jobs; return them, and the fullest of their queues that is nearly full.
+
+    Where a queue makes producers wait for room, this waits as many seconds as *patience* says.
+    """
     bounds = await request.service.part(Bounds).of(request)
     if not bounds:
-        return await _added(request, jobs), {}
+        return await _added(request, jobs), None
     queues = Counter(job.queue for job in jobs)
     # What is more than a queue may ever hold waits in vain.
     blocking = {
@@ -57,13 +73,13 @@ async def add(request: Request, jobs: Sequence[NewJob]) -> tuple[list[Enqueued],
     }
     try:
         if blocking:
-            added = await _add_patiently(request, jobs, blocking)
+            added = await _add_patiently(request, jobs, blocking, min(patience(), LONGEST))
         else:
             added = await _added(request, jobs)
     except QueueFullError as error:
         request.service.part(Strain).refused(request.service.feed, error)
         raise
-    return added, await if_possible(_warnings(request, {q: bounds[q] for q in queues if q in bounds}), {})
+    return added, await if_possible(_fullest(request, {q: bounds[q] for q in queues if q in bounds}), None)
 
 
 async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:
@@ -73,9 +89,10 @@ async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:
     return added
 
 
-async def _add_patiently(request: Request, jobs: Sequence[NewJob], blocking: set[str]) -> list[Enqueued]:
-    """Wait for room as long as the client says; those who wait for the same queue take turns."""
-    patience = block_timeout(request)
+async def _add_patiently(
+    request: Request, jobs: Sequence[NewJob], blocking: set[str], patience: float
+) -> list[Enqueued]:
+    """Wait for room so many seconds; requests that wait for the same queue take turns."""
     end = monotonic() + int(patience * SECOND)
     turn = request.service.part(Bounds).turns[min(blocking)]
     if not patience:
@@ -96,40 +113,20 @@ async def _add_patiently(request: Request, jobs: Sequence[NewJob], blocking: set
         turn.release()
 
 
-def block_timeout(request: Request) -> float:
-    """Return how many seconds the client would wait for room."""
-    text = request.headers.get(HEADER)
-    if text is None:
-        return 0.0
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 86_400:  # noqa: PLR2004 - a day
-        raise InvalidError("OJS-Block-Timeout", f"{text[:40]!r} must be a number of seconds, zero or more")
-    return min(seconds, LONGEST)
-
-
 async def _depth(request: Request, queue: str) -> int:
     return await request.service.run(lambda engine: engine.depth(queue))
 
 
-async def _warnings(request: Request, bounds: dict[str, Bound]) -> dict[str, str]:
-    """Return the headers for the fullest of these queues, if it is nearly full."""
-    fullest, headers = 0.0, {}
+async def _fullest(request: Request, bounds: dict[str, Bound]) -> Fullness | None:
+    """Return the fullest of these queues, if it is nearly full."""
+    fullest = None
     for queue, bound in bounds.items():
-        depth = await _depth(request, queue)
-        pressure = min(depth / bound.max_depth, 1.0)
-        nearly = pressure >= (WARNING if bound.warning is None else bound.warning)
-        request.service.part(Strain).seen(request.service.feed, queue, depth, bound.max_depth, nearly=nearly)
-        if nearly and pressure > fullest:
-            fullest = pressure
-            headers = {
-                "X-OJS-Queue-Pressure": f"{pressure:.3g}",
-                "X-OJS-Queue-Depth": str(depth),
-                "X-OJS-Queue-Bound": str(bound.max_depth),
-            }
-    return headers
+        full = Fullness(await _depth(request, queue), bound.max_depth)
+        nearly = full.share >= (WARNING if bound.warning is None else bound.warning)
+        request.service.part(Strain).seen(request.service.feed, queue, full, nearly=nearly)
+        if nearly and (fullest is None or full.share > fullest.share):
+            fullest = full
+    return fullest
 
 
 @dataclass(slots=True)
@@ -155,12 +152,13 @@ class Strain:
             feed.tell("backpressure.rejected", queue=error.queue, **facts)
             queue.told, queue.refused = monotonic(), 0
 
-    def seen(self, feed: Feed, queue: str, depth: int, most: int, *, nearly: bool) -> None:
+    def seen(self, feed: Feed, queue: str, full: Fullness, *, nearly: bool) -> None:
         """Note how full a queue is."""
+        facts = {"depth": full.depth, "max_depth": full.bound}
         known = self._queues.get(queue)
         if nearly and (known is None or not known.warned):
             self._queues[queue] = _Queue(warned=True)
-            feed.tell("backpressure.warning", queue=queue, depth=depth, max_depth=most)
+            feed.tell("backpressure.warning", queue=queue, **facts)
         elif known is not None and not nearly:
             del self._queues[queue]
-            feed.tell("backpressure.cleared", queue=queue, depth=depth, max_depth=most)
+            feed.tell("backpressure.cleared", queue=queue, **facts)

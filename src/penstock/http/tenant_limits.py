@@ -9,53 +9,36 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final
-
-from msgspec import Meta, Struct
+from typing import Any, Final
 
 from penstock.clock import SECOND, monotonic
-from penstock.dialects.ojs.format.limits import window_of
-from penstock.dialects.ojs.format.requests import WindowBody
-from penstock.dialects.ojs.settings_cache import PREFIX, decide, decided
-from penstock.dialects.ojs.tenancy import check_shared
 from penstock.engine import Engine
-from penstock.errors import ConflictError
+from penstock.http.errors import TenantLimitError
 from penstock.http.routes import Request, converted
 from penstock.http.service import Service
+from penstock.http.settings_cache import set_setting, settings
+from penstock.http.tenancy import check_shared
 from penstock.job import NewJob
 from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window
 
 # No client can name it: keys of clients begin with a letter or a digit.
 TENANT_GATE: Final = "@tenant"
 _GATE: Final = Limit(TENANT_GATE, UNLIMITED)
-_MOST: Final = 9_007_199_254_740_991
-RATES: Final = 1_000_000  # the most jobs that a window remembers
-
-Number = Annotated[int, Meta(ge=0, le=_MOST)]
 
 
-class TenantLimits(Struct, omit_defaults=True):
+@dataclass(frozen=True, slots=True)
+class TenantLimits:
     """What one tenant may use; what is not given is not limited."""
 
-    max_concurrency: Number | None = None
-    max_queue_depth: Number | None = None
-    max_enqueue_rate: WindowBody | Annotated[int, Meta(ge=1, le=RATES)] | None = None
-    max_scheduled: Number | None = None
+    max_concurrency: int | None = None
+    max_queue_depth: int | None = None
+    max_enqueue_rate: Window | None = None
+    max_scheduled: int | None = None
 
 
 _FREE: Final = TenantLimits()
-
-
-class TenantLimitError(ConflictError):
-    """A tenant has as much as it may have."""
-
-    code = "TENANT_LIMIT_EXCEEDED"
-
-    def __init__(self, tenant: str, limit: str, current: int, maximum: int, retry_after: int = 1) -> None:
-        super().__init__(f"tenant {tenant!r} has used up {limit}: it has {current} and may have {maximum}")
-        self.details = {"tenant_id": tenant, "limit": limit, "current": current, "maximum": maximum}
-        self.retry_after = retry_after
 
 
 class Arrivals:
@@ -78,29 +61,20 @@ def own_limits(limits: Sequence[Limit]) -> list[Limit]:
 
 async def limits_of(service: Service, tenant: str) -> TenantLimits:
     """Return what a tenant may use."""
-    plain = (await decided(service)).get(f"{PREFIX}tenant:{tenant}")
-    return TenantLimits() if plain is None else converted(plain["limits"], TenantLimits)
+    plain = (await settings(service)).get(f"tenant:{tenant}")
+    return _FREE if plain is None else converted(plain["limits"], TenantLimits)
 
 
 async def set_limits(service: Service, tenant: str, limits: TenantLimits, kept: dict[str, Any]) -> None:
-    """Decide what a tenant may use."""
-    rate_of(limits)
+    """Decide what a tenant may use; *kept* are other facts to keep with that."""
     numbers = None if limits.max_concurrency is None else Numbers(slots=limits.max_concurrency)
     await service.run(lambda engine: engine.configure("key", TENANT_GATE, numbers, tenant=tenant))
-    await decide(service, f"tenant:{tenant}", {**kept, "limits": limits})
-
-
-def rate_of(limits: TenantLimits) -> Window | None:
-    """Return how many jobs may come in which time."""
-    rate = limits.max_enqueue_rate
-    if isinstance(rate, int):
-        return Window(rate, SECOND)
-    return window_of(rate, "max_enqueue_rate")
+    await set_setting(service, f"tenant:{tenant}", {**kept, "limits": limits})
 
 
 @asynccontextmanager
 async def admitted(request: Request, jobs: Sequence[NewJob]) -> AsyncIterator[None]:
-    """Raise unless the tenant who asks may add these jobs; others of its kind wait until they are added."""
+    """Raise unless the tenant may add these jobs; its other requests wait until they are added."""
     tenant = request.tenant
     check_shared(request, jobs)
     limits = await limits_of(request.service, tenant) if tenant else _FREE
@@ -110,7 +84,7 @@ async def admitted(request: Request, jobs: Sequence[NewJob]) -> AsyncIterator[No
     arrivals = request.service.part(Arrivals)
     async with arrivals.locks[tenant]:
         await _check_depth(request.service, tenant, limits, jobs)
-        _check_rate(arrivals, tenant, rate_of(limits), len(jobs))
+        _check_rate(arrivals, tenant, limits.max_enqueue_rate, len(jobs))
         yield
 
 

@@ -1,36 +1,25 @@
-"""The workers that were heard from lately, and what they are to do.
+"""The workers that were heard from lately.
 
 What workers say of themselves is kept as JSON, so much of one and so much of all: a client that makes up names
 can push out those that were heard from longest ago, and nothing more.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
 from penstock.clock import SECOND
-from penstock.dialects.ojs.format.requests import HeartbeatBody
 from penstock.errors import InvalidError
-from penstock.job import Running
 
 STALE: Final = 60 * SECOND
 GONE: Final = 60 * STALE  # after which a worker is not even shown as stale
 MOST: Final = 10_000  # workers
 MOST_SAID: Final = 32 * 1024  # bytes that one worker says of itself
 MOST_BYTES: Final = 32 * 1024 * 1024  # the same, of all
-_FACTS: Final = ("labels", "queues", "hostname", "pid", "concurrency")
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
-RESTING: Final = ("draining", "shutting_down", "quiet", "terminate", "terminating", "stopping")
-_DRAINING: Final = {
-    "drain": "draining",
-    "draining": "draining",
-    "shutdown": "shutting_down",
-    "quiet": "quiet",
-}
 
 
 @dataclass(slots=True)
@@ -43,6 +32,7 @@ class KnownWorker:
     seen: int
     beat: int = 0  # when it last told of itself
     state: str = "running"
+    resting: bool = False  # whether it said that it wants no more jobs
     active: int = 0
     said: bytes = b"{}"
 
@@ -60,17 +50,17 @@ class WorkerRegistry:
         self.members: OrderedDict[tuple[str, str], KnownWorker] = OrderedDict()
         self.bytes = 0  # that they say of themselves
 
-    def beat(self, body: HeartbeatBody, tenant: str | None, now: int, active: int) -> None:
-        """Note that a worker was heard from."""
-        if not body.worker_id:
+    def beat(
+        self, worker: str, tenant: str | None, now: int, facts: dict[str, Any], *,
+        state: str = "running", resting: bool = False, active: int = 0,
+    ) -> None:  # fmt: skip
+        """Note that a worker was heard from, and the *facts* that it tells of itself."""
+        if not worker:
             return
-        said = {name: value for name in _FACTS if (value := getattr(body, name)) is not None}
-        known = self.members.get((tenant or "", body.worker_id))
-        text = _said({**(known.facts if known else {}), **said}) if said else None
-        member = self._member(body.worker_id, tenant, now)
-        member.beat = now
-        member.active = body.active_jobs if isinstance(body.active_jobs, int) else active
-        member.state = _DRAINING.get(body.state or "", body.state or "running")
+        known = self.members.get((tenant or "", worker))
+        text = _said({**(known.facts if known else {}), **facts}) if facts else None
+        member = self._member(worker, tenant, now)
+        member.beat, member.active, member.state, member.resting = now, active, state, resting
         if text is not None:
             self.bytes += len(text) - len(member.said)
             member.said = text
@@ -82,10 +72,10 @@ class WorkerRegistry:
             return True
         member = self._member(worker, tenant, now)
         # One that was silent for long is another that took its name.
-        return member.state not in RESTING or now - member.beat > STALE
+        return not member.resting or now - member.beat > STALE
 
     def find(self, worker: str, tenant: str | None) -> KnownWorker | None:
-        """Return a worker; whoever speaks for no tenant finds any tenant's."""
+        """Return a worker; without a tenant, that of any."""
         found = self.members.get((tenant or "", worker))
         if found is None and tenant is None:
             found = next((one for one in self.members.values() if one.id == worker), None)
@@ -113,7 +103,7 @@ class WorkerRegistry:
         return member
 
     def _make_room(self, coming: int, now: int) -> None:
-        """Let those leave that were not heard from for very long; and, if there are too many, for longest."""
+        """Forget workers that were not heard from for very long; if there are too many, those silent for longest."""
         while self.members:
             eldest = next(iter(self.members.values()))
             full = len(self.members) + coming > MOST or self.bytes > MOST_BYTES
@@ -133,12 +123,3 @@ def _said(facts: dict[str, Any]) -> bytes:
             f"takes {size} bytes; a worker may say at most {MOST_SAID} of itself: fewer or shorter {longest}",
         )
     return text
-
-
-def test_directive(alive: Sequence[Running]) -> str:
-    """Return what the jobs of a worker ask of it: a hook of the conformance tests."""
-    for attempt in alive:
-        wanted = _decode(attempt.meta).get("test_directive")
-        if wanted in ("quiet", "terminate"):
-            return str(wanted)
-    return ""

@@ -1,0 +1,53 @@
+"""What operators decided, kept in the store; other processes see it within half a second."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from penstock.clock import MILLISECOND, monotonic
+from penstock.http.service import Service
+
+FRESH: Final = 500 * MILLISECOND
+_PREFIX: Final = "http:"
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+
+
+class SettingsCache:
+    """The settings as this process last saw them."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.read: int | None = None  # when
+        self.changes = 0
+        self.reading = asyncio.Lock()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether they need not be read again."""
+        return self.read is not None and monotonic() - self.read <= FRESH
+
+
+async def settings(service: Service) -> Mapping[str, Any]:
+    """Return all settings, by name."""
+    cache = service.part(SettingsCache)
+    if not cache.is_fresh:
+        async with cache.reading:
+            while not cache.is_fresh:
+                now, changes = monotonic(), cache.changes
+                found = await service.run(lambda engine: engine.settings(_PREFIX))
+                cache.values = {name.removeprefix(_PREFIX): _decode(value) for name, value in found.items()}
+                # What was set meanwhile may not be among them.
+                cache.read = now if changes == cache.changes else None
+    return cache.values
+
+
+async def set_setting(service: Service, name: str, value: object) -> None:
+    """Set something for every process; None removes it."""
+    text = None if value is None else _encode(value).decode()
+    await service.run(lambda engine: engine.set_setting(f"{_PREFIX}{name}", text))
+    cache = service.part(SettingsCache)
+    cache.changes += 1
+    cache.read = None

@@ -1,0 +1,71 @@
+"""Whose is it?  A tenant neither sees nor touches what is another's."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from penstock.errors import InvalidError, NotFoundError
+from penstock.http.access import Access
+from penstock.http.errors import ForbiddenError
+from penstock.http.routes import Request
+from penstock.job import JobView, NewJob
+
+PATTERN: Final = "[a-zA-Z0-9][a-zA-Z0-9._:-]*"
+LONGEST: Final = 100  # characters: shorter than a key, since its queues bear it
+_NAME: Final = re.compile(PATTERN)
+_SHOWN: Final = 60  # characters of a name that is wrong
+
+
+def check_tenant(name: object, field: str = "tenant") -> str:
+    """Return *name* if it can name a tenant."""
+    if not isinstance(name, str) or len(name) > LONGEST or not _NAME.fullmatch(name):
+        shown = repr(name) if len(repr(name)) <= _SHOWN else repr(name)[:_SHOWN] + "…"
+        how = "letters, digits and . _ : - and begin with a letter or digit"
+        raise InvalidError(field, f"{shown} must be {how}, and at most {LONGEST} characters")
+    return name
+
+
+def tenant_of(access: Access, named: str | None, header: str) -> str | None:
+    """Return the tenant of a request: its token's, or the one that it names in its header."""
+    if named is not None:
+        check_tenant(named, header)
+        if access.tenant is not None and named != access.tenant:
+            raise ForbiddenError(f"this token speaks for tenant {access.tenant!r} only")
+    return access.tenant if access.tenant is not None else named
+
+
+def check_unbound(request: Request) -> None:
+    """Raise if the token is bound to a tenant: what it asks for concerns all of them."""
+    if request.access.tenant is not None:
+        raise ForbiddenError("this is decided for all tenants, by an operator who belongs to none")
+
+
+def check_shared(request: Request, jobs: Iterable[NewJob]) -> None:
+    """Raise if jobs of a token that is bound to a tenant would pass gates that all tenants share."""
+    if request.access.tenant is not None and any(limit.shared for job in jobs for limit in job.limits):
+        raise ForbiddenError(
+            "a limit of scope global is shared by all tenants, and this token speaks for one"
+        )
+
+
+async def own(request: Request, job_id: str) -> JobView:
+    """Return a job of the request's tenant; `NotFoundError` if it is another's."""
+    view = await request.service.run(lambda engine: engine.job(job_id))
+    if request.tenant is not None and view.tenant != request.tenant:
+        raise NotFoundError("job", job_id)
+    return view
+
+
+def engine_queue(tenant: str | None, queue: str) -> str:
+    """Return what the engine calls a queue: every tenant has its own."""
+    return f"{tenant}:{queue}" if tenant else queue
+
+
+def spec_queue(name: str) -> str:
+    """Return a queue's name as its tenant knows it."""
+    return name.rpartition(":")[2]
+
+
+def queue_tenant(name: str) -> str:
+    """Return whose queue the engine's queue is; empty if it belongs to no tenant."""
+    return name.rpartition(":")[0]
