@@ -3,8 +3,9 @@
 Those made once for every job are structs, which take a fraction of a dataclass's time to make.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 from typing import Final
 
 from msgspec import Struct
@@ -23,6 +24,17 @@ LEASE: Final = 15 * SECOND
 # moment until the worker tells the true one.  So the memory is never earlier than the handler.
 # A worker that finds itself slower than that asks for more.
 START_GRACE: Final = 50 * MILLISECOND
+# Why a job was discarded without a start: by a limit with `on_limit="drop"`, or by a queue that was full.
+DROPPED_BY_LIMIT: Final = "limit"
+DROPPED_FOR_ROOM: Final = "dropped to make room"
+
+
+class Topic(Enum):
+    """What a transaction may bring about that threads and processes wait for."""
+
+    WORK = auto()  # a job may start that could not before, or an attempt should stop
+    ENDS = auto()  # a job ended
+    SLOTS = auto()  # a process was lent slots that it waited for
 
 
 class NewJob(Struct, frozen=True):
@@ -487,3 +499,6 @@ class Event(Struct, frozen=True):
     name: str
     at: int
     facts: dict[str, object] = {}
+
+
+Listener = Callable[[Event], None]

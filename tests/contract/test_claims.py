@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import LEASE, Engine
+from penstock.engine import Engine
 from penstock.errors import InvalidError
-from penstock.job import Claim, ClaimFor, NewJob, Order, Settlement
+from penstock.job import LEASE, Claim, ClaimFor, NewJob, Order, Settlement
 from penstock.lifecycle.outcomes import Done
 from tests.support.desk import Desk, rate, slots
 

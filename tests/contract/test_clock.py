@@ -7,8 +7,9 @@ import pytest
 
 from penstock import clock as clocks
 from penstock.clock import SECOND, SteadyClock
-from penstock.engine import START_GRACE, Engine, open_engine
+from penstock.engine import Engine, open_engine
 from penstock.engine.leases import GUARD
+from penstock.job import START_GRACE
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique

@@ -6,9 +6,8 @@ import threading
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import START_GRACE
 from penstock.errors import DuplicateJobError, WrongStateError
-from penstock.job import Event, NewJob
+from penstock.job import START_GRACE, Event, NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy
 from penstock.lifecycle.unique import Unique

@@ -3,9 +3,8 @@
 import pytest
 
 from penstock.dialects.served import SERVED
-from penstock.engine import LEASE, START_GRACE
 from penstock.http.app import app_for
-from penstock.job import ClaimFor, NewJob
+from penstock.job import LEASE, START_GRACE, ClaimFor, NewJob
 
 
 @pytest.fixture

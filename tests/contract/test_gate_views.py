@@ -3,9 +3,8 @@
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine.claim import START_GRACE
 from penstock.errors import NotFoundError
-from penstock.job import NewJob
+from penstock.job import START_GRACE, NewJob
 from penstock.limits.rules import Limit, Numbers, Window
 from penstock.store.session import Locks
 from tests.support.desk import Desk, rate, slots, throttle

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import GUARD, START_GRACE, Engine
-from penstock.job import Settlement
+from penstock.engine import GUARD, Engine
+from penstock.job import START_GRACE, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import GUARD, START_GRACE, Engine
+from penstock.engine import GUARD, Engine
 from penstock.errors import WrongStateError
+from penstock.job import START_GRACE
 from penstock.lifecycle.outcomes import Again, Cancelled, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State

@@ -5,9 +5,8 @@ import random
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import START_GRACE
 from penstock.engine.upkeep import BATCH
-from penstock.job import NewJob, Settlement
+from penstock.job import START_GRACE, NewJob, Settlement
 from penstock.lifecycle.outcomes import Again, Done, HandedBack, Limited
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State

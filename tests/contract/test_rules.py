@@ -3,9 +3,9 @@
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import GUARD, START_GRACE
+from penstock.engine import GUARD
 from penstock.errors import InvalidJobError, InvalidLimitError, NotFoundError
-from penstock.job import NewJob
+from penstock.job import START_GRACE, NewJob
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window

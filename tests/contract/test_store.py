@@ -14,10 +14,10 @@ import pytest
 
 from penstock.engine import open_engine
 from penstock.errors import InvalidError, SchemaError, StoreDownError, StoreError
-from penstock.job import NewJob
+from penstock.job import NewJob, Topic
 from penstock.lifecycle.states import State
 from penstock.store import migrations
-from penstock.store.session import Session, Topic
+from penstock.store.session import Session
 from penstock.store.sqlite import SqliteStore
 from penstock.store.sqlite.translation import KIND
 from penstock.store.sqlite.writer import GATHER, PendingWrite

@@ -3,11 +3,10 @@
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import START_GRACE
 from penstock.engine.settle import MAX_LOST
 from penstock.engine.upkeep import BATCH
 from penstock.errors import NotFoundError
-from penstock.job import NewJob
+from penstock.job import START_GRACE, NewJob
 from penstock.lifecycle.outcomes import Again, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State

@@ -592,6 +592,6 @@ def _forget_everybody(app):
 
     def work(board):
         holders = rows.overdue(board.db, 2**62, 100)
-        board.ring(set().union(*(board.asking.forget(holder) for holder in holders)))
+        board.ring(set().union(*(board.loans.forget(holder) for holder in holders)))
 
     app.engine._write(work)

@@ -14,7 +14,7 @@ import pytest
 from penstock.clock import MILLISECOND
 from penstock.engine import open_engine
 from penstock.errors import PenstockError, SchemaError, StoreBusyError, StoreDownError, StoreError
-from penstock.job import NewJob, Settlement
+from penstock.job import NewJob, Settlement, Topic
 from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -22,7 +22,6 @@ from penstock.store.postgres import session as session_module
 from penstock.store.postgres import store as store_module
 from penstock.store.postgres.errors import Patience
 from penstock.store.postgres.session import PostgresSession
-from penstock.store.session import Topic
 from tests.postgres.proxy import ADDED, COMMITTED, Proxy
 from tests.postgres.race import Race
 from tests.support.clock import FakeClock

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
+from penstock.job import Topic
 from penstock.store.postgres import signals as signals_module
 from penstock.store.postgres.signals import STORM, Signals
-from penstock.store.session import Topic
 
 US = "us"
 LATEST = SECOND // 30  # how long one may be kept in a storm

@@ -15,11 +15,10 @@ import pytest
 from penstock.clock import SECOND
 from penstock.engine import open_engine
 from penstock.errors import StoreDownError
-from penstock.job import NewJob, Settlement
+from penstock.job import NewJob, Settlement, Topic
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Numbers
 from penstock.store.postgres import signals
-from penstock.store.session import Topic
 from penstock.worker import pump
 from tests.postgres.race import QUIET, quiet
 from tests.support.desk import slots

@@ -64,8 +64,8 @@ class Book:
             # An early word about a failure cancels; nobody runs before all have ended.
             assert all(self.now(flow, parent) not in LIVE for parent in self.parents[number])
         self.freed += flow.free
-        for turn in flow.turns:
-            self.tally.count(turn)
+        for change in flow.changes:
+            self.tally.count(change)
         self.rows |= {number: copy(step) for number, step in flow.touched.items()}
 
     def now(self, flow, number):

@@ -25,7 +25,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("-(-self.period // self.limit)", "self.period // self.limit"),
     ),
     "starts remembered at the claim": (
-        "engine.claim:Claiming._take",
+        "engine.claim:Claiming._admit",
         ("post.gate.start(begin_by, cost)", "post.gate.start(board.now, cost)"),
     ),
     "a start too early by what it is reported": (
@@ -159,18 +159,18 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a replaced job that stays": (
         "engine.replacing:take_place",
-        ("remove(board, old, State.CANCELLED, _reason(call.id))", "True"),
+        ("remove(board, old, State.CANCELLED, _reason(new.id))", "True"),
     ),
     "a latest call that goes to the back": (
         "engine.replacing:take_place",
-        ("call.arrival.ord if ord_ is None else ord_", "call.arrival.ord"),
+        ("new.arrival.ord if ord_ is None else ord_", "new.arrival.ord"),
         ('table == "lane_job" and placed.due', 'table == "lane_job" and 0 and placed.due'),
     ),
     "a latest call that does not wait for the end": (
         "engine.replacing:take_place",
         (
-            "if _wait_for(board, old, call, placed.due):\n                return placed",
-            "return by_itself(call)",
+            "if _wait_for(board, old, new, placed.due):\n                return placed",
+            "return by_itself(new)",
         ),
     ),
     "a latest call that is forgotten at the end": (

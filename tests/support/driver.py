@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any, Final
 
 from penstock.clock import MILLISECOND
-from penstock.engine import START_GRACE
+from penstock.job import START_GRACE
 from penstock.lifecycle.states import ENDED, State
 from tests.support.model import Mismatch
 from tests.support.referee import LEASE, Operation, Referee, Report, failure

@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from penstock.engine import GUARD, START_GRACE
+from penstock.engine import GUARD
 from penstock.engine.settle import LEAST_PAUSE
-from penstock.job import NewJob
+from penstock.job import START_GRACE, NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted
 from penstock.lifecycle.states import ENDED, State

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from penstock.clock import SECOND
-from penstock.engine import START_GRACE, Engine, open_engine
+from penstock.engine import Engine, open_engine
 from penstock.errors import NotFoundError, WrongStateError
-from penstock.job import Claim, Claimed, ClaimFor, NewJob, Order, Settlement
+from penstock.job import START_GRACE, Claim, Claimed, ClaimFor, NewJob, Order, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
 from penstock.lifecycle.states import State

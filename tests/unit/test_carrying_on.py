@@ -11,8 +11,7 @@ from penstock.http import upkeep
 from penstock.http.outbound_http import Answer
 from penstock.http.upkeep import Upkeep
 from penstock.http.watch import Watch
-from penstock.job import NewJob, Webhook
-from penstock.store.session import Topic
+from penstock.job import NewJob, Topic, Webhook
 from penstock.testing import engine_in_memory
 from tests.support.asgi import ask, serving
 

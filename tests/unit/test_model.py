@@ -1,7 +1,7 @@
 """The referee's own model, by hand: if it were wrong, so would be whatever it judges."""
 
-from penstock.engine import GUARD, START_GRACE
-from penstock.job import NewJob
+from penstock.engine import GUARD
+from penstock.job import START_GRACE, NewJob
 from penstock.lifecycle.outcomes import Again, Done, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State

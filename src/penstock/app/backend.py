@@ -6,13 +6,24 @@ from typing import Final, Protocol
 
 from penstock.client import RemoteEngine
 from penstock.client.address import is_server
-from penstock.engine import LEASE, START_GRACE, open_engine
-from penstock.engine.publisher import Listener
+from penstock.engine import open_engine
 from penstock.errors import InvalidError
-from penstock.job import Claim, Enqueued, Failure, FloatingView, GateView, JobView, NewJob, Why
+from penstock.job import (
+    LEASE,
+    START_GRACE,
+    Claim,
+    Enqueued,
+    Failure,
+    FloatingView,
+    GateView,
+    JobView,
+    Listener,
+    NewJob,
+    Topic,
+    Why,
+)
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
-from penstock.store.session import Topic
 from penstock.worker.backend import Backend
 
 URL: Final = "PENSTOCK_URL"

@@ -8,7 +8,6 @@ from typing import Final, Generic, TypeVar
 
 from penstock.app.connection import Connection
 from penstock.clock import MILLISECOND, SECOND, monotonic, pause
-from penstock.engine.admission.placement import DROPPED
 from penstock.errors import (
     JobCancelledError,
     JobDiscardedError,
@@ -18,10 +17,9 @@ from penstock.errors import (
     JobFailedError,
     ResultTimeoutError,
 )
-from penstock.job import JobView, Why
+from penstock.job import DROPPED_BY_LIMIT, JobView, Topic, Why
 from penstock.lifecycle.states import LIVE, State
 from penstock.limits.durations import Duration, parse_duration
-from penstock.store.session import Topic
 
 T = TypeVar("T")
 
@@ -113,7 +111,7 @@ def ended(view: JobView) -> JobEndedError:
             problem = f"{kind}: {error.get('message', '')}" if kind else view.reason
             said = f"job {view.id} ({view.task}) failed: {problem}"
             return JobFailedError(view.id, said, kind, error.get("traceback", ""))
-        case State.DISCARDED if view.reason == DROPPED:
+        case State.DISCARDED if view.reason == DROPPED_BY_LIMIT:
             return JobDroppedError(view.id, f"job {view.id} ({view.task}) was dropped: a limit was full")
         case State.DISCARDED:
             return JobDiscardedError(view.id, f"job {view.id} ({view.task}) was discarded{because}")

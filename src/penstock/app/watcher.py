@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from penstock.app.backend import AnyEngine
-from penstock.store.session import Topic
+from penstock.job import Topic
 
 _SLICE: Final = 0.5
 

@@ -17,14 +17,24 @@ from penstock.client.changes import Ask, Changes
 from penstock.client.rpc import ANSWER, Rpc
 from penstock.client.verbs import Verb
 from penstock.clock import SECOND, Clock
-from penstock.engine import LEASE, START_GRACE
-from penstock.engine.publisher import Listener
 from penstock.errors import DuplicateJobError, InvalidError, NotFoundError, SchemaError
 from penstock.ids import new_id
-from penstock.job import Beat, Claim, Enqueued, GateView, NewJob, Refresh, Settled, Settlement
+from penstock.job import (
+    LEASE,
+    START_GRACE,
+    Beat,
+    Claim,
+    Enqueued,
+    GateView,
+    Listener,
+    NewJob,
+    Refresh,
+    Settled,
+    Settlement,
+    Topic,
+)
 from penstock.lifecycle.unique import OnDuplicate
 from penstock.limits.rules import Numbers
-from penstock.store.session import Topic
 
 P = ParamSpec("P")
 B = TypeVar("B", bound=Struct)

@@ -10,8 +10,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-from penstock.engine import LEASE, START_GRACE
-from penstock.job import Claim, GateView, NewJob, Refresh, Settled, Settlement
+from penstock.job import LEASE, START_GRACE, Claim, GateView, NewJob, Refresh, Settled, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers

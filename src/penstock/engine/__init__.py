@@ -4,11 +4,10 @@ from penstock.clock import Clock
 from penstock.engine.engine import Engine
 from penstock.engine.leases import GUARD
 from penstock.errors import InvalidError
-from penstock.job import LEASE, START_GRACE
 from penstock.store.session import Store
 from penstock.store.sqlite import SqliteStore
 
-__all__ = ["GUARD", "LEASE", "START_GRACE", "Engine", "open_engine"]
+__all__ = ["GUARD", "Engine", "open_engine"]
 
 
 def open_engine(url: str, *, clock: Clock | None = None, turns: bool = True, migrate: bool = True) -> Engine:

@@ -12,13 +12,12 @@ from penstock.engine.admission.board import Board
 from penstock.engine.removal import remove_all
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, QueueFullError
-from penstock.job import Bound, OnFull
+from penstock.job import DROPPED_FOR_ROOM, Bound, OnFull
 from penstock.lifecycle.checks import MAX_NUMBER, check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
 from penstock.store.session import Locks, Row, Session
 
-DROPPED: Final = "dropped to make room"
 _PARTS: Final = 1_000_000  # of one, in which a warning is kept
 
 
@@ -94,7 +93,7 @@ def _drop(board: Board, queue: str, depth: int, most: int, spared: Collection[in
         if len(seqs) < depth - most:
             break
         # One without limits may start at this very moment; then there is room too.
-        dropped = len(seqs) - len(remove_all(board, seqs, State.DISCARDED, DROPPED))
+        dropped = len(seqs) - len(remove_all(board, seqs, State.DISCARDED, DROPPED_FOR_ROOM))
         board.events.tell("queue.dropped", queue=queue, jobs=dropped)
         depth = bound_rows.depth(board.db, queue)
     return depth

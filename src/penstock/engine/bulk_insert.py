@@ -19,16 +19,16 @@ MOST: Final = 10_000  # rows in one statement, but for those of a single caller
 
 
 class _Piece:
-    """What one caller brought; its *turn* comes when it is finished or is to go ahead."""
+    """What one caller brought; its *signal* comes when it is finished or is to go ahead."""
 
-    __slots__ = ("error", "finished", "rows", "turn")
+    __slots__ = ("error", "finished", "rows", "signal")
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self.rows = rows
         self.finished = False
         self.error: BaseException | None = None
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self.signal = threading.Lock()
+        self.signal.acquire()
 
 
 class BulkInsert:
@@ -48,7 +48,7 @@ class BulkInsert:
             if not first:
                 self._waiting.append(piece)
         if not first:
-            self._await_turn(piece)
+            self._await_signal(piece)
         if not piece.finished:
             self._go_ahead(piece)
         if piece.error is not None:
@@ -67,11 +67,11 @@ class BulkInsert:
         self._hand_on()
         for piece in pieces[1:]:
             piece.finished = True
-            piece.turn.release()
+            piece.signal.release()
 
-    def _await_turn(self, piece: _Piece) -> None:
+    def _await_signal(self, piece: _Piece) -> None:
         try:
-            piece.turn.acquire()
+            piece.signal.acquire()
         except BaseException:
             with self._lock:
                 waiting = piece in self._waiting
@@ -79,7 +79,7 @@ class BulkInsert:
                     self._waiting.remove(piece)
             if not waiting:
                 # Somebody has taken it along already, or it was told to go ahead.
-                piece.turn.acquire()
+                piece.signal.acquire()
                 if not piece.finished:
                     self._hand_on()
             raise
@@ -99,4 +99,4 @@ class BulkInsert:
             following = self._waiting.popleft() if self._waiting else None
             self._busy = following is not None
         if following is not None:
-            following.turn.release()
+            following.signal.release()

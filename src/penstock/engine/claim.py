@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from penstock.clock import MILLISECOND
-from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board, Shut
 from penstock.engine.admission.lane import Lane, Post, Stand
 from penstock.engine.admission.placement import (
@@ -21,7 +21,7 @@ from penstock.engine.admission.placement import (
     with_queue,
     with_type,
 )
-from penstock.job import START_GRACE, Claimed
+from penstock.job import START_GRACE, Claimed, Topic
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import jobs as job_rows
@@ -29,15 +29,15 @@ from penstock.store import lanes as lane_rows
 from penstock.store import leases as lease_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
-from penstock.store.session import Row, Topic
+from penstock.store.session import Row
 
 UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
 LEAST_UNTOLD: Final = 20 * MILLISECOND  # but time enough for the answer to reach whoever begins
 LEAST_PAGE: Final = 64
 
 
-class Taken(NamedTuple):
-    """A job this claim starts."""
+class Admitted(NamedTuple):
+    """A job that this claim starts: all its gates were open."""
 
     seq: int
     queue: str
@@ -48,7 +48,7 @@ class Taken(NamedTuple):
     begin_by: int
 
 
-class Terms(NamedTuple):
+class LeaseTerms(NamedTuple):
     """For whom attempts begin *now*, and how long they may go on, by what their claim and their jobs ask for.
 
     One of the *workers* may stand for all.  If it is *timed* attempts are ended when their timeout is over.
@@ -71,7 +71,7 @@ class Terms(NamedTuple):
         """Return who gets the job at place *n*."""
         return self.workers[n] if n < len(self.workers) else self.workers[0]
 
-    def after(self, taken: int) -> "Terms":
+    def after(self, taken: int) -> "LeaseTerms":
         """Return the terms for those that come after so many."""
         return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
 
@@ -101,7 +101,7 @@ class _Queue:
         return self.gate.gate.id
 
 
-def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Claimed]:
+def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> list[Claimed]:
     """Start jobs of a queue in which nobody has limits, in one step, without a look at each."""
     fence, first = board.db.fence(), terms.workers[0]
     rows = job_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
@@ -117,7 +117,7 @@ def start_at_once(board: Board, queue: str, count: int, terms: Terms) -> list[Cl
     return jobs
 
 
-def claimed_free(rows: Sequence[Row], queue: str, fence: int, terms: Terms) -> list[Claimed]:
+def claimed_free(rows: Sequence[Row], queue: str, fence: int, terms: LeaseTerms) -> list[Claimed]:
     """Return jobs without limits that were started, as `start_first` tells of them."""
     return [
         Claimed(
@@ -137,7 +137,7 @@ class Claiming:
         self.board = board
         self._snapshot = snapshot
         self._grace = grace
-        self.taken: list[Taken] = []
+        self.admitted: list[Admitted] = []
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
         self._count = count
@@ -156,7 +156,7 @@ class Claiming:
             if queue.name in self._snapshot.with_lanes:
                 self._read_lanes(queue)
         self._push_newly_ready()
-        while self._heap and len(self.taken) < self._count and self.budget.left > 0:
+        while self._heap and len(self.admitted) < self._count and self.budget.left > 0:
             priority, ord_, _, queue, lane = heapq.heappop(self._heap)
             if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
                 del self._in_heap[lane.id]
@@ -174,22 +174,22 @@ class Claiming:
 
     def read_payloads(self) -> None:
         """Read what the worker gets of those who start: before anything is written, which may then go together."""
-        if self.taken:
-            rows = job_rows.payloads(self.board.db, [t.seq for t in self.taken])
+        if self.admitted:
+            rows = job_rows.payloads(self.board.db, [t.seq for t in self.admitted])
             self._payloads = {row[0]: row[1:] for row in rows}
 
-    def save(self, terms: Terms) -> list[Claimed]:
+    def save(self, terms: LeaseTerms) -> list[Claimed]:
         """Write the starts down; return what the workers get."""
         db, now, events = self.board.db, self.board.now, self.board.events
         if any(queue.free for queue in self._queues.values()):
             # Nobody else could take those meanwhile.
             db.tell(Topic.WORK)
-        if not self.taken:
+        if not self.admitted:
             return []
         fence, first, usual = db.fence(), terms.workers[0], terms.now + terms.lease
         attempts = self.board.left | self._free_attempts
         rows, free, claimed, ends = [], [], [], []
-        for n, t in enumerate(self.taken):
+        for n, t in enumerate(self.admitted):
             id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = self._payloads[
                 t.seq
             ]
@@ -225,7 +225,7 @@ class Claiming:
         if ends:
             lease_rows.set_deadlines(db, ends)
         workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
-        if any(t.begin_by for t in self.taken):
+        if any(t.begin_by for t in self.admitted):
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()
         return claimed
@@ -265,8 +265,8 @@ class Claiming:
     # Jobs without limits.
 
     def _read_free(self, queue: _Queue) -> None:
-        if not queue.free and queue.free_left and len(self.taken) < self._count:
-            wanted = self._count - len(self.taken)
+        if not queue.free and queue.free_left and len(self.admitted) < self._count:
+            wanted = self._count - len(self.admitted)
             rows = job_rows.first_ready(self.board.db, queue.name, queue.free_passed, wanted)
             queue.free_left = len(rows) == wanted
             queue.free = rows[::-1]
@@ -277,7 +277,7 @@ class Claiming:
     def _consider_free(self, queue: _Queue) -> None:
         """Take the first jobs of a queue, as long as they come before everybody else."""
         rival = self._heap[0][:2] if self._heap else None
-        while queue.free and len(self.taken) < self._count and not queue.shut:
+        while queue.free and len(self.admitted) < self._count and not queue.shut:
             seq, priority, ord_, cost, attempt, lost = queue.free[-1]
             if rival is not None and rival < (-priority, ord_):
                 break
@@ -295,13 +295,13 @@ class Claiming:
             if self._queue_open(queue, cost):
                 queue.free_passed += 1
                 self._free_attempts[seq] = (attempt, lost)
-                self._take(queue, seq, cost, priority, ord_, ())
+                self._admit(queue, seq, cost, priority, ord_, ())
         self._read_free(queue)
 
     def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
         """Move a job to the lane that passes the gate of its type, configured since it came."""
         job_rows.leave_ready(self.board.db, [seq])
-        again(self.board, [(seq, ord_, attempt, lost)])
+        rejoin(self.board, [(seq, ord_, attempt, lost)])
         self.budget.spend()
 
     # Lanes.
@@ -364,7 +364,7 @@ class Claiming:
         assert lane.head is not None  # noqa: S101 - the caller looked
         if lane.behind is not None:
             board.events.released(board, lane.behind, lane.head)
-        self._take(queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands)
+        self._admit(queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands)
         board.turns.gone(lane)
         board.turns.started_at(lane)
         board.drop_head(lane)
@@ -383,17 +383,17 @@ class Claiming:
             board.call([left])
 
     def _next(self, queue: _Queue, lane: Lane) -> None:
-        self.board.next_head(lane, self._count - len(self.taken) + 1)
+        self.board.next_head(lane, self._count - len(self.admitted) + 1)
         place(self.board, lane, self.budget)
         if lane.ready and lane.head is not None:
             self._push(queue, lane)
 
-    def _take(
+    def _admit(
         self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, stands: Sequence[Stand]
     ) -> None:
         board, gates = self.board, [stand.gate for stand in stands]
         if not gates and not queue.posts:
-            self.taken.append(Taken(seq, queue.name, cost, priority, ord_, gates, 0))
+            self.admitted.append(Admitted(seq, queue.name, cost, priority, ord_, gates, 0))
             return
         passed = [board.posts[gate] for gate in gates]
         passed += [post for post in queue.posts if post.gate.id not in gates]
@@ -402,7 +402,9 @@ class Claiming:
         for post in passed:
             post.gate.start(begin_by, cost)
             post.memory_changed = post.memory_changed or post.gate.starts is not None
-        self.taken.append(Taken(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by))
+        self.admitted.append(
+            Admitted(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by)
+        )
 
     def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:
         """Return how long after the claim a handler may begin.

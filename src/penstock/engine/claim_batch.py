@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.claim import Claiming, Terms, claimed_free, start_at_once
+from penstock.engine.claim import Claiming, LeaseTerms, claimed_free, start_at_once
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.queue_shares import by_load, by_weight, left_to_right
@@ -152,7 +152,7 @@ def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
 def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
     """Return the answer to one who asked for jobs of one queue, and got these in one step."""
     now = taken.moment.now
-    terms = Terms(now, [request.worker], request.lease, timed=False)
+    terms = LeaseTerms(now, [request.worker], request.lease, timed=False)
     jobs = claimed_free(taken.rows, request.queues[0], taken.fence, terms)
     if len(jobs) == request.count:
         return Claim(jobs, more=False, next_at=now)
@@ -176,7 +176,7 @@ class _Claims:
         workers = [self._asked.worker]
         if any(request.worker != self._asked.worker for request in requests):
             workers = [request.worker for request in requests for _ in range(request.count)]
-        self._terms = Terms(board.now, workers, self._asked.lease, self._asked.timed)
+        self._terms = LeaseTerms(board.now, workers, self._asked.lease, self._asked.timed)
 
     def run(self) -> list[Claim]:
         """Return the answer to each."""
@@ -242,7 +242,7 @@ class _Claims:
             case _:
                 return left_to_right(len(names), count)
 
-    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: Terms) -> Claim:
+    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: LeaseTerms) -> Claim:
         """Start up to *count* jobs of these queues, the best first."""
         board = self._board
         ruled = view.type_gates or view.queue_gates or view.pool_gates
@@ -259,7 +259,7 @@ class _Claims:
             return Claim(jobs, more, board.now)
         return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
 
-    def _take_at_once(self, view: ClaimSnapshot, queue: str, count: int, terms: Terms) -> Claim:
+    def _take_at_once(self, view: ClaimSnapshot, queue: str, count: int, terms: LeaseTerms) -> Claim:
         board = self._board
         if queue in view.with_lanes:
             board.db.need_gates()

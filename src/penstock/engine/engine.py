@@ -13,7 +13,6 @@ from penstock.engine.floating import FloatingVerbs
 from penstock.engine.gates import GateVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
-from penstock.engine.publisher import Listener
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.settings import SettingVerbs
@@ -26,8 +25,7 @@ from penstock.engine.views.queues import QueueViews
 from penstock.engine.views.workflows import WorkflowViews
 from penstock.engine.webhooks import WebhookVerbs
 from penstock.engine.workflows import WorkflowVerbs
-from penstock.job import Event
-from penstock.store.session import Topic
+from penstock.job import Event, Listener, Topic
 
 
 class Engine(

@@ -12,9 +12,9 @@ from penstock.engine.admission.arrivals import Arrival, arrive
 from penstock.engine.admission.board import Board
 from penstock.engine.bulk_insert import BulkInsert
 from penstock.engine.events import enqueued
-from penstock.engine.replacing import Call, Placed, by_itself, take_place
+from penstock.engine.replacing import Placed, Replacement, by_itself, take_place
 from penstock.engine.transactions import Transactions
-from penstock.engine.uniqueness import holder, terms_to_text
+from penstock.engine.uniqueness import holder, unique_to_text
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob
@@ -169,7 +169,7 @@ def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
     return (
         seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost,
         limits_to_json(job.limits) if job.limits else "", policy_to_json(job.retry), job.timeout, job.expires,
-        job.meta, None if job.unique is None else terms_to_text(job), now,
+        job.meta, None if job.unique is None else unique_to_text(job), now,
     )  # fmt: skip
 
 
@@ -252,8 +252,8 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
     arrival = Arrival(seq, job.tenant, job.queue, job.task, row[_LIMITS], job.priority, job.cost, seq, 0, 0)
     placed = Placed(arrival, job.due or 0, board.now)
     if job.unique is not None:
-        call = Call(arrival, id_, board.now, job.due or 0, job.unique.pause)
-        found = _place_of(board, batch, call, job.unique, later=later)
+        new = Replacement(arrival, id_, board.now, job.due or 0, job.unique.pause)
+        found = _place_of(board, batch, new, job.unique, later=later)
         if isinstance(found, str):
             return Enqueued(found, reused=True)
         placed = found
@@ -276,21 +276,21 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
     return Enqueued(id_, at=board.now)
 
 
-def _place_of(board: Board, batch: _Batch, call: Call, unique: Unique, *, later: bool) -> Placed | str:
+def _place_of(board: Board, batch: _Batch, new: Replacement, unique: Unique, *, later: bool) -> Placed | str:
     """Return the job that stands for this request already; or take its key for the new one, and find it a place."""
-    key, seq = _key(call.arrival, unique), call.arrival.seq
+    key, seq = _key(new.arrival, unique), new.arrival.seq
     if key in batch.keys:
         batch.write(board)  # so that the one of this batch is judged like any other
-    found, placed = holder(board, key), by_itself(call)
+    found, placed = holder(board, key), by_itself(new)
     if found is not None and not _gives_way(unique, found.state):
         if unique.on_duplicate is OnDuplicate.REUSE:
             return found.id
         raise DuplicateJobError(found.id)
     if found is not None and later:
-        job_rows.replace_later(board.db, seq, found.seq, call.due)
+        job_rows.replace_later(board.db, seq, found.seq, new.due)
         placed = Placed(None, 0, placed.since)
     elif found is not None:
-        placed = take_place(board, found.seq, found.since, call)
+        placed = take_place(board, found.seq, found.since, new)
     until = None if unique.window is None else board.now + unique.window
     since = None if unique.quiet is None else placed.since
     unique_rows.take(board.db, key, seq, unique.states, until, since)

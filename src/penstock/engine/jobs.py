@@ -1,10 +1,10 @@
 """Change one's mind about a job: cancel it, run it again, forget it."""
 
-from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.removal import ask_to_stop, remove
 from penstock.engine.transactions import Transactions
-from penstock.engine.uniqueness import stand_again
+from penstock.engine.uniqueness import retake_key
 from penstock.engine.workflow_progress import revive
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.lifecycle.states import State, may
@@ -35,10 +35,10 @@ class JobVerbs(Transactions):
             state = job_rows.state(board.db, seq)
             if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
                 raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
-            stand_again(board, seq)
+            retake_key(board, seq)
             if not job_rows.begin_anew(board.db, seq):
                 raise NotFoundError("job", job_id)
-            again(board, [(seq, None, 0, 0)])
+            rejoin(board, [(seq, None, 0, 0)])
             revive(board, seq)
             board.events.tell("job.enqueued", job=seq, again=True)
 

@@ -49,8 +49,8 @@ class LeaseVerbs(Transactions):
         return {row[0]: Running(*row) for row in rows}
 
 
-class Attempt(NamedTuple):
-    """A running attempt as it is remembered."""
+class AttemptRow(NamedTuple):
+    """A running attempt as it is stored."""
 
     seq: int
     fence: int
@@ -86,7 +86,7 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
     spans = {(seq, fence): after for seq, fence, after in reports}
     changed: set[int] = set()
     for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
-        attempt = Attempt(*row)
+        attempt = AttemptRow(*row)
         at = began_at(attempt, spans.get((attempt.seq, attempt.fence)), board.now)
         if at is None or not attempt.begin_by:
             continue
@@ -113,7 +113,7 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     return True
 
 
-def began_at(attempt: Attempt, after: int | None, now: int) -> int | None:
+def began_at(attempt: AttemptRow, after: int | None, now: int) -> int | None:
     """Return when a handler began that began so long *after* its claim; None if that is unknown or cannot be.
 
     `started` moves with the clock when that is set, so the answer is by the clock as it is now.

@@ -10,10 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from penstock.job import Event
+from penstock.job import Event, Listener
 
 T = TypeVar("T")
-Listener = Callable[[Event], None]
 Batch = Sequence[Event]
 _log = logging.getLogger("penstock.engine")
 

@@ -7,7 +7,7 @@ its key, or a later call has taken its place.  So the last one of them runs.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.engine.admission.arrivals import Arrival, again, arrive
+from penstock.engine.admission.arrivals import Arrival, arrive, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.removal import end, remove
 from penstock.engine.uniqueness import earlier, pause_of
@@ -19,7 +19,7 @@ from penstock.store import uniqueness as unique_rows
 from penstock.store.session import Row
 
 
-class Call(NamedTuple):
+class Replacement(NamedTuple):
     """The latest call of a unique key: how it would arrive by itself, and when it came and is due (0: at once)."""
 
     arrival: Arrival
@@ -41,12 +41,12 @@ class Placed(NamedTuple):
     since: int
 
 
-def by_itself(call: Call) -> Placed:
+def by_itself(new: Replacement) -> Placed:
     """Return where a call goes before which no other came."""
-    return Placed(call.arrival, call.due_at(call.at), call.at)
+    return Placed(new.arrival, new.due_at(new.at), new.at)
 
 
-def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Placed:
+def take_place(board: Board, old: int, old_since: int | None, new: Replacement) -> Placed:
     """Let a call take the place of an earlier job; the caller lets it arrive if it has no place then."""
     board.db.need_gates()
     while True:
@@ -54,32 +54,32 @@ def take_place(board: Board, old: int, old_since: int | None, call: Call) -> Pla
         # Another transaction may start or end a job without limits at any moment; then it is looked for again.
         found = job_rows.place(board.db, old)
         if found is None:
-            return by_itself(call)
+            return by_itself(new)
         table, attempt, lane, ord_, refused = found
         # Calls that came before a start were served by it.
-        since = call.at if old_since is None or table == "running" or attempt else old_since
-        placed = Placed(None, call.due_at(since), since)
+        since = new.at if old_since is None or table == "running" or attempt else old_since
+        placed = Placed(None, new.due_at(since), since)
         if table == "door":
             let_in(board, job_rows.from_door(board.db, old))
         elif table == "running":
-            if _wait_for(board, old, call, placed.due):
+            if _wait_for(board, old, new, placed.due):
                 return placed
         elif table == "successor":
-            if _replace_successor(board, old, call, placed.due):
+            if _replace_successor(board, old, new, placed.due):
                 return placed
-        elif table == "lane_job" and placed.due <= board.now and _alike(board, old, call.arrival):
-            _stand_in(board, old, attempt, lane, call)
+        elif table == "lane_job" and placed.due <= board.now and _alike(board, old, new.arrival):
+            _stand_in(board, old, attempt, lane, new)
             return placed
-        elif remove(board, old, State.CANCELLED, _reason(call.id)):
+        elif remove(board, old, State.CANCELLED, _reason(new.id)):
             unique_rows.forget(board.db, old)
-            place = call.arrival.ord if ord_ is None else ord_
-            kept = refused if refused and _in_one_lane(board, old, call.arrival) else 0
-            return placed._replace(arrival=call.arrival._replace(ord=place, refused=kept))
+            place = new.arrival.ord if ord_ is None else ord_
+            refusals = refused if refused and _in_one_lane(board, old, new.arrival) else 0
+            return placed._replace(arrival=new.arrival._replace(ord=place, refused=refusals))
 
 
 def let_in(board: Board, rows: Sequence[Row]) -> None:
     """Let in those from the door, given (seq, attempt, lost, whom it replaces, due)."""
-    again(board, [(seq, seq, attempt, lost) for seq, attempt, lost, replaces, _ in rows if replaces is None])
+    rejoin(board, [(seq, seq, attempt, lost) for seq, attempt, lost, replaces, _ in rows if replaces is None])
     replacing = [row for row in rows if row[3] is not None]
     if replacing:
         job_rows.attempts(board.db, [row[3] for row in replacing])  # kept from others in one order
@@ -87,11 +87,11 @@ def let_in(board: Board, rows: Sequence[Row]) -> None:
         # Called in a transaction of the caller's own, which must not keep others from starting jobs.
         (known,) = job_rows.arriving(board.db, [seq])
         arrival = Arrival._make((*known, seq, 0, 0, 0))
-        call = Call(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
+        new = Replacement(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
         # The one it was to replace may have been cancelled, and not the one before.
         found = earlier(board, seq)
-        placed = by_itself(call) if found is None else take_place(board, found.seq, found.since, call)
-        if call.pause is not None:
+        placed = by_itself(new) if found is None else take_place(board, found.seq, found.since, new)
+        if new.pause is not None:
             unique_rows.set_since(board.db, seq, placed.since)
         if placed.arrival is not None:
             stand(board, placed.arrival, placed.due)
@@ -105,38 +105,38 @@ def stand(board: Board, arrival: Arrival, due: int) -> None:
         arrive(board, [arrival])
 
 
-def _wait_for(board: Board, old: int, call: Call, due: int) -> bool:
+def _wait_for(board: Board, old: int, new: Replacement, due: int) -> bool:
     """Have a call wait for the end of a job that runs; False if that has just ended."""
     if not successor_rows.announce(board.db, old):
         return False
     other = successor_rows.of(board.db, old)
-    if other is not None and _replace_successor(board, other, call, due):
+    if other is not None and _replace_successor(board, other, new, due):
         return True
-    successor_rows.add(board.db, call.arrival.seq, old, call.arrival.ord, due)
+    successor_rows.add(board.db, new.arrival.seq, old, new.arrival.ord, due)
     return True
 
 
-def _replace_successor(board: Board, old: int, call: Call, due: int) -> bool:
-    if not successor_rows.replace(board.db, old, call.arrival.seq, due):
+def _replace_successor(board: Board, old: int, new: Replacement, due: int) -> bool:
+    if not successor_rows.replace(board.db, old, new.arrival.seq, due):
         return False
-    _end(board, old, 0, call)
+    _end(board, old, 0, new)
     return True
 
 
-def _stand_in(board: Board, old: int, attempt: int, lane_id: int, call: Call) -> None:
+def _stand_in(board: Board, old: int, attempt: int, lane_id: int, new: Replacement) -> None:
     """Put a call exactly where a job with the same limits waits, which may have been called or have the turn."""
     lane = board.lane(lane_id)
-    job_rows.stand_in(board.db, old, call.arrival.seq)
+    job_rows.stand_in(board.db, old, new.arrival.seq)
     lane.upcoming = []
     if lane.head == old:
-        lane.head = call.arrival.seq
+        lane.head = new.arrival.seq
         board.touch(lane)
-    board.turns.pass_on(lane, old, call.arrival.seq)
-    _end(board, old, attempt, call)
+    board.turns.pass_on(lane, old, new.arrival.seq)
+    _end(board, old, attempt, new)
 
 
-def _end(board: Board, old: int, attempt: int, call: Call) -> None:
-    end(board, old, attempt, State.CANCELLED, _reason(call.id))
+def _end(board: Board, old: int, attempt: int, new: Replacement) -> None:
+    end(board, old, attempt, State.CANCELLED, _reason(new.id))
     unique_rows.forget(board.db, old)
 
 

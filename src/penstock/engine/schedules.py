@@ -61,7 +61,7 @@ class ScheduleVerbs(Transactions):
         """Let a schedule fire again, from its next moment on."""
 
         def work(board: Board) -> Schedule:
-            schedule = _held(board, tenant, name)
+            schedule = _locked(board, tenant, name)
             if schedule is None:
                 raise NotFoundError("schedule", name)
             if not schedule.enabled:
@@ -202,7 +202,7 @@ def _checked(schedule: Schedule) -> Schedule:
 
 def _put(board: Board, schedule: Schedule) -> Schedule:
     """Add a `checked` schedule, or replace the one of its name."""
-    before = _held(board, schedule.tenant, schedule.name)
+    before = _locked(board, schedule.tenant, schedule.name)
     if not schedule.enabled:
         next_at = None
     elif before is not None and before.enabled and _when(before) == _when(schedule):
@@ -247,7 +247,7 @@ def _when(schedule: Schedule) -> tuple[str, str]:
     return schedule.expression, schedule.timezone
 
 
-def _held(board: Board, tenant: str, name: str) -> Schedule | None:
+def _locked(board: Board, tenant: str, name: str) -> Schedule | None:
     row = rows.locked(board.db, tenant, name)
     return None if row is None else _schedule(row)
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from penstock.clock import MILLISECOND
-from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.gates import keys, shut_until
-from penstock.engine.leases import Attempt, began_at, correct
+from penstock.engine.leases import AttemptRow, began_at, correct
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import (
     between_attempts,
@@ -25,7 +25,7 @@ from penstock.engine.wording import (
     too_long,
 )
 from penstock.engine.workflow_progress import follow
-from penstock.job import Sequel, Settled, Settlement
+from penstock.job import Sequel, Settled, Settlement, Topic
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
@@ -34,7 +34,7 @@ from penstock.store import leases as lease_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.session import Locks, Row, Topic
+from penstock.store.session import Locks, Row
 
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
@@ -69,7 +69,7 @@ class Settling:
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
         rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
-        running = {row[0]: Attempt(*row) for row in rows}
+        running = {row[0]: AttemptRow(*row) for row in rows}
         self._meet_workflows(running.values())
         self._meet_successors(running.values())
         self.board.load_gates(
@@ -94,7 +94,7 @@ class Settling:
 
     def rescue(self, rows: Sequence[Row]) -> None:
         """Settle attempts whose lease ran out: their jobs keep their place, but not if they took too long."""
-        attempts = [Attempt(*row) for row in rows]
+        attempts = [AttemptRow(*row) for row in rows]
         self._meet_workflows(attempts)
         self._meet_successors(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
@@ -113,8 +113,8 @@ class Settling:
                 "message": f"attempt {attempt.attempt}: its worker was not heard from",
             }
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
-            again = not attempt.cancel and lost <= MAX_LOST and attempt.seq not in self._successors
-            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=again)
+            returns = not attempt.cancel and lost <= MAX_LOST and attempt.seq not in self._successors
+            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=returns)
             if attempt.cancel:
                 self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
             elif lost > MAX_LOST:
@@ -124,19 +124,19 @@ class Settling:
                 self._wait(attempt, None, attempt.ord, attempt.attempt, lost)
         self._save()
 
-    def _meet_workflows(self, attempts: Iterable[Attempt]) -> None:
+    def _meet_workflows(self, attempts: Iterable[AttemptRow]) -> None:
         if any(attempt.workflow is not None for attempt in attempts):
             # Also for those that do not end now: whoever cancels a workflow must not miss one between two places.
             self.board.db.need_gates()
 
-    def _meet_successors(self, attempts: Iterable[Attempt]) -> None:
+    def _meet_successors(self, attempts: Iterable[AttemptRow]) -> None:
         """Take those along who wait for the end of these attempts."""
         followed = [attempt.seq for attempt in attempts if attempt.has_successor]
         if followed:
             rows = successor_rows.take(self.board.db, followed)
             self._successors = {earlier: (seq, ord_, due, id_) for earlier, seq, ord_, due, id_ in rows}
 
-    def _one(self, attempt: Attempt, s: Settlement) -> Sequel | None:
+    def _one(self, attempt: AttemptRow, s: Settlement) -> Sequel | None:
         outcome = s.outcome
         if isinstance(outcome, Done):
             self._stop(attempt, s.began_after)
@@ -160,7 +160,7 @@ class Settling:
                 return self._fail(attempt, outcome)
         return None
 
-    def _limit_alone(self, attempt: Attempt, until: int, key: str | None, reason: str) -> None:
+    def _limit_alone(self, attempt: AttemptRow, until: int, key: str | None, reason: str) -> None:
         """Put off a job that was told "too many" and has no gate to shut."""
         if key is not None:
             # A mistake of the handler.  The job keeps away from the called system all the same, and its attempt.
@@ -169,7 +169,7 @@ class Settling:
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
         self._stand_again(attempt, until, rate_limited(reason))
 
-    def _hand_back(self, attempt: Attempt, outcome: HandedBack, began_after: int | None) -> None:
+    def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
         self._stop(attempt, began_after if outcome.begun else None)
         if not outcome.begun:
             if attempt.workflow is not None and attempt.attempt == 1:
@@ -177,12 +177,12 @@ class Settling:
             for post in self._remembering(attempt):
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
                     post.memory_changed = True
-        again = not attempt.cancel and attempt.seq not in self._successors
-        self.board.events.tell("job.handed_back", job=attempt.seq, again=again)
+        returns = not attempt.cancel and attempt.seq not in self._successors
+        self.board.events.tell("job.handed_back", job=attempt.seq, again=returns)
         due = self.board.now + outcome.after if outcome.after else None
         self._stand_again(attempt, due, in_short(outcome.reason) or "handed back by its worker")
 
-    def _stand_again(self, attempt: Attempt, due: int | None = None, reason: str = "") -> None:
+    def _stand_again(self, attempt: AttemptRow, due: int | None = None, reason: str = "") -> None:
         """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
@@ -190,7 +190,7 @@ class Settling:
             self._wait(attempt, due, attempt.ord, attempt.attempt - 1, attempt.lost, reason)
 
     def _wait(
-        self, attempt: Attempt, due: int | None, ord_: int | None, made: int, lost: int, reason: str = ""
+        self, attempt: AttemptRow, due: int | None, ord_: int | None, made: int, lost: int, reason: str = ""
     ) -> None:
         """Have a job wait for its next attempt, at this place; or have a later call of its key do so instead."""
         if attempt.seq in self._successors:
@@ -203,7 +203,7 @@ class Settling:
         else:
             self._arriving.append((attempt.seq, ord_, made, lost))
 
-    def _fail(self, attempt: Attempt, outcome: Failed | Again) -> Sequel:
+    def _fail(self, attempt: AttemptRow, outcome: Failed | Again) -> Sequel:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
             shut_until(self.board, attempt.gate_ids, outcome.shut_until, outcome.shut_key, outcome.message)
         if attempt.cancel:
@@ -237,10 +237,10 @@ class Settling:
         self._wait(attempt, self.board.now + after, None, attempt.attempt, attempt.lost, reason)
         return sequel
 
-    def _policy(self, attempt: Attempt) -> RetryPolicy:
+    def _policy(self, attempt: AttemptRow) -> RetryPolicy:
         return policy_from_json(job_rows.policies(self.board.db, [attempt.seq])[attempt.seq])
 
-    def _after(self, policy: RetryPolicy, attempt: Attempt, outcome: Failed | Again) -> int | Exhausted:
+    def _after(self, policy: RetryPolicy, attempt: AttemptRow, outcome: Failed | Again) -> int | Exhausted:
         failures = attempt.attempt - attempt.lost
         chance = random.random()  # noqa: S311 - spreads retries, keeps no secret
         if isinstance(outcome, Failed) and outcome.final:
@@ -251,7 +251,7 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _stop(self, attempt: Attempt, began_after: int | None = None) -> None:
+    def _stop(self, attempt: AttemptRow, began_after: int | None = None) -> None:
         """Give back the attempt's slots, and remember when it really began."""
         if not attempt.gates:
             return
@@ -267,12 +267,12 @@ class Settling:
                 correct(post, attempt.begin_by, attempt.cost, began)
         self._rung.update(gates)
 
-    def _remembering(self, attempt: Attempt) -> list[Post]:
+    def _remembering(self, attempt: AttemptRow) -> list[Post]:
         return [self.board.posts[gate] for gate in attempt.gate_ids]
 
     def _end(
         self,
-        attempt: Attempt,
+        attempt: AttemptRow,
         state: State,
         reason: str,
         *,
@@ -311,7 +311,7 @@ class Settling:
         if self._put_off:
             job_rows.put_off(db, self._put_off)
         self.board.ring(self._rung)
-        again(self.board, self._arriving)
+        rejoin(self.board, self._arriving)
 
 
 def settled_at(board: Board, settlements: Sequence[Settlement]) -> list[int | None]:

@@ -13,12 +13,12 @@ from penstock.engine.claim_batch import settle_down
 from penstock.engine.gates import find_or_add
 from penstock.engine.transactions import Transactions
 from penstock.engine.upkeep import bring_up_to_date
-from penstock.job import START_GRACE
+from penstock.job import START_GRACE, Topic
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
 from penstock.store import lending as rows
-from penstock.store.session import Row, Topic
+from penstock.store.session import Row
 
 
 class SlotVerbs(Transactions):
@@ -48,7 +48,7 @@ class SlotVerbs(Transactions):
 
     def leave(self, holder: int) -> None:
         """Take back everything from a process that goes."""
-        self._write(lambda board: board.ring(board.asking.forget(holder)), keep=False)
+        self._write(lambda board: board.ring(board.loans.forget(holder)), keep=False)
 
 
 def _lend(board: Board, asked: Lending) -> Lent:
@@ -56,16 +56,16 @@ def _lend(board: Board, asked: Lending) -> Lent:
     if not asked.holder:
         (holder,) = board.db.numbers(1)
         rows.add_holder(board.db, holder, asked.name, board.now + asked.lease)
-        return _Exchange(board, holder, asked).run()
+        return _Borrowing(board, holder, asked).run()
     until = rows.lease(board.db, asked.holder)
     if until is None:
         return Lent(0)
     if asked.renew or until <= board.now:
         rows.renew(board.db, asked.holder, board.now + asked.lease)
-    return _Exchange(board, asked.holder, asked).run()
+    return _Borrowing(board, asked.holder, asked).run()
 
 
-class _Exchange:
+class _Borrowing:
     """One holder's business in one transaction."""
 
     def __init__(self, board: Board, holder: int, asked: Lending) -> None:
@@ -76,7 +76,7 @@ class _Exchange:
         self._refused: list[int] = []
         self._waiting: list[int] = []
         self._caught_up = False
-        board.asking.me = holder
+        board.loans.me = holder
 
     def run(self) -> Lent:
         board, asked = self._board, self._asked
@@ -90,7 +90,7 @@ class _Exchange:
             self._come_if_called()
         if asked.wanted:
             self._lend(asked.wanted)
-        if asked.look or asked.withdrawn or self._waiting or board.asking.mine:
+        if asked.look or asked.withdrawn or self._waiting or board.loans.mine:
             settle_down(board)
             self._fetch()
         return Lent(
@@ -128,7 +128,7 @@ class _Exchange:
         held = rows.held_at(board.db, self._holder, list(slots))
         board.load_gates(held)
         for gate, has in held.items():
-            board.asking.take_back(board.posts[gate], self._holder, min(slots[gate], has))
+            board.loans.take_back(board.posts[gate], self._holder, min(slots[gate], has))
         board.ring(held)
 
     def _come_if_called(self) -> None:
@@ -136,7 +136,7 @@ class _Exchange:
         board = self._board
         gates = rows.come(board.db, self._holder)
         board.load_gates(gates)
-        board.asking.serve(gates)
+        board.loans.serve(gates)
 
     def _fetch(self) -> None:
         """Fetch what was given since the last time."""
@@ -144,22 +144,22 @@ class _Exchange:
         given = rows.given(board.db, self._holder)
         board.load_gates(gate for _, gate, _, _ in given)
         if any(self._unremembered(gate, ord_) for _, gate, _, ord_ in given):
-            self._wait_again([each for each in given if self._unremembered(each[1], each[3])])
+            self._take_back_unremembered([each for each in given if self._unremembered(each[1], each[3])])
             given = rows.given(board.db, self._holder)
         rows.fetched(board.db, [(gate, ord_) for _, gate, _, ord_ in given])
         self._loans += [self._loan(want, gate, slots) for want, gate, slots, _ in given]
 
     def _unremembered(self, gate: int, ord_: int) -> bool:
         """Tell whether slots were given before their gate began to remember starts, of which this will be one."""
-        return self._board.posts[gate].gate.starts is not None and (gate, ord_) not in self._board.asking.mine
+        return self._board.posts[gate].gate.starts is not None and (gate, ord_) not in self._board.loans.mine
 
-    def _wait_again(self, given: Sequence[Row]) -> None:
+    def _take_back_unremembered(self, given: Sequence[Row]) -> None:
         """Let those to whom something was given have it only if their gates would give it now."""
         board = self._board
         for _, gate, slots, ord_ in given:
             post = board.posts[gate]
             rows.give(board.db, gate, ord_, 0)
-            board.asking.take_back(post, self._holder, slots)
+            board.loans.take_back(post, self._holder, slots)
             post.asking += 1
             post.gathering = None
         board.ring({gate for _, gate, _, _ in given})
@@ -183,7 +183,7 @@ class _Exchange:
                 self._catch_up()
                 at = self._opens_at(post, want)
             if at <= board.now:
-                slots = board.asking.lend(post, self._holder, want.numbers, want.slots, want.most)
+                slots = board.loans.lend(post, self._holder, want.numbers, want.slots, want.most)
                 self._loans.append(self._loan(want.id, post.gate.id, slots))
             elif want.stay:
                 post.asking += 1
@@ -200,7 +200,7 @@ class _Exchange:
         """Return when a gate would lend to one who comes now: not before those who ask already."""
         if post.asking:
             return ON_RELEASE
-        return self._board.asking.opens_at(post, want.numbers, want.slots)
+        return self._board.loans.opens_at(post, want.numbers, want.slots)
 
     def _line_up(self, lined: Sequence[tuple[int, Want]]) -> None:
         db = self._board.db

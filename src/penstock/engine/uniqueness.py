@@ -40,26 +40,26 @@ def earlier(board: Board, seq: int) -> Holder | None:
 def _standing(board: Board, rows: Iterable[Row]) -> Iterator[Holder]:
     for seq, id_, states, until, since in rows:
         state = job_rows.state(board.db, seq)
-        # The holder's own terms count: it was told that nothing else would run while it stands.
+        # The holder's own states and window count: it was told that nothing else would run while it stands.
         if state is not None and holds(unique_rows.states(states), until, state, board.now):
             yield Holder(seq, id_, state, since)
         elif state in ENDED:
             unique_rows.forget(board.db, seq)
 
 
-def terms_to_text(job: NewJob) -> str:
-    """Write the terms of a unique job down, for when it is run again by hand."""
+def unique_to_text(job: NewJob) -> str:
+    """Write down how a job is unique, for when it is retried by hand."""
     assert job.unique is not None  # noqa: S101 - the caller looked
     unique = job.unique
-    terms = [job.tenant, unique.key, sorted(unique.states), unique.window]
-    return json.dumps(terms if unique.quiet is None else [*terms, unique.quiet, unique.max_wait])
+    fields = [job.tenant, unique.key, sorted(unique.states), unique.window]
+    return json.dumps(fields if unique.quiet is None else [*fields, unique.quiet, unique.max_wait])
 
 
 def pause_of(board: Board, seq: int) -> tuple[int, int | None] | None:
     """Return the (quiet, max_wait) of a job that waits for a pause in the calls."""
     text = job_rows.unique_terms(board.db, seq)
-    terms = [] if text is None else json.loads(text)
-    return (terms[4], terms[5]) if len(terms) > 4 else None  # noqa: PLR2004 - tenant, key, states, window
+    fields = [] if text is None else json.loads(text)
+    return (fields[4], fields[5]) if len(fields) > 4 else None  # noqa: PLR2004 - tenant, key, states, window
 
 
 def by_its_key(board: Board, view: JobView) -> Why | None:
@@ -85,7 +85,7 @@ def _pause_in_words(board: Board, seq: int, quiet: int, max_wait: int | None) ->
     return f"{words}, at the latest {format_duration(left)} from now: {most} after the first call"
 
 
-def stand_again(board: Board, seq: int) -> None:
+def retake_key(board: Board, seq: int) -> None:
     """Let a job that is run again stand for its key again; raise if another does."""
     text = job_rows.unique_terms(board.db, seq)
     if text is None:

@@ -7,7 +7,7 @@ against lines that should have been called already.
 from typing import Final
 
 from penstock.engine import replacing
-from penstock.engine.admission.arrivals import again
+from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import stands_from_text
 from penstock.engine.gates import forget_past
@@ -69,7 +69,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     if gone:
         done["gone"] = len(gone)
         board.db.need_gates()
-        board.ring(set().union(*(board.asking.forget(holder) for holder in gone)))
+        board.ring(set().union(*(board.loans.forget(holder) for holder in gone)))
     overdue = job_rows.overdue(board.db, board.now, BATCH)
     if overdue:
         done["rescued"] = len(overdue)
@@ -77,7 +77,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     due = job_rows.due(board.db, board.now, BATCH)
     if due:
         done["due"] = len(due)
-        again(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
+        rejoin(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
     done["fired"] = fire(board, BATCH)
     let_in = job_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:

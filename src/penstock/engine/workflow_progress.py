@@ -27,7 +27,7 @@ _ENDS: Final = {State.DONE: StepState.DONE, State.CANCELLED: StepState.CANCELLED
 
 
 @dataclass(slots=True)
-class Held:
+class LockedWorkflow:
     """A workflow that this transaction changes."""
 
     number: int
@@ -63,11 +63,11 @@ def revive(board: Board, seq: int) -> None:
         _change(board, {step: workflow}, {step: StepState.RUNNING}, {step: None})
 
 
-def hold(board: Board, numbers: Iterable[int]) -> dict[int, Held]:
+def lock(board: Board, numbers: Iterable[int]) -> dict[int, LockedWorkflow]:
     """Bring workflows into this transaction, which nobody else changes meanwhile."""
     board.in_workflows = True
     return {
-        number: Held(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
+        number: LockedWorkflow(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
         for number, id_, tenant, finished, state, *counts in rows.locked(board.db, sorted(set(numbers)))
     }
 
@@ -85,9 +85,11 @@ def changed(
         board.db,
         [(s.state.value, s.waiting, s.failed, s.skipped, s.number) for s in flow.touched.values()],
     )
-    kept = [(results[step], step) for step in states if step in results and flow.steps[step].children]
-    if kept:
-        rows.save_results(board.db, kept)
+    saved_results = [
+        (results[step], step) for step in states if step in results and flow.steps[step].children
+    ]
+    if saved_results:
+        rows.save_results(board.db, saved_results)
     return flow
 
 
@@ -104,12 +106,12 @@ def begin(board: Board, steps: Sequence[tuple[int, int, NewJob]], adding: _Addin
     )
 
 
-def save(board: Board, flow: Flow, held: Mapping[int, Held]) -> None:
+def save(board: Board, flow: Flow, locked: Mapping[int, LockedWorkflow]) -> None:
     """Keep how far the workflows are."""
-    for turn in flow.turns:
-        held[turn.step.workflow].tally.count(turn)
+    for change in flow.changes:
+        locked[change.step.workflow].tally.count(change)
     saved = []
-    for workflow in held.values():
+    for workflow in locked.values():
         state, tally = workflow.state, workflow.tally
         finished = workflow.finished
         if state is not workflow.before:
@@ -137,13 +139,13 @@ def _change(
 ) -> None:
     """Let steps have these states, and all follow from it."""
     board.db.need_gates()
-    held = hold(board, workflow_of.values())
+    locked = lock(board, workflow_of.values())
     # What was pruned meanwhile is left alone.
-    known = {step: state for step, state in states.items() if workflow_of[step] in held}
-    closed = {workflow.number for workflow in held.values() if workflow.cancelled}
+    known = {step: state for step, state in states.items() if workflow_of[step] in locked}
+    closed = {workflow.number for workflow in locked.values() if workflow.cancelled}
     flow = changed(board, known, results, closed)
     _set_free(board, flow)
-    save(board, flow, held)
+    save(board, flow, locked)
 
 
 def _set_free(board: Board, flow: Flow) -> None:

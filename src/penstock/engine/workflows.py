@@ -9,7 +9,7 @@ from penstock.engine.enqueue import check, check_text, enqueue
 from penstock.engine.removal import ask_to_stop, remove_all
 from penstock.engine.transactions import Transactions
 from penstock.engine.views.workflows import workflow_view
-from penstock.engine.workflow_progress import begin, changed, follow, hold, meta_of, save
+from penstock.engine.workflow_progress import begin, changed, follow, lock, meta_of, save
 from penstock.errors import DuplicateJobError, InvalidWorkflowError, NotFoundError, WrongStateError
 from penstock.ids import new_id
 from penstock.job import NewWorkflow, WorkflowView
@@ -104,15 +104,15 @@ def _cancel(board: Board, id_: str, reason: str) -> None:
     found = rows.find(board.db, id_)
     if found is None:
         raise NotFoundError("workflow", id_)
-    held = hold(board, [found[0]]).get(found[0])
-    if held is None:
+    locked = lock(board, [found[0]]).get(found[0])
+    if locked is None:
         raise NotFoundError("workflow", id_)
-    if held.before is not WorkflowState.RUNNING:
-        raise WrongStateError(id_, held.before.value, "a workflow that has not ended", "workflow")
-    live = rows.live(board.db, held.number)
+    if locked.before is not WorkflowState.RUNNING:
+        raise WrongStateError(id_, locked.before.value, "a workflow that has not ended", "workflow")
+    live = rows.live(board.db, locked.number)
     waiting = {step: StepState.CANCELLED for step, seq in live if seq is None}
-    held.cancelled = True
-    save(board, changed(board, waiting, {}, {held.number}), {held.number: held})
+    locked.cancelled = True
+    save(board, changed(board, waiting, {}, {locked.number}), {locked.number: locked})
     begun = [seq for _, seq in live if seq is not None]
     for seq in remove_all(board, begun, State.CANCELLED, reason):
         ask_to_stop(board, seq)

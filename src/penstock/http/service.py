@@ -15,9 +15,8 @@ from penstock.http.blocked_since import BlockedSince
 from penstock.http.claims import Claims
 from penstock.http.feed import Feed
 from penstock.http.watch import Watch
-from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement
+from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement, Topic
 from penstock.lifecycle.outcomes import HandedBack
-from penstock.store.session import Topic
 
 T = TypeVar("T")
 

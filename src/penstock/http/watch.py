@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from penstock.engine import Engine
 from penstock.errors import PenstockError
-from penstock.store.session import Topic
+from penstock.job import Topic
 
 log = logging.getLogger("penstock.server")
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from penstock.store.session import Row, Session, Topic
+from penstock.job import Topic
+from penstock.store.session import Row, Session
 
 
 def load(db: Session, ids: list[int]) -> list[Row]:

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from penstock.job import Topic
 from penstock.lifecycle.states import State
-from penstock.store.session import Row, Session, Topic
+from penstock.store.session import Row, Session
 
 JOB_COLUMNS = """
     seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from penstock.job import Beat
-from penstock.store.session import Row, Session, Topic
+from penstock.job import Beat, Topic
+from penstock.store.session import Row, Session
 
 
 def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int) -> list[Beat]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from penstock.store.session import Row, Session, Topic
+from penstock.job import Topic
+from penstock.store.session import Row, Session
 
 
 def is_paused(db: Session, queue: str) -> bool:

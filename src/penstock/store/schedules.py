@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from penstock.store.session import Row, Session, Topic
+from penstock.job import Topic
+from penstock.store.session import Row, Session
 
 COLUMNS: Final = """
     tenant, name, expression, timezone, overlap, enabled, job, ttl, meta, created, next_at, last_at, last_job, fired

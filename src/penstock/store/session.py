@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from penstock.job import Topic
+
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
@@ -22,14 +24,6 @@ class Locks(Enum):
     GATES_IF_FREE = auto()  # the gates, unless another transaction has them now
     GATES = auto()
     RULES = auto()  # the gates, and no other transaction starts anything meanwhile
-
-
-class Topic(Enum):
-    """What a transaction may bring about that threads and processes wait for."""
-
-    WORK = auto()  # a job may start that could not before, or an attempt should stop
-    ENDS = auto()  # a job ended
-    SLOTS = auto()  # a process was lent slots that it waited for
 
 
 class GatesNeededError(Exception):

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from penstock.store.session import Row, Session, Topic
+from penstock.job import Topic
+from penstock.store.session import Row, Session
 
 
 def announce(db: Session, earlier: int) -> bool:

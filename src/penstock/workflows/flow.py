@@ -62,7 +62,7 @@ class Standing:
         return self.begun or (self.callback and self.state is not StepState.WAITING)
 
 
-class Turn(NamedTuple):
+class Change(NamedTuple):
     """A step that went from one state to another."""
 
     step: Standing
@@ -81,12 +81,12 @@ class Tally:
     completed: int = 0
     failed: int = 0
 
-    def count(self, turn: Turn) -> None:
+    def count(self, change: Change) -> None:
         """Note that a step went from one state to another."""
-        for state, by in ((turn.before, -1), (turn.after, 1)):
+        for state, by in ((change.before, -1), (change.after, 1)):
             if state in BAD:
                 self.failed += by
-            if not turn.step.callback:
+            if not change.step.callback:
                 self.unfinished += by if state in LIVE else 0
                 self.completed += by if state is StepState.DONE else 0
 
@@ -105,7 +105,7 @@ class Flow:
         self._load = load
         self.steps: dict[int, Standing] = {}
         self.touched: dict[int, Standing] = {}
-        self.turns: list[Turn] = []
+        self.changes: list[Change] = []
         self.free: list[int] = []
 
     def bring(self, numbers: Iterable[int]) -> None:
@@ -117,19 +117,19 @@ class Flow:
     def change(self, states: Mapping[int, StepState], closed: Collection[int] = ()) -> None:
         """Let steps have these states, and all follow from it; in workflows that are *closed* nothing does."""
         self.bring(states)
-        turns = [self._turn(self.steps[number], state) for number, state in states.items()]
-        while turns:
-            told = [turn for turn in turns if turn.step.workflow not in closed]
-            self.bring(number for turn in told for number in turn.step.children)
-            turns = [
+        changes = [self._changed(self.steps[number], state) for number, state in states.items()]
+        while changes:
+            told = [change for change in changes if change.step.workflow not in closed]
+            self.bring(number for change in told for number in change.step.children)
+            changes = [
                 reaction
-                for turn in told
-                for number in turn.step.children
-                if (reaction := self._hear(self.steps[number], turn)) is not None
+                for change in told
+                for number in change.step.children
+                if (reaction := self._hear(self.steps[number], change)) is not None
             ]
 
-    def _hear(self, step: Standing, turn: Turn) -> Turn | None:
-        step.hear(turn.before, turn.after)
+    def _hear(self, step: Standing, change: Change) -> Change | None:
+        step.hear(change.before, change.after)
         self.touched[step.number] = step
         verdict = step.state if step.decided else step.verdict()
         if verdict is step.state:
@@ -137,11 +137,11 @@ class Flow:
         if verdict is StepState.RUNNING:
             step.begun = True
             self.free.append(step.number)
-        return self._turn(step, verdict)
+        return self._changed(step, verdict)
 
-    def _turn(self, step: Standing, state: StepState) -> Turn:
-        turn = Turn(step, step.state, state)
+    def _changed(self, step: Standing, state: StepState) -> Change:
+        change = Change(step, step.state, state)
         step.state = state
         self.touched[step.number] = step
-        self.turns.append(turn)
-        return turn
+        self.changes.append(change)
+        return change

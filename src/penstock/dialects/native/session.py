@@ -6,7 +6,7 @@ from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.errors import InvalidError
 from penstock.http.routes import Request
-from penstock.store.session import Topic
+from penstock.job import Topic
 
 _TOPICS = {topic.name.lower(): topic for topic in Topic}
 

@@ -70,8 +70,8 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         _join_lanes(board, alike)
 
 
-def again(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -> None:
-    """Stand known jobs in line again, given (seq, ord or None for a newcomer's place, attempt, lost)."""
+def rejoin(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -> None:
+    """Stand known jobs in line once more, given (seq, ord or None for a newcomer's place, attempt, lost)."""
     wanted = {seq: (ord_, attempt, lost) for seq, ord_, attempt, lost in standing}
     if not wanted:
         return

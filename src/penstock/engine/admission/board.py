@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
-from penstock.engine.admission.loan_queue import Asking
+from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
+from penstock.job import Topic
 from penstock.lifecycle.states import State
 from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
-from penstock.store.session import Row, Session, Topic
+from penstock.store.session import Row, Session
 
 
 class Shut(NamedTuple):
@@ -49,7 +50,7 @@ class Board:
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
         self.turns = Turns(self, enabled=turns)
-        self.asking = Asking(self)
+        self.loans = LoanQueue(self)
         self._changed_lanes: dict[int, Lane] = {}
         self._gone: list[int] = []  # jobs that left their lane's front
         self._unread: dict[int, Lane] = {}
@@ -107,7 +108,7 @@ class Board:
         """Return when one of its gates would let the lane's first job through."""
         post = self.posts[stand.gate]
         kept = 0 if post.turn is None else self.turns.kept(post, lane)
-        gathered = self.asking.gathered(post, lane) if post.asking else 0
+        gathered = self.loans.gathered(post, lane) if post.asking else 0
         return post.gate.opens_at(stand.own, lane.cost, self.now, kept, 1 + gathered)
 
     def test(self, lane: Lane) -> list[Shut]:
@@ -165,7 +166,7 @@ class Board:
             self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
-        self.asking.serve(gate for gate in wanted if self.posts[gate].asking)
+        self.loans.serve(gate for gate in wanted if self.posts[gate].asking)
 
     def ring_pending(self) -> None:
         """Ring the gates of turns that ended, until no turn ends any more; let jobs pass the gates of their types."""
@@ -290,7 +291,7 @@ class Board:
             gate_rows.lower_wakes(self.db, wakes)
             self.next_wake = min(self.next_wake, *(at for _, at in wakes))
         self.turns.flush()
-        self.asking.flush()
+        self.loans.flush()
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)
         for post in posts:
@@ -412,5 +413,5 @@ def _memory(post: Post) -> Row:
     starts = post.gate.starts
     assert starts is not None  # noqa: S101 - only gates that remember are marked
     # A heavy start shuts a throttle for its weight in gaps, each of at most the whole period.
-    kept_until = (starts.times[-1] if starts.times else 0) + starts.span * max(starts.weights, default=1)
-    return (post.gate.id, starts.span, int(post.heavy), kept_until, starts.pack())
+    expires = (starts.times[-1] if starts.times else 0) + starts.span * max(starts.weights, default=1)
+    return (post.gate.id, starts.span, int(post.heavy), expires, starts.pack())

@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from penstock.engine.admission.lane import Lane, Post
-from penstock.job import START_GRACE
+from penstock.job import START_GRACE, Topic
 from penstock.limits.rules import Numbers, numbers_from_text
 from penstock.store import lending as rows
-from penstock.store.session import Topic
 
 if TYPE_CHECKING:
     from penstock.engine.admission.board import Board
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 CALLED = -1
 
 
-class Asking:
+class LoanQueue:
     """The lines of calls at the gates on a board."""
 
     def __init__(self, board: "Board") -> None:

@@ -4,13 +4,12 @@ from typing import Final
 
 from penstock.engine.admission.board import Board, Moves, Shut
 from penstock.engine.admission.lane import Lane, Stand, stands_to_text
+from penstock.job import DROPPED_BY_LIMIT
 from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
-
-DROPPED = "limit"
 
 
 class Budget:
@@ -62,8 +61,8 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
     if gate is not None:
         assert lane.head is not None  # noqa: S101 - the caller looked
         board.events.dropped(board, gate, lane.head)
-        board.events.tell("job.discarded", job=lane.head, reason=DROPPED)
-        board.end_head(lane, State.DISCARDED, DROPPED)
+        board.events.tell("job.discarded", job=lane.head, reason=DROPPED_BY_LIMIT)
+        board.end_head(lane, State.DISCARDED, DROPPED_BY_LIMIT)
         left = board.leave(lane)
         if left is not None:
             board.call([left])

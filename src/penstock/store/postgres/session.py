@@ -15,8 +15,9 @@ from psycopg.types.numeric import Int8BinaryDumper
 from psycopg.types.string import StrDumper
 
 from penstock.clock import since_boot
+from penstock.job import Topic
 from penstock.store.postgres import translation
-from penstock.store.session import GatesNeededError, Locks, Moment, NamesTakenError, Row, Session, Topic
+from penstock.store.session import GatesNeededError, Locks, Moment, NamesTakenError, Row, Session
 
 Connection = psycopg.Connection[Row]
 

@@ -21,8 +21,8 @@ import psycopg
 from psycopg import sql as quoting
 
 from penstock.clock import SECOND, monotonic
+from penstock.job import Topic
 from penstock.store.postgres.session import is_direct
-from penstock.store.session import Topic
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
 QUIET: Final = 0.005  # after so long without one, a notification may go along with its transaction

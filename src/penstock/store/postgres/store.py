@@ -24,6 +24,7 @@ from psycopg import sql as quoting
 
 from penstock.clock import since_boot
 from penstock.errors import InvalidError, StoreDownError, StoreError
+from penstock.job import Topic
 from penstock.store import jobs as job_rows
 from penstock.store import migrations
 from penstock.store.postgres import health
@@ -49,7 +50,6 @@ from penstock.store.session import (
     Row,
     Session,
     StartedJobs,
-    Topic,
 )
 
 T = TypeVar("T")

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from penstock.store.session import Moment, Row, Topic
+from penstock.job import Topic
+from penstock.store.session import Moment, Row
 from penstock.store.sqlite import translation
 
 _encode: Final = msgspec.json.Encoder().encode

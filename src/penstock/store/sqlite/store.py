@@ -11,8 +11,9 @@ from typing import Final, TypeVar
 
 from penstock.clock import SECOND, monotonic
 from penstock.errors import InvalidError, StoreDownError
+from penstock.job import Topic
 from penstock.store import migrations
-from penstock.store.session import Locks, Session, Topic
+from penstock.store.session import Locks, Session
 from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.opening import MARK, connect
 from penstock.store.sqlite.session import SqliteSession

@@ -8,10 +8,9 @@ from msgspec import Struct
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.names import VERSION, written
-from penstock.engine.bounds import DROPPED
 from penstock.http.feed import LOST, Entry
 from penstock.http.tenancy import queue_tenant, spec_queue
-from penstock.job import Event
+from penstock.job import DROPPED_FOR_ROOM, Event
 
 SOURCE: Final = "ojs://penstock/server"
 STATE_CHANGED: Final = "job.state_changed"
@@ -106,7 +105,7 @@ def _job(id_: str, event: Event) -> list[Shown]:
         return []  # told when it was asked; or told in a moment, as its end
     if event.name == "job.discarded" and not facts.get("error"):
         names, before = ("job.discarded",), "available"  # nothing failed: a limit or a full queue dropped it
-        if facts.get("reason") == DROPPED:
+        if facts.get("reason") == DROPPED_FOR_ROOM:
             names = ("backpressure.dropped", "job.discarded")
     if event.name == "job.cancelled":
         before = "active" if facts.get("started") else "available"
