@@ -169,7 +169,7 @@ class JobDiscardedError(JobEndedError):
 
 
 class JobCancelledError(JobEndedError):
-    """Somebody cancelled the job."""
+    """The job was cancelled."""
 
     code = "cancelled"
 

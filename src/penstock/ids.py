@@ -62,11 +62,11 @@ def new_id() -> str:
     return _maker.make()
 
 
-def _start_anew() -> None:
+def _restart() -> None:
     """Forget the parent's state: a forked child would make the same ids, or find the lock held."""
     global _maker  # noqa: PLW0603 - one maker per process is the point
     _maker = _Maker()
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows cannot fork
-    os.register_at_fork(after_in_child=_start_anew)
+    os.register_at_fork(after_in_child=_restart)

@@ -1,4 +1,4 @@
-"""The nouns that edges and engine exchange.  Plain data: no behaviour, no store.
+"""The nouns that the engine and its callers share.  Plain data: no behaviour, no store.
 
 Those made once for every job are structs, which take a fraction of a dataclass's time to make.
 """
@@ -104,7 +104,7 @@ class Claim:
 
 
 class Order(StrEnum):
-    """Between several queues, who comes first?"""
+    """Which of several queues a claim serves first."""
 
     PRIORITY = "priority"  # the best of all of them
     STRICT = "strict"  # the first queue, and the next only gets what it leaves
@@ -117,7 +117,7 @@ class ClaimFor(Struct, frozen=True):
     """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
 
     *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
-    within *grace*; None if nobody will tell when they did.
+    within *grace*; None if their true begin is never reported.
     """
 
     queues: tuple[str, ...]
@@ -153,7 +153,7 @@ class OnFull(StrEnum):
     """What becomes of a job for a queue that is full."""
 
     REJECT = "reject"
-    BLOCK = "block"  # refused as well; a server lets whoever asked wait for room
+    BLOCK = "block"  # refused as well; a server lets the producer wait for room
     DROP_OLDEST = "drop_oldest"
 
 
@@ -170,7 +170,7 @@ class Settlement(Struct, frozen=True, gc=False):
 
     A span, not a date: the clock may be set between the claim and the report.
 
-    With *heed_cancel* an attempt whose cancelling was asked for ends as cancelled, and this counts for nothing.
+    With *heed_cancel* an attempt whose cancelling was asked for ends as cancelled, and this outcome does not count.
     """
 
     seq: int
@@ -191,7 +191,7 @@ class Sequel(Struct, frozen=True):
     after: int | None = None
 
 
-# The answer to a settlement: False if the lease was lost, so that it counts for nothing; else True, or what follows.
+# The answer to a settlement: False if the lease was lost, so that the outcome does not count; True, or what follows.
 Settled = bool | Sequel
 
 
@@ -307,7 +307,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """A floating limit to compute anew on this worker."""
+    """A floating limit that a worker must recompute."""
 
     gate: int
     key: str

@@ -1,6 +1,6 @@
 """What a process asks of a store that lends slots, and what it is told.  Plain data.
 
-All times are spans in microseconds: whoever borrows measures them by its own clock, from before it asked.
+All times are spans in microseconds: the borrower measures them by its own clock, from before its request.
 """
 
 from msgspec import Struct

@@ -234,7 +234,7 @@ class TestRules:
         desk.engine.override("api", Numbers(rate=Window(1, 60 * SECOND)))
 
         (reason,) = desk.engine.why("c").reasons
-        assert reason.rule == "2 starts in the last 1m, and only 1 may be"
+        assert reason.rule == "allows 1 start per 1m; 2 were made when it allowed more"
 
     def test_a_start_that_weighs_more_than_is_left_says_so(self, desk: Desk) -> None:
         desk.enqueue("a", rate("api", 5, 60 * SECOND), cost=3)

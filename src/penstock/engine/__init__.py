@@ -23,7 +23,7 @@ def _open_store(url: str, *, migrate: bool) -> Store:
         return SqliteStore(rest.removeprefix("/"), migrate=migrate)
     if scheme in {"postgresql", "postgres"}:
         try:
-            from penstock.store.postgres import PostgresStore, address  # noqa: PLC0415 - not everybody has it
+            from penstock.store.postgres import PostgresStore, address  # noqa: PLC0415 - it is optional
         except ImportError as error:
             problem = f"PostgreSQL needs psycopg: pip install 'penstock[postgres]' ({error})"
             raise InvalidError("url", problem) from error

@@ -1,8 +1,7 @@
 """How full may a queue become?
 
-Jobs that wait and jobs that are scheduled count; those that run, and come back, are let in again.  Whoever
-adds to a queue that has a bound keeps others from doing so until his transaction ends, so that counting and
-adding are one decision.
+Jobs that wait and jobs that are scheduled count; a running job that comes back is let in again.  A transaction that
+adds to a bounded queue holds the queue's lock until it ends, so counting and adding are one decision.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
 from penstock.store.session import Locks, Row, Session
 
-_PARTS: Final = 1_000_000  # of one, in which a warning is kept
+_PARTS: Final = 1_000_000  # of one, in which a warning is stored
 
 
 class BoundVerbs(Transactions):
@@ -67,9 +66,9 @@ def lock_name(queue: str) -> str:
 
 
 def make_room(board: Board, coming: Mapping[str, int], spared: Collection[int]) -> None:
-    """Raise, or drop those that have waited for longest, where more are *coming* than a queue may take.
+    """Raise `QueueFullError`, or drop the jobs that have waited longest, where more are *coming* than a queue may take.
 
-    The caller keeps others from adding to these queues.  Nobody of those *spared* is dropped.
+    The caller holds the locks of these queues.  Jobs in *spared* are not dropped.
     """
     for queue, bound in known(board.db, coming).items():
         new = coming[queue]
@@ -92,7 +91,7 @@ def _drop(board: Board, queue: str, depth: int, most: int, spared: Collection[in
         seqs = [seq for seq in oldest if seq not in spared][: depth - most]
         if len(seqs) < depth - most:
             break
-        # One without limits may start at this very moment; then there is room too.
+        # A job without limits may start at this very moment; then there is room too.
         dropped = len(seqs) - len(remove_all(board, seqs, State.DISCARDED, DROPPED_FOR_ROOM))
         board.events.tell("queue.dropped", queue=queue, jobs=dropped)
         depth = bound_rows.depth(board.db, queue)

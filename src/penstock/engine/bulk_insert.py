@@ -1,7 +1,7 @@
-"""Callers that come at the same time share one statement and one flush to disk.
+"""Threads that insert at the same time share one statement and one flush to disk.
 
-Whoever finds nobody at work goes ahead, with everything that waits by then; the others wait for that, and
-one of them goes next.  There is no thread of its own: an idle caller goes straight through.
+The first thread inserts at once.  Threads that come meanwhile wait; when it is done, the next one inserts the rows
+of all that wait by then.  There is no writer thread, so a lone caller is not delayed.
 """
 
 import threading
@@ -13,13 +13,13 @@ from penstock.errors import StoreError
 from penstock.store.session import Row
 
 _INTERRUPTED: Final = (
-    "whoever enqueued at the same time was interrupted: this may or may not have been written"
+    "the thread that enqueued for several was interrupted: this may or may not have been written"
 )
 MOST: Final = 10_000  # rows in one statement, but for those of a single caller
 
 
 class _Piece:
-    """What one caller brought; its *signal* comes when it is finished or is to go ahead."""
+    """The rows of one thread.  Its *signal* is released when they were inserted, or when the thread must insert."""
 
     __slots__ = ("error", "finished", "rows", "signal")
 
@@ -32,7 +32,7 @@ class _Piece:
 
 
 class BulkInsert:
-    """Has *add* do the work of all who wait, all of it or nothing."""
+    """Inserts the rows of all threads that wait with one *add*: all of them or none."""
 
     def __init__(self, add: Callable[[Sequence[Row]], None]) -> None:
         self._add = add
@@ -41,7 +41,7 @@ class BulkInsert:
         self._waiting: deque[_Piece] = deque()
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Return once *rows* were added, together with others' perhaps."""
+        """Return once *rows* were inserted, perhaps together with those of other threads."""
         piece = _Piece(rows)
         with self._lock:
             first, self._busy = not self._busy, True
@@ -59,7 +59,7 @@ class BulkInsert:
         try:
             self._add([row for piece in pieces for row in piece.rows] if len(pieces) > 1 else own.rows)
         except BaseException as error:  # noqa: BLE001 - told to every caller
-            # What strikes only this thread, as an interrupt, is no business of theirs.
+            # An interrupt of this thread is not an error of the others.
             told = error if isinstance(error, Exception) else StoreError(_INTERRUPTED)
             own.error = error
             for piece in pieces[1:]:
@@ -78,7 +78,7 @@ class BulkInsert:
                 if waiting:
                     self._waiting.remove(piece)
             if not waiting:
-                # Somebody has taken it along already, or it was told to go ahead.
+                # Another thread has taken its rows along already, or it was told to go ahead.
                 piece.signal.acquire()
                 if not piece.finished:
                     self._hand_on()
@@ -94,7 +94,7 @@ class BulkInsert:
         return found
 
     def _hand_on(self) -> None:
-        """Let the next one go ahead, if there is one."""
+        """Let the next thread go ahead, if there is one."""
         with self._lock:
             following = self._waiting.popleft() if self._waiting else None
             self._busy = following is not None

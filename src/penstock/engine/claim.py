@@ -31,8 +31,8 @@ from penstock.store import workflows as workflow_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Row
 
-UNTOLD: Final = 4  # where nobody tells, at most such a part of a gap or a window
-LEAST_UNTOLD: Final = 20 * MILLISECOND  # but time enough for the answer to reach whoever begins
+UNTOLD: Final = 4  # where the true begin is never reported: at most such a part of a gap or a window
+LEAST_UNTOLD: Final = 20 * MILLISECOND  # but long enough for the answer to reach the worker
 LEAST_PAGE: Final = 64
 
 
@@ -49,9 +49,9 @@ class Admitted(NamedTuple):
 
 
 class LeaseTerms(NamedTuple):
-    """For whom attempts begin *now*, and how long they may go on, by what their claim and their jobs ask for.
+    """Which workers get the attempts that begin *now*, and for how long, by what the claim and the jobs ask for.
 
-    One of the *workers* may stand for all.  If it is *timed* attempts are ended when their timeout is over.
+    A single worker in *workers* gets all.  If it is *timed*, the store ends attempts when their timeout is over.
     """
 
     now: int
@@ -60,7 +60,7 @@ class LeaseTerms(NamedTuple):
     timed: bool
 
     def until(self, own: int | None, timeout: int | None) -> tuple[int, int | None]:
-        """Return until when one has its lease, given the job's own, and when it is ended in any case."""
+        """Return when the lease of an attempt ends, given the job's own, and its deadline."""
         lease = self.now + (self.lease if own is None else own)
         if not self.timed or timeout is None:
             return lease, None
@@ -68,11 +68,11 @@ class LeaseTerms(NamedTuple):
         return min(lease, deadline), deadline
 
     def worker(self, n: int) -> str:
-        """Return who gets the job at place *n*."""
+        """Return the worker that gets the job at place *n*."""
         return self.workers[n] if n < len(self.workers) else self.workers[0]
 
     def after(self, taken: int) -> "LeaseTerms":
-        """Return the terms for those that come after so many."""
+        """Return the terms for the jobs after the first *taken*."""
         return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
 
 
@@ -87,7 +87,7 @@ class _Queue:
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
     read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
-    shut: bool = False  # nobody else may start from it now
+    shut: bool = False  # no further job may start from it now
 
     @property
     def posts(self) -> list[Post]:
@@ -97,12 +97,12 @@ class _Queue:
     @property
     def gate_id(self) -> int:
         """The id of the queue's own gate, which it must have."""
-        assert self.gate is not None  # noqa: S101 - asked only where it refused somebody
+        assert self.gate is not None  # noqa: S101 - asked only where it refused a job
         return self.gate.gate.id
 
 
 def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> list[Claimed]:
-    """Start jobs of a queue in which nobody has limits, in one step, without a look at each."""
+    """Start jobs of a queue in which no job has limits, in one statement."""
     fence, first = board.db.fence(), terms.workers[0]
     rows = job_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
     jobs = claimed_free(rows, queue, fence, terms)
@@ -143,7 +143,7 @@ class Claiming:
         self._count = count
         self._types = snapshot.type_gates
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
-        self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane is to be considered
+        self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
         self._payloads: dict[int, Row] = {}
         self._free_attempts: dict[int, tuple[int, int]] = {}
         self._queues = {q.name: q for q in self._open_queues(queues)}
@@ -173,7 +173,7 @@ class Claiming:
             self._push_newly_ready()
 
     def read_payloads(self) -> None:
-        """Read what the worker gets of those who start: before anything is written, which may then go together."""
+        """Read what the workers get of the jobs that start: before the writes, so that those can be sent together."""
         if self.admitted:
             rows = job_rows.payloads(self.board.db, [t.seq for t in self.admitted])
             self._payloads = {row[0]: row[1:] for row in rows}
@@ -182,7 +182,7 @@ class Claiming:
         """Write the starts down; return what the workers get."""
         db, now, events = self.board.db, self.board.now, self.board.events
         if any(queue.free for queue in self._queues.values()):
-            # Nobody else could take those meanwhile.
+            # No other claim could take those meanwhile.
             db.tell(Topic.WORK)
         if not self.admitted:
             return []
@@ -246,7 +246,7 @@ class Claiming:
         ]
 
     def _queue_open(self, queue: _Queue, cost: int) -> bool:
-        """Ask the queue's own gate and those of its pools; whoever is refused there holds the rest of the queue."""
+        """Ask the queue's own gate and those of its pools; a refused job holds up the rest of the queue."""
         now = self.board.now
         for post in queue.posts:
             gate = post.gate
@@ -275,7 +275,7 @@ class Claiming:
             heapq.heappush(self._heap, (-priority, ord_, 0, queue, None))
 
     def _consider_free(self, queue: _Queue) -> None:
-        """Take the first jobs of a queue, as long as they come before everybody else."""
+        """Take the first jobs of a queue, as long as they come before all lanes and other queues."""
         rival = self._heap[0][:2] if self._heap else None
         while queue.free and len(self.admitted) < self._count and not queue.shut:
             seq, priority, ord_, cost, attempt, lost = queue.free[-1]
@@ -330,7 +330,7 @@ class Claiming:
     def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
         if queue.read_to is not None and lane.rank >= queue.read_to:
-            # Somebody who has not been read yet may come before it.
+            # A lane that has not been read yet may come before it.
             self.budget.spend()
             self._push(queue, lane)
             board.flush_lanes()
@@ -373,9 +373,9 @@ class Claiming:
             Shut(s, at) for s in lane.stands if (at := board.posts[s.gate].gate.opens_at(s.own, 1, now)) > now
         ]
         if shut and all(s.on_limit is not OnLimit.DROP for s in lane.stands):
-            # Refused whoever comes next: which job that is can be read for all lanes at once, later.
+            # The next job is refused, whichever it is: it can be read later, for all lanes at once.
             board.read_head_later(lane)
-            board.park(lane, shut, everyone=True)
+            board.park(lane, shut, any_job=True)
             return
         left = board.leave(lane)
         self._next(queue, lane)
@@ -409,7 +409,7 @@ class Claiming:
     def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:
         """Return how long after the claim a handler may begin.
 
-        If nobody will tell when it did, what that costs is to be little beside the gaps and windows it must keep.
+        If its true begin is never reported, the grace is small beside the gaps and windows that it must keep.
         """
         if self._grace is not None:
             return self._grace

@@ -32,7 +32,7 @@ from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snaps
 from penstock.store.session import Locks, StartedJobs
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
-SELDOM: Final = 8  # claims that are not tried in one step after one that could not be answered so
+SELDOM: Final = 8  # claims that go the long way after one that could not be answered in one statement
 
 
 class ClaimVerbs(Transactions):
@@ -68,9 +68,9 @@ class ClaimVerbs(Transactions):
         return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
-        """Claim in one step, where the store can and there is nothing to think of but jobs without limits."""
+        """Claim in one statement, where the store can and only jobs without limits matter."""
         take = self.store.take_free
-        # One that asks for anything else goes the long way, which knows of everything.
+        # A claim that asks for anything else goes the long way, which handles everything.
         plain = ClaimFor(request.queues, request.count, request.worker, request.lease, request.grace)
         if take is None or request != plain or len(request.queues) > 1:
             return None
@@ -126,7 +126,7 @@ class ClaimVerbs(Transactions):
 
 
 def _check(request: ClaimFor) -> None:
-    """Raise unless somebody can be claimed for like this."""
+    """Raise unless this can be claimed."""
     if request.count < 1:
         raise InvalidError("count", f"{request.count} must be at least 1")
     if request.order is Order.WEIGHTED and (
@@ -136,21 +136,21 @@ def _check(request: ClaimFor) -> None:
 
 
 def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
-    """Claim for one after the other; those who ask for the same in a row are served together."""
+    """Answer claims one after the other; equal claims in a row are served together."""
     answers: list[Claim] = []
     for _, alike in groupby(requests, key=_asked):
         if answers:
             settle_down(board)
         answers += _Claims(board, list(alike)).run()
         if answers[-1].more:
-            # Whoever was cut short comes first.
+            # The claim that was cut short comes first next time.
             answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
             break
     return answers
 
 
 def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
-    """Return the answer to one who asked for jobs of one queue, and got these in one step."""
+    """Return the answer to a claim of one queue that was served in one statement."""
     now = taken.moment.now
     terms = LeaseTerms(now, [request.worker], request.lease, timed=False)
     jobs = claimed_free(taken.rows, request.queues[0], taken.fence, terms)
@@ -165,7 +165,7 @@ def _asked(request: ClaimFor) -> tuple[object, ...]:
 
 
 class _Claims:
-    """Claims that differ only in who asks, and for how many."""
+    """Claims that differ only in their worker and their count."""
 
     def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
         self._board = board
@@ -186,7 +186,7 @@ class _Claims:
             board.db.need_gates()
         if view.is_due(board.now):
             if not _catch_up(board):
-                # Whoever is due next may come before all others, so nobody starts yet.
+                # A job that is due may come before all others, so no job starts yet.
                 return [Claim([], more=True, next_at=board.now) for _ in self._requests]
             view = read_snapshot(board.db, self._names)
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:
@@ -196,11 +196,11 @@ class _Claims:
     def _by_shares(self, view: ClaimSnapshot) -> Claim:
         """Take from one queue after the other, and what one of them lacks from the rest."""
         board, strict = self._board, self._asked.order is Order.STRICT
-        view = self._anew(view)
+        view = self._again(view)
         jobs: list[Claimed] = []
         more, moments = False, [_next_at(board, view, ON_RELEASE, ())]
         spent: set[str] = set()
-        while len(jobs) < self._count and (names := self._with_somebody(view, spent)):
+        while len(jobs) < self._count and (names := self._with_jobs(view, spent)):
             shares = self._shares(names, self._count - len(jobs))
             for name, share in zip(names, shares, strict=True):
                 if not share:
@@ -208,23 +208,23 @@ class _Claims:
                 claim = self._take(view, [name], share, self._terms.after(len(jobs)))
                 jobs += claim.jobs
                 if len(jobs) < self._count:
-                    view = self._anew(view)
+                    view = self._again(view)
                 if len(claim.jobs) < share:
                     spent.add(name)
                     more = more or claim.more
                     moments.append(claim.next_at)
             if strict and more:
-                break  # it is this queue's turn still
+                break  # the rest of this queue comes before the next queue
         if more or len(jobs) == self._count:
             return Claim(jobs, more and len(jobs) < self._count, board.now)
         return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
 
-    def _anew(self, view: ClaimSnapshot) -> ClaimSnapshot:
-        """Write everything down and look again, since a start of one queue may have called somebody of another."""
+    def _again(self, view: ClaimSnapshot) -> ClaimSnapshot:
+        """Write everything and read again: a start of one queue may have called a lane of another."""
         settle_down(self._board)
         return read_snapshot(self._board.db, self._names) if self._board.lanes else view
 
-    def _with_somebody(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
+    def _with_jobs(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
         found = view.with_free | view.with_lanes
         return [name for name in self._names if name in found and name not in spent | view.paused]
 
@@ -271,7 +271,7 @@ class _Claims:
         return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
 
     def _divided(self, claim: Claim) -> list[Claim]:
-        """Give each what is his: jobs were taken for one after the other."""
+        """Divide the jobs: they were taken for one claim after the other."""
         if len(self._requests) == 1:
             return [claim]
         answers, begin = [], 0
@@ -284,13 +284,13 @@ class _Claims:
 
 
 def settle_down(board: Board) -> None:
-    """Write everything down, so that the next claim of this transaction finds it."""
+    """Write everything, so that the next claim of this transaction finds it."""
     board.flush()
     board.db.send_last()
 
 
 def _catch_up(board: Board) -> bool:
-    """Let happen what is due; False if there is so much of it that it is left to the next transaction."""
+    """Do what is due; False if there is so much that the rest is left to the next transaction."""
     return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 

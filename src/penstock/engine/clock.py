@@ -1,6 +1,6 @@
 """The engine's time: the store's own clock if it has one, else its anchor for this machine.
 
-Followed in every transaction.  A machine whose clock is wrong is as good as any other.
+Followed in every transaction, so a machine whose clock is wrong does no harm.
 """
 
 from typing import Final
@@ -48,7 +48,7 @@ class EngineClock:
         """Return the present moment as it was last agreed on: good enough to look, not to decide."""
         if isinstance(self.clock, SteadyClock):
             return self.clock.now()
-        # A clock may step back; what the gates remember, and what anybody was told, may not.
+        # A clock may step back; what the gates remember and what callers were told may not.
         self._last = max(self._last, self.clock.now())
         return self._last
 

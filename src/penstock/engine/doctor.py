@@ -69,7 +69,7 @@ def _lanes(db: Session) -> list[str]:
 def _asking(board: Board) -> list[str]:
     db = board.db
     found = [
-        f"gate {checks.gate_name(db, gate)} counts {stored} who ask for slots, but {true} do"
+        f"gate {checks.gate_name(db, gate)} counts {stored} calls that wait for slots, but {true} do"
         for gate, stored, true in lending_rows.miscounted(db)
     ]
     found += [
@@ -82,7 +82,7 @@ def _asking(board: Board) -> list[str]:
             continue
         if board.loans.opens_at(post, numbers_from_text(first[2]), first[3]) <= board.now < first[5]:
             found.append(
-                f"gate {checks.gate_name(db, gate)} is open, but the first who asks was given nothing"
+                f"gate {checks.gate_name(db, gate)} is open, but the first call that waits for slots was given none"
             )
     return found
 

@@ -57,13 +57,13 @@ class Engine(
         return self._publisher.listen(listener)
 
     def listen_to_batches(self, listener: Callable[[Sequence[Event]], None]) -> Callable[[], None]:
-        """Call *listener* with all events that are to be told at once; call the answer to stop."""
+        """Call *listener* with batches of events; call the answer to stop."""
         return self._publisher.listen_to_batches(listener)
 
     def token(self, topic: Topic = Topic.WORK) -> int:
-        """Return a number that changes whenever any process did something about *topic*."""
+        """Return a number that changes whenever any process changed something about *topic*."""
         return self.store.revision(topic)
 
     def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
-        """Wait until somebody did something after *token*, or for *timeout* seconds; return the new token."""
+        """Wait until something about *topic* changed after *token*, or for *timeout* seconds; return the new token."""
         return self.store.wait(topic, token, timeout)

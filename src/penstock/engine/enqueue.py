@@ -183,8 +183,8 @@ def enqueue(
 ) -> list[Enqueued]:
     """Add jobs that passed `check`, under these numbers if they are given.
 
-    In a transaction of the caller's *own*, which may last, none is kept from starting: one that is to be replaced
-    is replaced once that is committed.
+    A transaction of the caller's *own* may last, so it must not keep jobs from starting: an earlier job of a
+    unique key is replaced only after it has committed.
     """
     given = [job.id for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
@@ -196,13 +196,13 @@ def enqueue(
     if bounded:
         _make_room(board, jobs)
     if board.db.gated and sum(map(replaces, jobs)) > 1:
-        # In one order everywhere, before one after the other is marked.
+        # Lock them in one order everywhere, before they are marked one after the other.
         job_rows.attempts(board.db, unique_rows.seqs(board.db, keys))
     return add(board, jobs, seqs or board.db.numbers(len(jobs)), own=own)
 
 
 def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool = False) -> list[Enqueued]:
-    """Write jobs down under these numbers, which nobody else has, and stand them in line."""
+    """Write jobs down under these unused numbers, and stand them in line."""
     batch = _Batch()
     later = own and not board.db.gated
     answers = [_one(board, batch, job, seq, later=later) for job, seq in zip(jobs, seqs, strict=True)]
@@ -211,9 +211,11 @@ def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool 
 
 
 def _make_room(board: Board, jobs: Sequence[NewJob]) -> None:
-    """Have room for those of *jobs* that nobody stands for, before anything is written down."""
+    """Make room for those of *jobs* that become new jobs, before anything is written."""
     coming: Counter[str] = Counter()
-    standing: dict[str, tuple[str, State] | None] = {}  # by key: the queue and the state of who stands for it
+    standing: dict[
+        str, tuple[str, State] | None
+    ] = {}  # by key: queue and state of the job that stands for it
     spared = set()
     for job in jobs:
         if job.unique is None:
@@ -242,7 +244,7 @@ def _is_later(board: Board, job: NewJob) -> bool:
 
 
 def _gives_way(unique: Unique, state: State) -> bool:
-    """Tell whether one that stands for a key in this state makes way for the next, at once or when it has ended."""
+    """Tell whether the job that stands for a key, in this state, is replaced by the next, at once or when it ends."""
     return unique.on_duplicate is OnDuplicate.REPLACE and state in LIVE
 
 
@@ -277,10 +279,10 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
 
 
 def _place_of(board: Board, batch: _Batch, new: Replacement, unique: Unique, *, later: bool) -> Placed | str:
-    """Return the job that stands for this request already; or take its key for the new one, and find it a place."""
+    """Return the id of the job that stands for this key; or take the key for the new job, and find it a place."""
     key, seq = _key(new.arrival, unique), new.arrival.seq
     if key in batch.keys:
-        batch.write(board)  # so that the one of this batch is judged like any other
+        batch.write(board)  # so that the earlier job of this batch is found like any other
     found, placed = holder(board, key), by_itself(new)
     if found is not None and not _gives_way(unique, found.state):
         if unique.on_duplicate is OnDuplicate.REUSE:

@@ -1,4 +1,4 @@
-"""Events: what happened, told to whoever listens in this process, after it was committed."""
+"""Events: what happened, published to the listeners of this process after the commit."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Events:
-    """The events of one transaction; nothing is gathered when nobody listens."""
+    """The events of one transaction; nothing is gathered when there is no listener."""
 
     def __init__(self, now: int, *, wanted: bool) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""Floating limits: a number of slots that a handler on some worker computes anew every so often.
+"""Floating limits: a number of slots that a handler on some worker recomputes every so often.
 
 The refresh is due by the clock, whether or not anything is enqueued.  It is lent to one worker at a
 time, under a fence, until its lease runs out; then another may have it.

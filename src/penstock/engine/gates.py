@@ -1,4 +1,4 @@
-"""Change the rules of gates and queues from outside the jobs: configure, override, shut, pause.
+"""Change the rules of gates from outside the jobs: configure, override, shut.
 
 Nothing parked is touched: the gate's row changes and the gate is rung.
 """
@@ -57,7 +57,7 @@ class GateVerbs(Transactions):
 
 
 def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers | None) -> None:
-    """Set the numbers of a key, a queue or a job type, for everybody; None removes them."""
+    """Set the numbers of a key, a queue or a job type, for all jobs; None removes them."""
     if scope != "key" and tenant:
         raise InvalidLimitError(
             "tenant", f"a {scope} is shared by all tenants; configure a key for one of them"
@@ -131,7 +131,7 @@ def gate_of(board: Board, kind: str, name: str, tenant: str) -> int:
 
 
 def count_running(board: Board, scope: str, name: str, gate: int) -> None:
-    """Give everyone of a queue or type who runs already a slot in its gate, so that they count."""
+    """Give the attempts of a queue or type that run already a slot in its gate, so that they count."""
     rows = [row for row in job_rows.running_of(board.db, scope, name) if str(gate) not in row[1].split(",")]
     job_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
     post = board.posts[gate]

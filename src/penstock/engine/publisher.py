@@ -1,8 +1,7 @@
 """Tell listeners what was committed, in an order that makes sense.
 
-A transaction takes a number before it commits.  Whoever sees what it wrote has begun, and so takes its number,
-after that.  Events are told by these numbers: nobody hears of a job's start before its enqueue, whatever the
-threads do in which both were committed.
+A transaction takes a number before it commits.  A transaction that sees its writes takes a later number.  Events
+are published by these numbers, so a job's start never comes before its enqueue, whichever threads committed them.
 """
 
 import logging
@@ -18,9 +17,9 @@ _log = logging.getLogger("penstock.engine")
 
 
 class Publisher:
-    """The listeners of one engine, and what is yet to be told them.
+    """The listeners of one engine, and the events that they have not been told yet.
 
-    One thread tells at a time; others leave it what they have and go on.
+    One thread publishes at a time; other threads leave their events to it and go on.
     """
 
     def __init__(self) -> None:
@@ -42,7 +41,7 @@ class Publisher:
         return self.listen_to_batches(each)
 
     def listen_to_batches(self, listener: Callable[[Batch], None]) -> Callable[[], None]:
-        """Have *listener* called with all events that are to be told at once; call the answer to stop."""
+        """Have *listener* called with batches of events; call the answer to stop."""
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 

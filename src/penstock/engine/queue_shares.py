@@ -1,4 +1,4 @@
-"""How many jobs does each of several queues give?  Pure: chance is an argument."""
+"""How many jobs a claim takes from each of several queues.  Pure: chance is an argument."""
 
 from collections.abc import Sequence
 from math import ceil
@@ -7,7 +7,7 @@ from math import ceil
 def by_weight(weights: Sequence[int], count: int, chance: float) -> list[int]:
     """Share *count* in proportion to *weights*, each share rounded down or up.
 
-    *chance*, from 0 up to but not including 1, decides who gets what is left over: each as often as its
+    *chance*, from 0 up to but not including 1, decides which queue gets what is left over: each as often as its
     weight says, also when there is only one to give at a time.
     """
     whole = sum(weights)
@@ -22,7 +22,7 @@ def by_weight(weights: Sequence[int], count: int, chance: float) -> list[int]:
 
 
 def by_load(loads: Sequence[int], count: int) -> list[int]:
-    """Share *count* so that the loads get as equal as they can; the first of equals comes first."""
+    """Share *count* so that the loads get as equal as they can; of equal ones the first gets more."""
     ranked = sorted(range(len(loads)), key=lambda n: loads[n])
     filled, level, left = 1, loads[ranked[0]], count
     while filled < len(ranked) and (loads[ranked[filled]] - level) * filled <= left:

@@ -74,7 +74,7 @@ def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
         board.turns.gone(lane, seq)
         lane.upcoming = []
         return job_rows.leave(board.db, "lane_job", seq)
-    # It may have been called or have the turn: both go to whoever is next.
+    # It may have been called or have the turn: both pass to the next job.
     board.turns.gone(lane)
     attempt = job_rows.leave(board.db, "lane_job", seq)
     left = board.leave(lane)

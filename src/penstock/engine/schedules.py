@@ -87,7 +87,7 @@ def fire(board: Board, most: int) -> int:
     """Fire what is due; return how many were looked at."""
     due = [_schedule(row) for row in rows.due(board.db, board.now, most)]
     if due:
-        # One that waits for a name must have nothing that whoever has the name might wait for.
+        # A transaction that waits for a lock must hold nothing that the lock's owner may wait for.
         board.db.need_gates()
         board.db.send_last()  # a job that has just ended may stand for a unique key
         firing = _without_overlap(board, _moved_on(board, due))
@@ -109,14 +109,14 @@ def fire(board: Board, most: int) -> int:
 
 
 def _moved_on(board: Board, due: Sequence[Schedule]) -> list[Schedule]:
-    """Have schedules fire next at their next moment; return those that this process can read."""
+    """Move schedules on to their next moment; return those that this process can read."""
     moved, moments = [], []
     for schedule in due:
         try:
             next_at = parse_cron(schedule.expression, schedule.timezone).next_after(board.now)
             moved.append(schedule)
         except InvalidError as error:
-            # Made where more is known, as a new time zone: left to whoever knows it.
+            # Made by a process that knows more, as a new time zone: left to such a process.
             next_at = board.now + LATER
             _skip(board, schedule, str(error))
         moments.append((next_at, schedule.tenant, schedule.name))
@@ -125,9 +125,9 @@ def _moved_on(board: Board, due: Sequence[Schedule]) -> list[Schedule]:
 
 
 def _without_overlap(board: Board, schedules: Sequence[Schedule]) -> list[Schedule]:
-    """Return those that may fire now; cancel the last job of those that want that.
+    """Return the schedules that may fire now; cancel the last job where the overlap says so.
 
-    One that skips has no live job but its last, since it fires only when that has ended.
+    A schedule that skips has no live job but its last, since it fires only when that has ended.
     """
     minding = (Overlap.SKIP, Overlap.CANCEL_PREVIOUS)
     last = [s.last_job for s in schedules if s.last_job is not None and s.overlap in minding]
@@ -145,13 +145,13 @@ def _without_overlap(board: Board, schedules: Sequence[Schedule]) -> list[Schedu
 
 
 def _enqueued(board: Board, group: Sequence[Schedule]) -> list[tuple[Schedule, str]]:
-    """Enqueue the jobs of schedules; return with their ids those that were not refused."""
+    """Enqueue the jobs of schedules; return the schedules whose job was accepted, with its id."""
     if not group:
         return []
     try:
         added = enqueue(board, [_job(board, schedule) for schedule in group])
     except (ConflictError, InvalidError) as error:
-        # Neither a claim nor another schedule is to fail for it.
+        # Neither a claim nor another schedule may fail because of it.
         if len(group) > 1:
             return [pair for schedule in group for pair in _enqueued(board, [schedule])]
         _skip(board, group[0], str(error))

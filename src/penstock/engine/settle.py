@@ -1,6 +1,6 @@
 """Record how attempts ended, give back what they held, and call the next in line.
 
-Invariant: an attempt is settled once.  Whoever comes with another fence is refused.
+Invariant: an attempt is settled once.  A report with another fence is refused.
 """
 
 import json
@@ -42,7 +42,7 @@ MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills the
 
 class SettleVerbs(Transactions):
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
-        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
+        """Record how attempts ended; False for one whose lease was lost, so that its outcome does not count."""
         if not settlements:
             return []
         return self._write_freely(lambda board: Settling(board).settle(settlements), Locks.NONE)
@@ -64,7 +64,9 @@ class Settling:
         self._put_off: list[tuple[object, ...]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
-        self._successors: dict[int, tuple[int, int, int, str]] = {}  # seq, place, due and id by who ends
+        self._successors: dict[
+            int, tuple[int, int, int, str]
+        ] = {}  # by the job that ends: seq, place, due and id
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
@@ -126,11 +128,11 @@ class Settling:
 
     def _meet_workflows(self, attempts: Iterable[AttemptRow]) -> None:
         if any(attempt.workflow is not None for attempt in attempts):
-            # Also for those that do not end now: whoever cancels a workflow must not miss one between two places.
+            # Also for jobs that do not end now: a cancel of their workflow must not miss one between two places.
             self.board.db.need_gates()
 
     def _meet_successors(self, attempts: Iterable[AttemptRow]) -> None:
-        """Take those along who wait for the end of these attempts."""
+        """Load the successors: the jobs that wait for the end of these attempts."""
         followed = [attempt.seq for attempt in attempts if attempt.has_successor]
         if followed:
             rows = successor_rows.take(self.board.db, followed)
@@ -183,7 +185,7 @@ class Settling:
         self._stand_again(attempt, due, in_short(outcome.reason) or "handed back by its worker")
 
     def _stand_again(self, attempt: AttemptRow, due: int | None = None, reason: str = "") -> None:
-        """Put a job back at its place, as if this attempt had not been; unless somebody cancelled it."""
+        """Put a job back at its place, as if this attempt had not been; unless it was cancelled."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
         else:
@@ -261,7 +263,7 @@ class Settling:
             post = self.board.posts[gate]
             post.gate.release()
             if post.gate.rules is not None and not post.lanes:
-                # A queue, a type or a pool may wait for it, in which nobody stands behind the gate.
+                # Jobs of a queue, a type or a pool may wait for it without a lane behind the gate.
                 self.board.db.tell(Topic.WORK)
             if began is not None:
                 correct(post, attempt.begin_by, attempt.cost, began)

@@ -1,6 +1,6 @@
-"""Lend slots of gates to other processes, for calls that are no jobs: one exchange of what they give back and want.
+"""Lend slots of gates to other processes, for calls that are no jobs.
 
-Slots belong to a holder, one for each process, that has one lease: when it ends, all its slots go back.
+Each process is one holder.  All slots of a holder are under one lease: when it ends, they go back to their gates.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ class SlotVerbs(Transactions):
         return self.lent_to(holder)
 
     def wanted_by_others(self, holder: int, gates: Sequence[int]) -> list[int]:
-        """Return those of the gates whose slots a process may not keep, since others wait or starts count."""
+        """Return the gates whose slots a process may not keep, because others wait there or starts count."""
         return self.store.read(lambda db: rows.contended(db, holder, gates))
 
     def leave(self, holder: int) -> None:
@@ -52,7 +52,7 @@ class SlotVerbs(Transactions):
 
 
 def _lend(board: Board, asked: Lending) -> Lent:
-    """Take back what is returned, serve those who wait, and lend what is wanted."""
+    """Take back what is returned, serve the calls that wait, and lend what is wanted."""
     if not asked.holder:
         (holder,) = board.db.numbers(1)
         rows.add_holder(board.db, holder, asked.name, board.now + asked.lease)
@@ -66,7 +66,7 @@ def _lend(board: Board, asked: Lending) -> Lent:
 
 
 class _Borrowing:
-    """One holder's business in one transaction."""
+    """What one holder gives back, withdraws and borrows in one transaction."""
 
     def __init__(self, board: Board, holder: int, asked: Lending) -> None:
         self._board = board
@@ -102,7 +102,7 @@ class _Borrowing:
         )
 
     def _catch_up(self) -> None:
-        """Let happen what is due, once: it may give back a slot."""
+        """Do what is due, once: it may give back a slot."""
         if self._caught_up:
             return
         self._caught_up = True
@@ -117,7 +117,7 @@ class _Borrowing:
         for gate, count in gates.items():
             board.posts[gate].asking -= count
             board.posts[gate].gathering = None
-        # Whoever stood behind it may fit where it did not, and what it gathered is free.
+        # A call behind it may fit where it did not, and what it gathered is free.
         board.ring(gates)
 
     def _take_back(self, returned: Sequence[tuple[int, int]]) -> None:
@@ -150,11 +150,11 @@ class _Borrowing:
         self._loans += [self._loan(want, gate, slots) for want, gate, slots, _ in given]
 
     def _unremembered(self, gate: int, ord_: int) -> bool:
-        """Tell whether slots were given before their gate began to remember starts, of which this will be one."""
+        """Tell whether slots were given before their gate began to remember starts: this one must be remembered."""
         return self._board.posts[gate].gate.starts is not None and (gate, ord_) not in self._board.loans.mine
 
     def _take_back_unremembered(self, given: Sequence[Row]) -> None:
-        """Let those to whom something was given have it only if their gates would give it now."""
+        """Take slots back that were given before their gate remembered starts; their calls wait in line again."""
         board = self._board
         for _, gate, slots, ord_ in given:
             post = board.posts[gate]
@@ -179,7 +179,7 @@ class _Borrowing:
             post = board.posts[gates[want.key]]
             at = self._opens_at(post, want)
             if at > board.now and not self._caught_up:
-                # Nobody was lined up before: that would have come first.
+                # No call stood in line before: it would have been served first.
                 self._catch_up()
                 at = self._opens_at(post, want)
             if at <= board.now:
@@ -197,7 +197,7 @@ class _Borrowing:
             self._line_up(lined)
 
     def _opens_at(self, post: Post, want: Want) -> int:
-        """Return when a gate would lend to one who comes now: not before those who ask already."""
+        """Return when a gate would lend to a call that comes now: not before the calls in line."""
         if post.asking:
             return ON_RELEASE
         return self._board.loans.opens_at(post, want.numbers, want.slots)

@@ -1,4 +1,4 @@
-"""What every verb stands on: one store, its time, those who are told, and a transaction to read or to write in."""
+"""What every verb stands on: the store, the time, the listeners, and one transaction to read or to write in."""
 
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -19,11 +19,11 @@ LIKELY: Final = 32  # transactions for which the gates are taken at once after o
 
 
 class Transactions:
-    """Runs the work of a verb in one transaction: loads a board, lets the work decide, saves, tells."""
+    """Runs the work of a verb in one transaction: makes a board, lets the work decide, saves, publishes."""
 
     def __init__(self, store: Store, clock: Clock | None = None, *, turns: bool = True) -> None:
         self.store = store
-        # Whether workers may go on when the machine of the store loses its power.
+        # Whether workers may go on running when the machine of the store loses its power.
         self.far = store.remote
         self._time = EngineClock(clock)
         self.clock = self._time.clock
@@ -31,22 +31,22 @@ class Transactions:
         self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
         self._before_close: list[Callable[[], None]] = []
-        self._thoughtful = 0  # so many more claims are thought to need more than one step
-        self._gated = 0  # so many more transactions are thought to need the gates
+        self._thoughtful = 0  # so many more claims are assumed to need more than one step
+        self._gated = 0  # so many more transactions are assumed to need the gates
         self._plain = None if store.add_free is None else BulkInsert(store.add_free)
         store.write(self._time.now, keep=False)
 
     def close(self) -> None:
-        """Close the store, after those who use it were told."""
+        """Call what `before_close` registered, then close the store."""
         try:
             while self._before_close:
                 self._before_close.pop()()
         finally:
             self.store.close()
 
-    def before_close(self, call: Callable[[], None]) -> None:
-        """Have *call* called when the store is to be closed."""
-        self._before_close.append(call)
+    def before_close(self, callback: Callable[[], None]) -> None:
+        """Have *callback* called before the store is closed."""
+        self._before_close.append(callback)
 
     def _write_freely(self, work: Callable[[Board], T], locks: Locks, *, keep: bool = True) -> T:
         """Write with no more than *locks* as long as jobs have no limits, and with the gates while they do."""
@@ -65,7 +65,7 @@ class Transactions:
     def _write(self, work: Callable[[Board], T], locks: Locks = Locks.GATES, *, keep: bool = True) -> T:
         if not self._publisher.listeners:
             return self.store.write(lambda db: self._run(db, work)[0], keep=keep, locks=locks)
-        numbers: list[int] = []  # one for each time that it was run
+        numbers: list[int] = []  # one for each run: a transaction may be run more than once
 
         def numbered(db: Session) -> tuple[T, list[Event]]:
             found = self._run(db, work)

@@ -1,4 +1,4 @@
-"""Who stands for a unique key?"""
+"""Unique keys: which job holds a key, and why a job waits for its key."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from penstock.store.session import Row
 
 
 class Holder(NamedTuple):
-    """A job that stands for a unique key; for calls that have come *since* then if it waits for a pause in them."""
+    """A job that stands for a unique key.  *since* is when the calls began that it waits for a pause in, if it does."""
 
     seq: int
     id: str
@@ -32,7 +32,7 @@ def holder(board: Board, key: str) -> Holder | None:
 
 
 def earlier(board: Board, seq: int) -> Holder | None:
-    """Return the latest of those that stand for the key of a job, came before it and have not ended."""
+    """Return the latest live job that stands for the key of a job and came before it."""
     found = _standing(board, unique_rows.earlier(board.db, seq))
     return next((each for each in found if each.state in LIVE), None)
 
@@ -86,7 +86,7 @@ def _pause_in_words(board: Board, seq: int, quiet: int, max_wait: int | None) ->
 
 
 def retake_key(board: Board, seq: int) -> None:
-    """Let a job that is run again stand for its key again; raise if another does."""
+    """Let a job that is retried by hand stand for its key again; raise `DuplicateJobError` if another does."""
     text = job_rows.unique_terms(board.db, seq)
     if text is None:
         return

@@ -58,7 +58,7 @@ class UpkeepVerbs(Transactions):
 
 
 def bring_up_to_date(board: Board) -> dict[str, int]:
-    """Let what is due happen; each count that equals BATCH means there is more."""
+    """Do what is due; each count that equals BATCH means that there is more."""
     done = {"woken": 0, "gone": 0, "rescued": 0, "due": 0, "fired": 0, "let_in": 0, "expired": 0}
     woken = gate_rows.due_wakes(board.db, board.now, BATCH)
     if woken:
@@ -93,7 +93,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
 
 
 def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
-    """Delete lanes and gates that nobody needs; return where to go on looking at gates, and counts."""
+    """Delete empty lanes and unused gates; return the gate after which to go on, and counts."""
     successor_rows.to_door(board.db)
     rows = lane_rows.empty(board.db, BATCH)
     stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)]

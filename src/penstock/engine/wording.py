@@ -1,4 +1,4 @@
-"""What is told of jobs and gates: errors as JSON, reasons and rules in a few words.  Pure."""
+"""Words about jobs and gates: errors as JSON, reasons and rules in a few words.  Pure."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ LONGEST: Final = 300  # characters of a reason
 
 
 def storable(text: str) -> str:
-    """Return *text* without what no database can keep."""
+    """Return *text* without characters that no database can store."""
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
@@ -103,5 +103,7 @@ def _full_rate(gate_: Gate, rate: Window, cost: int, now: int) -> str:
         return ""
     period = format_duration(rate.period)
     if used > rate.limit:
-        return f"{used} starts in the last {period}, and only {rate.limit} may be"
+        # It was lowered since, or others brought a larger one.
+        starts = "start" if rate.limit == 1 else "starts"
+        return f"allows {rate.limit} {starts} per {period}; {used} were made when it allowed more"
     return f"{used} of {rate.limit} starts per {period}" + (f", and it costs {cost}" if cost > 1 else "")

@@ -1,6 +1,6 @@
 """What follows from the ends of jobs for their workflows.
 
-On PostgreSQL whoever changes a workflow holds the gates, so that ends of two steps come one after the other.
+On PostgreSQL a transaction that changes a workflow holds the gates, so the ends of two steps come one after the other.
 
 Invariant: a job of a workflow ends, and what follows from that is written down, or neither.
 """
@@ -47,7 +47,7 @@ class LockedWorkflow:
 
 
 def follow(board: Board) -> None:
-    """Let what the ends of this transaction's jobs set free stand in line."""
+    """Enqueue the steps that the ends of this transaction's jobs set free."""
     while board.ended:
         ended, board.ended = board.ended, {}
         found = rows.of_jobs(board.db, list(ended))
@@ -58,13 +58,13 @@ def follow(board: Board) -> None:
 
 
 def revive(board: Board, seq: int) -> None:
-    """Let a step whose job is run again by hand, and those that were cancelled because of it, be live again."""
+    """Make a step live again whose job is retried by hand, and the steps that were cancelled because of it."""
     for _, workflow, step in rows.of_jobs(board.db, [seq]):
         _change(board, {step: workflow}, {step: StepState.RUNNING}, {step: None})
 
 
 def lock(board: Board, numbers: Iterable[int]) -> dict[int, LockedWorkflow]:
-    """Bring workflows into this transaction, which nobody else changes meanwhile."""
+    """Load workflows and lock them, so that no other transaction changes them meanwhile."""
     board.in_workflows = True
     return {
         number: LockedWorkflow(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
@@ -78,7 +78,7 @@ def changed(
     results: Mapping[int, str | None],
     closed: Iterable[int],
 ) -> Flow:
-    """Let steps have these states, and write down all that follows but for what is set free."""
+    """Give steps these states, and save all that follows except the steps that are set free."""
     flow = Flow(lambda numbers: [_standing(row) for row in rows.steps(board.db, numbers)])
     flow.change(states, frozenset(closed))
     rows.save_steps(
@@ -124,7 +124,7 @@ def save(board: Board, flow: Flow, locked: Mapping[int, LockedWorkflow]) -> None
 
 
 def meta_of(job: NewJob) -> dict[str, object]:
-    """Return what a job says about itself."""
+    """Return the meta of a job."""
     try:
         return msgspec.json.decode(job.meta, type=dict[str, object])
     except msgspec.MsgspecError as error:
@@ -137,7 +137,7 @@ def _change(
     states: Mapping[int, StepState],
     results: Mapping[int, str | None],
 ) -> None:
-    """Let steps have these states, and all follow from it."""
+    """Give steps these states, and save all that follows."""
     board.db.need_gates()
     locked = lock(board, workflow_of.values())
     # What was pruned meanwhile is left alone.
@@ -149,7 +149,7 @@ def _change(
 
 
 def _set_free(board: Board, flow: Flow) -> None:
-    """Enqueue the steps that wait for nobody any more, each with the results of those it waited for."""
+    """Enqueue the steps that were set free, each with the results of the steps it waited for."""
     if not flow.free:
         return
     plans = rows.plans(board.db, flow.free)

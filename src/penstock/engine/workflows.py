@@ -65,7 +65,7 @@ def _checked(new: NewWorkflow) -> NewWorkflow:
 
 
 def _start(board: Board, new: NewWorkflow) -> str:
-    """Add a `checked` workflow and enqueue the steps that wait for nobody; return its id."""
+    """Add a `checked` workflow and enqueue the steps that depend on no other; return its id."""
     db, id_ = board.db, new.id or new_id()
     if new.id is not None:
         db.lock([f"workflow\x1f{id_}"])
@@ -94,12 +94,12 @@ def _start(board: Board, new: NewWorkflow) -> str:
     )  # fmt: skip
     begin(board, [(number, number_of[step.id], step.job) for step in first], enqueue)
     board.events.tell("workflow.started", workflow=id_, tenant=new.tenant, kind=new.kind)
-    follow(board)  # one may have been dropped already
+    follow(board)  # a limit may have dropped a job already
     return id_
 
 
 def _cancel(board: Board, id_: str, reason: str) -> None:
-    """Set nothing free any more; end the jobs that wait and ask those that run to stop."""
+    """Set no further step free; end the jobs that wait, and ask the workers of those that run to stop."""
     board.db.need_gates()
     found = rows.find(board.db, id_)
     if found is None:

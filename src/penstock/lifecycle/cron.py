@@ -1,6 +1,6 @@
 """When does a schedule fire next?
 
-Pure: the present moment is an argument.  An hour that the clock skips is skipped by whoever names it.  An
+Pure: the present moment is an argument.  A schedule skips an hour that the clock skips.  An
 hour that comes twice counts twice only for schedules of every hour; others take the first.
 """
 

@@ -1,6 +1,6 @@
 """How deeply may JSON be nested?
 
-Readers and writers of JSON call themselves for each level, and how many levels they bear depends on who calls
+Readers and writers of JSON call themselves for each level, and how many levels they bear depends on their caller
 them.  A bound that is far below that, tested wherever JSON comes in, holds for all of them.
 """
 

@@ -20,7 +20,7 @@ class Failed:
     """The handler raised: *kind* is the error's class name, *ancestry* its bases' names too.
 
     *details* is JSON text that is kept with it; *final* allows no other attempt.  With *shut_until* the gates
-    of the job, or that of *shut_key*, let nobody through until then.
+    of the job, or that of *shut_key*, let no job through until then.
     """
 
     kind: str

@@ -68,7 +68,7 @@ class Starts:
         return list(zip(self.times[first:], self.weights[first:], strict=True))
 
     def pack(self) -> bytes:
-        """Return the pairs as bytes: few, since a database writes them anew with every start."""
+        """Return the pairs as bytes: few, since a database writes all of them with every start."""
         steps = [later - earlier for earlier, later in pairwise((0, *self.times))]
         wide = any(step >= _NARROW for step in steps[1:])
         weighted = any(weight != 1 for weight in self.weights)
@@ -156,7 +156,7 @@ class Rules:
 
 @dataclass(slots=True)
 class Gate:
-    """What is remembered for one key: who runs, who started lately, what was decided about it."""
+    """What is remembered for one key: how many run, which started lately, what was decided about it."""
 
     id: int
     running: int = 0

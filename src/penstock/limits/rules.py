@@ -81,7 +81,7 @@ UNLIMITED: Final = Numbers()
 
 @dataclass(frozen=True, slots=True)
 class Floating:
-    """A number of slots that a handler on some worker computes anew every so often."""
+    """A number of slots that a handler on some worker recomputes every so often."""
 
     handler: str
     every: int
@@ -92,7 +92,7 @@ class Floating:
 class Limit:
     """One limit of one job: a key, its numbers, and what to do when the gate is shut.
 
-    The gate of a *shared* one is nobody's, so that jobs of all tenants pass it; else it is the tenant's own.
+    The gate of a *shared* one belongs to no tenant, so that jobs of all tenants pass it; else it is the tenant's own.
     """
 
     key: str

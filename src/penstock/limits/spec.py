@@ -80,7 +80,7 @@ class Concurrency(Spec):
         metadata: Mapping[str, object] | None = None,
         on_limit: OnLimitName = "wait",
     ) -> Self:
-        """Return a limit of *default* slots at first, which *handler* computes anew every so often."""
+        """Return a limit of *default* slots at first, which *handler* recomputes every so often."""
         _check_handler(handler)
         period = parse_duration(every, "every", error=InvalidLimitError)
         spec = cls(default, key=key, on_limit=on_limit)

@@ -58,7 +58,7 @@ class Standing:
     @property
     def decided(self) -> bool:
         """Whether nothing that others do changes it any more."""
-        # Who was told how all ended is not told again, though one of them was run again by hand.
+        # A callback that was told how all ended is not told again, though one of them was retried by hand.
         return self.begun or (self.callback and self.state is not StepState.WAITING)
 
 

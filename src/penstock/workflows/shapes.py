@@ -27,15 +27,15 @@ def batch(
     on_failure: J | None = None,
     on_complete: J | None = None,
 ) -> tuple[Step[J], ...]:
-    """All at once; then who is to be told: that all were done, that one was not, that all have ended."""
+    """All at once; then the callbacks: that all were done, that one was not, that all have ended."""
     members = group(jobs)
-    everybody = tuple(step.id for step in members)
+    all_ids = tuple(step.id for step in members)
     told = (
         ("on_success", on_success, When.DONE),
         ("on_failure", on_failure, When.FAILED),
         ("on_complete", on_complete, When.ENDED),
     )
     callbacks = tuple(
-        Step(id_, job, everybody, when, callback=True) for id_, job, when in told if job is not None
+        Step(id_, job, all_ids, when, callback=True) for id_, job, when in told if job is not None
     )
     return members + callbacks

@@ -30,7 +30,7 @@ class StepState(StrEnum):
     RUNNING = "running"  # its job is enqueued and has not ended
     DONE = "done"
     FAILED = "failed"
-    CANCELLED = "cancelled"  # by somebody, or because one it waited for failed
+    CANCELLED = "cancelled"  # on request, or because one it waited for failed
     SKIPPED = "skipped"  # the case in which it runs did not occur
 
 
@@ -50,7 +50,7 @@ BAD: Final = frozenset({StepState.FAILED, StepState.CANCELLED})
 class Step(Struct, Generic[J], frozen=True):
     """A job that is enqueued once the steps it depends on have ended.
 
-    A *callback* tells of how others ended: it is none of the steps that are counted, nobody may depend on it,
+    A *callback* tells of how others ended: it is none of the steps that are counted, no step may depend on it,
     and it is decided only when all it depends on have ended.
     """
 

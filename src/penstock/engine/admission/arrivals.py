@@ -130,7 +130,7 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
 
 
 def _float_again(board: Board, kind: Kind, lane: Lane) -> None:
-    """Let the floating keys of a known lane float, if somebody has ended that meanwhile."""
+    """Let the floating keys of a known lane float, if `delete_floating` has ended that meanwhile."""
     for limit, stand in zip(limits_from_json(kind.limits) if kind.limits else (), lane.stands, strict=False):
         if limit.floating is not None:
             begin(board, stand.gate, limit)

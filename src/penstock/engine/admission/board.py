@@ -3,7 +3,7 @@
 The four moves of the algorithm live here: `test`, `park`, `call` and `ring`.
 
 Invariant P: for every line, if its gate is open for the first job of its first lane, that lane is ready.
-`call` keeps P for one line, `ring` for all lines behind a gate.  Whoever changes something names
+`call` keeps P for one line, `ring` for all lines behind a gate.  Code that changes something names
 the line or the gate it changed.
 """
 
@@ -122,10 +122,10 @@ class Board:
                 shut.append(Shut(stand, at))
         return shut
 
-    def park(self, lane: Lane, shut: list[Shut], *, everyone: bool = False) -> None:
+    def park(self, lane: Lane, shut: list[Shut], *, any_job: bool = False) -> None:
         """Set a lane aside behind the narrowest of the gates that refuse it, and pass its call on.
 
-        *everyone* means that they would refuse any job, so nobody else need be called in the line it joins.
+        *any_job* means that they would refuse any job, so no lane need be called in the line it joins.
         """
         stand, at = shut[0] if len(shut) == 1 else min(shut, key=lambda s: self.posts[s.stand.gate].lanes)
         line = line_of(lane, stand)
@@ -138,7 +138,7 @@ class Board:
         self.lower_wake(stand.gate, at)
         if left is not None and left != line:
             self.call([left])
-        if not everyone:
+        if not any_job:
             self.call([line])
 
     def call(self, lines: Iterable[str]) -> None:
@@ -157,7 +157,7 @@ class Board:
             self.turns.call_holders({stand_of(line)[0] for line in askable})
 
     def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
-        """Call every line behind these gates in which somebody waits uncalled; *woken* by the clock."""
+        """Call every line behind these gates in which a lane waits uncalled; *woken* by the clock."""
         wanted = self.turns.with_neighbours(set(gates))
         self.load_gates(wanted)
         crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
@@ -210,7 +210,7 @@ class Board:
         self.touch(lane)
 
     def read_head_later(self, lane: Lane) -> None:
-        """Leave it to `flush_lanes` to find the lane's first job: it is refused whoever it is."""
+        """Leave it to `flush_lanes` to find the lane's first job: it is refused, whichever it is."""
         lane.unread = True
         self._unread[lane.id] = lane
 
@@ -357,7 +357,7 @@ class Board:
             if not elsewhere:
                 self.lower_wake(stand.gate, at)
                 return at
-            # It could not start here even with the budget, so it holds nobody.
+            # It could not start here even with the budget, so it holds no other.
             waiting = [s for s in elsewhere if s.stand.on_limit is not OnLimit.DROP]
             if waiting:
                 self.park(first, waiting)
@@ -393,7 +393,7 @@ class Board:
                 self.touch(lane)
             else:
                 lane.head, lane.ready = None, 0
-                # Nobody else can be called: the gate was found shut for everyone.
+                # No other lane can be called: the gate was found shut for any job.
                 self.leave(lane)
                 self.touch(lane)
 

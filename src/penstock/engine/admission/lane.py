@@ -49,7 +49,7 @@ class Lane:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Sorts before the rank of whoever comes later."""
+        """Sorts before the rank of a later job."""
         return (-self.priority, self.ord)
 
     @property

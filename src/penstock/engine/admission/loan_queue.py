@@ -1,11 +1,11 @@
-"""Those who wait at a gate for slots of their own: calls in other processes, which are no jobs.
+"""Calls in other processes that wait at a gate to borrow slots.  They are no jobs.
 
-At each gate they form one line, first come, first served.  Whoever rings a gate serves it, after the first jobs in
-line were called: so a call is served when its gate opens, and a job that finds the gate shut again counts a refusal;
-after a few of these it has the turn, and what is kept for it is kept from calls too (I5).  The first call gathers slots
-if it wants several: jobs are tested as if it had them.
+At each gate they form one queue, first come, first served.  `Board.ring` serves it, after it has called the first jobs
+in line: so a borrower is served when its gate opens, and a job that finds the gate shut again counts a refusal.  After
+a few of these the job has the turn, and what is kept for it is kept from borrowers too (I5).  The first borrower
+gathers slots if it wants several: jobs are tested as if it had them.
 
-Invariant: if a gate is open for the first who asks, that one was given its slots, or was called to take them.
+Invariant: if a gate is open for its first borrower, that one was given its slots, or was called to take them.
 """
 
 from collections import Counter
@@ -24,20 +24,20 @@ CALLED = -1
 
 
 class LoanQueue:
-    """The lines of calls at the gates on a board."""
+    """The borrowers that wait at the gates on a board."""
 
     def __init__(self, board: "Board") -> None:
         self._board = board
         self._held: Counter[tuple[int, int]] = Counter()  # by how much (holder, gate) changes
-        self.me = 0  # the holder who is here, and can take a start that is to be remembered
-        self.mine: set[tuple[int, int]] = set()  # what that one was given, by gate and place
+        self.me = 0  # the holder that this transaction serves: it can take a start that must be remembered
+        self.mine: set[tuple[int, int]] = set()  # what that holder was given, by gate and place
 
     def opens_at(self, post: Post, own: Numbers, slots: int) -> int:
         """Return when a gate would lend so many slots."""
         return post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
 
     def gathered(self, post: Post, lane: Lane) -> int:
-        """Return how many slots are kept from a lane for the first call, which wants several and would never get them.
+        """Return how many slots are kept from a lane for the first borrower, which wants several of them.
 
         Not from jobs of higher priority, nor from one that has the turn.
         """
@@ -48,14 +48,14 @@ class LoanQueue:
         return post.gathering
 
     def serve(self, gates: Iterable[int]) -> None:
-        """Give those who ask at these gates what there is."""
+        """Lend to the borrowers at these gates what there is."""
         for gate in gates:
             post = self._board.posts[gate]
             while post.asking and self._serve_first(post):
                 post.gathering = None
 
     def lend(self, post: Post, holder: int, own: Numbers, slots: int, most: int) -> int:
-        """Take slots of an open gate for a holder: *most* if there are so many and nobody else wants them."""
+        """Take slots of an open gate for a holder: *most* if there are so many and no other borrower or job waits."""
         gate, now = post.gate, self._board.now
         if gate.starts is None and most > slots and not post.lanes and not post.asking:
             free = (gate.numbers(own, now).slots or 0) - gate.running - (1 if self._kept(post) else 0)
@@ -71,7 +71,7 @@ class LoanQueue:
         return slots
 
     def take_back(self, post: Post, holder: int, slots: int) -> None:
-        """Give slots back to their gate, which is to be rung."""
+        """Give slots back to their gate, which the caller must ring."""
         post.gate.running -= slots
         self._held[holder, post.gate.id] -= slots
 
@@ -91,20 +91,20 @@ class LoanQueue:
         return set(gates)
 
     def flush(self) -> None:
-        """Write down who holds what."""
+        """Save how many slots each holder has."""
         changed = [(*whose, slots) for whose, slots in self._held.items() if slots]
         self._held.clear()
         if changed:
             rows.change_held(self._board.db, changed)
 
     def _serve_first(self, post: Post) -> bool:
-        """Give the first who asks at a gate what it wants; False if it must wait."""
+        """Lend the first borrower at a gate what it wants; False if it must wait."""
         board, gate = self._board, post.gate.id
         found = rows.first(board.db, gate)
-        assert found is not None, f"nobody asks at gate {gate}"  # noqa: S101 - a broken store
+        assert found is not None, f"no borrower waits at gate {gate}"  # noqa: S101 - a broken store
         ord_, holder, text, slots, most, lease = found
         if lease <= board.now:
-            # It is given nothing that nobody would use.
+            # Its process is gone: slots that it got would be unused.
             board.turns.ended_at |= self.forget(holder)
             return True
         own = numbers_from_text(text)
@@ -133,4 +133,4 @@ class LoanQueue:
         return slots if 1 < slots <= (most or 0) else 0
 
     def _kept(self, post: Post) -> int:
-        return 0 if post.turn is None else self._board.turns.kept_from_calls(post)
+        return 0 if post.turn is None else self._board.turns.kept_from_loans(post)

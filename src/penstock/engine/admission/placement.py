@@ -94,7 +94,7 @@ def join(
         elif lane.line is not None and not lane.ready:
             board.call([lane.line])
         if lane.ready:
-            board.newly_ready.append(lane)  # it comes earlier now than whoever looked thought
+            board.newly_ready.append(lane)  # it comes earlier now than the claim has read
 
 
 def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
@@ -163,7 +163,7 @@ def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> 
 
 
 def _dropping(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> int | None:
-    """Return the gate at which the first job is to be dropped: nothing else keeps it waiting."""
+    """Return the gate at which the first job must be dropped: nothing else keeps it waiting."""
     for stand, _ in shut:
         if stand.on_limit is not OnLimit.DROP:
             return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.engine.admission.board import Board
 
 REFUSALS: Final = 4  # after so many a job has the turn
-GRACE: Final = SECOND  # a turn whose gates are all open lapses after this: perhaps nobody works its queue
+GRACE: Final = SECOND  # a turn whose gates are all open lapses after this: perhaps no worker serves its queue
 
 
 class Turns:
@@ -34,7 +34,7 @@ class Turns:
         self._enabled = enabled
         self._changed: set[int] = set()
         self.present = False  # whether a gate on the board has a turn: seldom, so nothing is asked before
-        self.ended_at: set[int] = set()  # gates to ring: somebody may have waited for a turn that is over
+        self.ended_at: set[int] = set()  # gates to ring: a lane may have waited for a turn that is over
         self.without_type: dict[int, int] = {}  # lane and gate of those to move before they may have the turn
 
     def kept(self, post: Post, lane: Lane) -> int:
@@ -42,13 +42,13 @@ class Turns:
         turn = post.turn
         if turn is None or turn.seq == lane.head or turn.priority < lane.priority:
             return 0
-        # A lane-mate in front of the holder (one that was rescued) would wait for it, and it for him.
+        # A lane-mate in front of the holder (one that was rescued) would wait for it, and it for that one.
         if turn.lane == lane.id and lane.rank < turn.rank:
             return 0
         return turn.cost if self._stands(turn) else 0
 
-    def kept_from_calls(self, post: Post) -> int:
-        """Return the cost of the start that is kept at a gate against calls, which are as a job of no priority."""
+    def kept_from_loans(self, post: Post) -> int:
+        """Return the cost of the start that is kept at a gate against borrowers, which count as jobs of priority 0."""
         turn = post.turn
         return turn.cost if turn is not None and turn.priority >= 0 and self._stands(turn) else 0
 
