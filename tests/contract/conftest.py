@@ -11,7 +11,7 @@ from penstock.store import migrations
 from penstock.store.session import Session
 from tests.support.clock import FakeClock
 from tests.support.desk import Desk
-from tests.support.postgres import drop_schema, empty_schema, fresh_schema, shared_url
+from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 
 
 @contextmanager
@@ -19,19 +19,7 @@ def a_file(folder: Path) -> Iterator[str]:
     yield str(folder / "jobs.db")
 
 
-@contextmanager
-def a_schema(folder: Path) -> Iterator[str]:
-    # Emptying is quicker than making; no test holds on to a schema when it is over.
-    url = SPARE.pop() if SPARE else fresh_schema(shared_url())
-    yield url
-    empty_schema(url)
-    SPARE.append(url)
-
-
-SPARE: list[str] = []
-
-
-STORES = {"sqlite": a_file, "postgres": a_schema}
+STORES = {"sqlite": a_file, "postgres": lambda _folder: empty_store()}
 
 
 @pytest.fixture

@@ -1,25 +1,18 @@
 """What only PostgreSQL has: writers side by side, a server that fails, its own clock and its own signals."""
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from penstock.engine import open_engine
 from tests.postgres.race import Race
 from tests.support.clock import FakeClock
-from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
-
-SPARE = []
+from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 
 
 @pytest.fixture
 def url():
     """The address of a store that is empty."""
-    # Emptying is quicker than making; no test holds on to a schema when it is over.
-    url = SPARE.pop() if SPARE else fresh_schema(shared_url())
-    yield url
-    _empty(url)
-    SPARE.append(url)
+    with empty_store() as url:
+        yield url
 
 
 @pytest.fixture
@@ -59,18 +52,3 @@ def race(url, clock):
         assert race.desk.engine.doctor() == []
     finally:
         race.close()
-
-
-def _empty(url):
-    plain, schema = split_schema(url)
-    with psycopg.connect(plain) as connection:
-        names = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'schema_version'",
-            (schema,),
-        ).fetchall()
-        # To truncate is to make every table and index anew, which takes ten times as long.
-        connection.execute(
-            sql.SQL("; ").join(
-                sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, name)) for (name,) in names
-            )
-        )

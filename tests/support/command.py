@@ -1,31 +1,97 @@
 """Run the `penstock` command as users do: in a process of its own."""
 
 import json
+import multiprocessing
 import os
+import runpy
+import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "penstock.cli")
+# To import penstock takes longer than most commands, so a process that has imported it forks the others.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(
+    [
+        "__main__",
+        "penstock.cli.root",
+        "penstock.http.serve",
+        "psycopg",
+        "typer._adapters",
+        "uvicorn.lifespan.off",
+    ]
+)
 
 
-def penstock(*arguments, folder=None, **environment):
+class Process:
+    """`penstock` at work with *arguments* in *folder*; what it writes to *streams* can be read."""
+
+    def __init__(self, *arguments, folder=".", streams=("stderr",), **environment):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        pipes = {name: _FORKS.Pipe(duplex=False) for name in streams}
+        writers = {name: writer for name, (_, writer) in pipes.items()}
+        self._process = _FORKS.Process(
+            target=_run, args=(arguments, Path(folder).resolve(), inherited | environment, writers)
+        )
+        self._process.start()
+        for name, (reader, writer) in pipes.items():
+            setattr(self, name, os.fdopen(os.dup(reader.fileno())))
+            reader.close()
+            writer.close()
+        self.pid = self._process.pid
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    def send_signal(self, number):
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def wait(self, seconds):
+        """Wait until it has ended; return its exit status."""
+        self._process.join(seconds)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("penstock", seconds)
+        return self.returncode
+
+
+def penstock(*arguments, folder=".", **environment):
     """Run `penstock` with *arguments* in *folder*; return the finished process."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        cwd=folder,
-        env={**inherited, "COLUMNS": "100", **environment},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
+    process = Process(
+        *arguments, folder=folder, streams=("stdout", "stderr"), **{"COLUMNS": "100", **environment}
     )
+    complaints = []
+    reader = threading.Thread(target=lambda: complaints.append(process.stderr.read()))
+    reader.start()
+    bound = threading.Timer(100, process.send_signal, [signal.SIGKILL])
+    bound.start()
+    with process.stdout, process.stderr:
+        told = process.stdout.read()
+        reader.join()
+    bound.cancel()
+    return subprocess.CompletedProcess(arguments, process.wait(10), told, *complaints)
 
 
-def document(*arguments, folder=None, status=0, **environment):
+def document(*arguments, folder=".", status=0, **environment):
     """Run `penstock` with `--json`; return the one document it prints."""
     ran = penstock(*arguments, "--json", folder=folder, **environment)
 
     assert status == ran.returncode, ran.stderr
     return json.loads(ran.stdout)
+
+
+def _run(arguments, folder, environment, writers):
+    """Be `python -m penstock.cli`, in a process that was forked for it."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for name, writer in writers.items():
+        os.dup2(writer.fileno(), {"stdout": 1, "stderr": 2}[name])
+        writer.close()
+    sys.stdout, sys.stderr = os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
+    sys.path.insert(0, str(folder))
+    sys.argv = ["penstock", *arguments]
+    runpy.run_module("penstock.cli", run_name="__main__", alter_sys=True)

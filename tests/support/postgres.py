@@ -18,6 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
@@ -32,6 +34,7 @@ VARIABLE = "PENSTOCK_TEST_POSTGRES"
 PORTS = range(15_000, 30_000)
 SIGNALS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 BOUND = 60.0
+_SPARE: list[str] = []
 
 QUICK = {"fsync": "off", "full_page_writes": "off", "shared_buffers": "128MB"}
 
@@ -185,16 +188,29 @@ def drop_schema(url: str) -> None:
         connection.execute(sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE").format(sql.Identifier(schema)))
 
 
+@contextmanager
+def empty_store() -> Iterator[str]:
+    """Lend the url of a store that is empty.  Emptying one is quicker than making one."""
+    url = _SPARE.pop() if _SPARE else fresh_schema(shared_url())
+    yield url
+    empty_schema(url)
+    _SPARE.append(url)
+
+
 def empty_schema(url: str) -> None:
     """Leave nothing in the tables of *url*."""
     plain, schema = split_schema(url)
     with psycopg.connect(plain) as connection:
         names = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)
+            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'schema_version'",
+            (schema,),
         ).fetchall()
-        tables = [sql.Identifier(schema, name) for (name,) in names if name != "schema_version"]
-        if tables:
-            connection.execute(sql.SQL("TRUNCATE {}").format(sql.SQL(", ").join(tables)))
+        # TRUNCATE makes new files for every table and index, which takes five times as long.
+        connection.execute(
+            sql.SQL("; ").join(
+                sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, name)) for (name,) in names
+            )
+        )
 
 
 def split_schema(url: str) -> tuple[str, str]:

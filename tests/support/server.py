@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import signal
 import subprocess
 import threading
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.command import COMMAND
+from tests.support.command import Process
 
 TOP = Path(__file__).parents[2]
 MEDIA = "application/openjobspec+json"
@@ -35,7 +34,7 @@ class Served:
     """A server on loopback that can be killed and started again at the same address."""
 
     def __init__(self, store, *arguments):
-        self._command = [*COMMAND, "serve", "--store", str(store), *arguments]
+        self._arguments = ("serve", "--store", str(store), *arguments)
         self._process = None
         self._port = 0
         self._local = threading.local()
@@ -53,15 +52,7 @@ class Served:
 
     def start(self):
         """Start it and wait until it says where it is."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-        self._process = subprocess.Popen(
-            [*self._command, "--port", str(self._port)],
-            cwd=TOP,
-            env={**inherited, "PYTHONPATH": f"{TOP / 'src'}{os.pathsep}{TOP}"},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._process = Process(*self._arguments, "--port", str(self._port), folder=TOP)
         for line in self._process.stderr:
             self.log.append(line)
             if " at http://" in line:
@@ -77,7 +68,7 @@ class Served:
 
     def kill(self):
         """Kill it with -9: it has no time for anything."""
-        self._process.kill()
+        self.signal(signal.SIGKILL)
         self._process.wait(PATIENCE)
         self._reader.join(PATIENCE)
 
@@ -93,7 +84,7 @@ class Served:
         """Ask it to end; return its exit code."""
         while self._connections:
             self._connections.pop().close()
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None or self._process.returncode is not None:
             return None if self._process is None else self._process.returncode
         self.signal(signal.SIGTERM)
         return self.wait()
@@ -105,7 +96,7 @@ class Served:
             self._reader.join(PATIENCE)
             return code
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self.signal(signal.SIGKILL)
             self._process.wait(PATIENCE)
             raise
 
