@@ -1,9 +1,7 @@
 """Workers that are killed and replaced, watched from outside: what their handlers did, by the clock on the wall."""
 
 import json
-import os
 import random
-import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +14,11 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
 from penstock.store import views
 from tests.support import outside
-from tests.support.command import COMMAND
+from tests.support.command import Process
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 3
-STORM = 9.0  # seconds
+STORM = 5.0  # seconds
 MIX = ("one", "two", "two", "two", "rated", "spaced", "spaced", "spaced", "both", "boxed", "boxed")
 KILLS = 4
 PATIENCE = 60.0
@@ -45,25 +43,20 @@ class Span(NamedTuple):
 class Watch:
     """Worker processes and their journal; all of them end with the test."""
 
-    def __init__(self, folder, monkeypatch):
+    def __init__(self, folder):
         self.store = str(folder / "jobs.db")
         self.journal = folder / "journal"
         self.engine = open_engine(self.store)
         self.workers = []
         self.killed = {}  # when, by process
         self.jobs = {}  # (task, account), by job
-        monkeypatch.setenv(outside.STORE, self.store)
-        monkeypatch.setenv(outside.JOURNAL, str(self.journal))
+        self.environment = {outside.STORE: self.store, outside.JOURNAL: str(self.journal)}
 
     def hire(self):
-        worker = subprocess.Popen(
-            [
-                *COMMAND, "worker", "tests.support.outside:app", "--queue", "default", "--queue", "boxed",
-                "--lease", "2s", "--threads", "6", "--concurrency", "6", "--log-level", "error",
-            ],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdin=subprocess.DEVNULL,
+        worker = Process(
+            "worker", "tests.support.outside:app", "--queue", "default", "--queue", "boxed",
+            "--lease", "2s", "--threads", "6", "--concurrency", "6", "--log-level", "error",
+            folder=ROOT, **self.environment,
         )  # fmt: skip
         self.workers.append(worker)
         return worker
@@ -115,8 +108,8 @@ class Watch:
 
 
 @pytest.fixture
-def watch(tmp_path, monkeypatch):
-    watch = Watch(tmp_path, monkeypatch)
+def watch(tmp_path):
+    watch = Watch(tmp_path)
     yield watch
     watch.close()
 

@@ -3,11 +3,9 @@
 import asyncio
 import http.server
 import json
-import os
 import signal
 import socket
 import statistics
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -35,7 +33,7 @@ from penstock.lifecycle.unique import Unique
 from penstock.limits.rules import Limit, Numbers, Window
 from tests.e2e import test_from_outside as embedded
 from tests.support import outside
-from tests.support.command import COMMAND, penstock
+from tests.support.command import Process, penstock
 from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import Served, served
 from tests.support.wire import Wire
@@ -54,36 +52,28 @@ TOKENS = {
 class Watch(embedded.Watch):
     """A server, and worker processes that know its URL only."""
 
-    def __init__(self, folder, monkeypatch, url):
-        super().__init__(folder, monkeypatch)
+    def __init__(self, folder, url):
+        super().__init__(folder)
         if url is not None:
             self.engine.close()
             self.engine = open_engine(url)
         self.server = Served(url or self.store)
         self.server.start()
-        self.logs = []
+        self.log = folder / "log"
+        self.log.touch()
 
     def hire(self, *arguments, url=None, token=None):
-        log = open(f"{self.store}.{len(self.logs)}.log", "w+")  # noqa: PTH123, SIM115 - closed with the watch
-        self.logs.append(log)
-        worker = subprocess.Popen(
-            [
-                *COMMAND, "worker", "tests.support.outside:app", "--url", url or self.server.url,
-                "--queue", "default", "--queue", "boxed", "--lease", "2s", "--threads", "6", "--concurrency", "6",
-                "--log-level", "warning", *arguments,
-            ],
-            cwd=ROOT,
-            env=os.environ
-            | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", outside.STORE: "/nowhere/at/all.db"}
-            | ({"PENSTOCK_TOKEN": token} if token else {}),
-            stdin=subprocess.DEVNULL,
-            stderr=log,
+        worker = Process(
+            "worker", "tests.support.outside:app", "--url", url or self.server.url,
+            "--queue", "default", "--queue", "boxed", "--lease", "2s", "--threads", "6", "--concurrency", "6",
+            "--log-level", "warning", *arguments, folder=ROOT, log=self.log,
+            **self.environment | {outside.STORE: "/nowhere/at/all.db"} | ({"PENSTOCK_TOKEN": token} if token else {}),
         )  # fmt: skip
         self.workers.append(worker)
         return worker
 
     def said(self):
-        return "\n".join(Path(log.name).read_text() for log in self.logs)
+        return self.log.read_text()
 
     def until(self, true, patience=PATIENCE):
         deadline = time.monotonic() + patience
@@ -99,14 +89,12 @@ class Watch(embedded.Watch):
     def close(self):
         super().close()
         self.server.stop()
-        for log in self.logs:
-            log.close()
 
 
 @pytest.fixture
-def watch(request, tmp_path, monkeypatch):
+def watch(request, tmp_path):
     url = fresh_schema(shared_url()) if getattr(request, "param", "sqlite") == "postgres" else None
-    watch = Watch(tmp_path, monkeypatch, url)
+    watch = Watch(tmp_path, url)
     yield watch
     watch.close()
 
@@ -150,7 +138,7 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
     remote = RemoteEngine(watch.server.url)
     for _ in range(2):
         watch.hire()
-    end, next_kill = time.monotonic() + 6, time.monotonic() + 1.5
+    end, next_kill = time.monotonic() + 3, time.monotonic() + 0.5
     while time.monotonic() < end or len(watch.killed) < 2:
         for name in embedded.MIX:
             with outside.app.connection.lent(remote):
@@ -173,7 +161,8 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
 
 
 @pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
-def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit(watch):
+def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit(watch, monkeypatch):
+    monkeypatch.setattr("penstock.client.engine.PATIENCE", 60.0)  # longer than any restart
     remote = RemoteEngine(watch.server.url)
     for _ in range(2):
         watch.hire()
@@ -202,7 +191,7 @@ def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit
 
     assert {State.DONE: len(watch.jobs)} == watch.engine.count()
     check_limits(watch)
-    assert all(worker.poll() is None for worker in watch.workers)
+    assert all(worker.returncode is None for worker in watch.workers)
     assert watch.engine.doctor() == []
 
 

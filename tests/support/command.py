@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+PATIENCE = 30.0
 COMMAND = (sys.executable, "-m", "penstock.cli")
 # To import penstock takes longer than most commands, so a process that has imported it forks the others.
 _FORKS = multiprocessing.get_context("forkserver")
@@ -26,14 +27,17 @@ _FORKS.set_forkserver_preload(
 
 
 class Process:
-    """`penstock` at work with *arguments* in *folder*; what it writes to *streams* can be read."""
+    """`penstock` at work with *arguments* in *folder*; what it writes to *streams* can be read.
 
-    def __init__(self, *arguments, folder=".", streams=("stderr",), **environment):
+    Its standard error goes to the end of the file *log*, if there is one.
+    """
+
+    def __init__(self, *arguments, folder=".", streams=(), log=None, **environment):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         pipes = {name: _FORKS.Pipe(duplex=False) for name in streams}
         writers = {name: writer for name, (_, writer) in pipes.items()}
         self._process = _FORKS.Process(
-            target=_run, args=(arguments, Path(folder).resolve(), inherited | environment, writers)
+            target=_run, args=(arguments, Path(folder).resolve(), inherited | environment, writers, log)
         )
         self._process.start()
         for name, (reader, writer) in pipes.items():
@@ -50,7 +54,11 @@ class Process:
         if self.returncode is None:
             os.kill(self.pid, number)
 
-    def wait(self, seconds):
+    def kill(self):
+        """Kill it with -9: it has no time for anything."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, seconds=PATIENCE):
         """Wait until it has ended; return its exit status."""
         self._process.join(seconds)
         if self.returncode is None:
@@ -66,13 +74,13 @@ def penstock(*arguments, folder=".", **environment):
     complaints = []
     reader = threading.Thread(target=lambda: complaints.append(process.stderr.read()))
     reader.start()
-    bound = threading.Timer(100, process.send_signal, [signal.SIGKILL])
+    bound = threading.Timer(100, process.kill)
     bound.start()
     with process.stdout, process.stderr:
         told = process.stdout.read()
         reader.join()
     bound.cancel()
-    return subprocess.CompletedProcess(arguments, process.wait(10), told, *complaints)
+    return subprocess.CompletedProcess(arguments, process.wait(), told, *complaints)
 
 
 def document(*arguments, folder=".", status=0, **environment):
@@ -83,7 +91,7 @@ def document(*arguments, folder=".", status=0, **environment):
     return json.loads(ran.stdout)
 
 
-def _run(arguments, folder, environment, writers):
+def _run(arguments, folder, environment, writers, log):
     """Be `python -m penstock.cli`, in a process that was forked for it."""
     os.chdir(folder)
     os.environ.clear()
@@ -91,6 +99,8 @@ def _run(arguments, folder, environment, writers):
     for name, writer in writers.items():
         os.dup2(writer.fileno(), {"stdout": 1, "stderr": 2}[name])
         writer.close()
+    if log:
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
     sys.stdout, sys.stderr = os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
     sys.path.insert(0, str(folder))
     sys.argv = ["penstock", *arguments]

@@ -52,7 +52,7 @@ class Served:
 
     def start(self):
         """Start it and wait until it says where it is."""
-        self._process = Process(*self._arguments, "--port", str(self._port), folder=TOP)
+        self._process = Process(*self._arguments, "--port", str(self._port), folder=TOP, streams=["stderr"])
         for line in self._process.stderr:
             self.log.append(line)
             if " at http://" in line:
@@ -68,8 +68,8 @@ class Served:
 
     def kill(self):
         """Kill it with -9: it has no time for anything."""
-        self.signal(signal.SIGKILL)
-        self._process.wait(PATIENCE)
+        self._process.kill()
+        self._process.wait()
         self._reader.join(PATIENCE)
 
     def restart(self):
@@ -96,8 +96,8 @@ class Served:
             self._reader.join(PATIENCE)
             return code
         except subprocess.TimeoutExpired:
-            self.signal(signal.SIGKILL)
-            self._process.wait(PATIENCE)
+            self._process.kill()
+            self._process.wait()
             raise
 
     def call(self, method, path, body=None, **headers):
