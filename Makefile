@@ -11,6 +11,9 @@ BIN := .venv/bin
 READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
+# Tests start hundreds of processes, which would compile every module again without its bytecode.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak simulate mutants conformance coverage format clean
@@ -21,8 +24,8 @@ help: ## list what can be made
 demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
 	$(BIN)/penstock demo $(DEMO_ARGS)
 
-test: $(READY) ## run the tests, three at a time (TESTARGS="tests/unit -k lane" for a few)
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(TESTARGS)
+test: $(READY) ## run the tests, four at a time (TESTARGS="tests/unit -k lane" for a few)
+	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTARGS)
 
 check: $(READY) ## run all that must hold before a change is accepted: style, types, layers, tests
 	$(BIN)/ruff format --check

@@ -6,22 +6,26 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.soak import often
+
 # No deadlines: a slow machine is not a failing test.
 settings.register_profile(
     "dev",
     deadline=None,
-    max_examples=60,
+    max_examples=often(40, 200),
     suppress_health_check=[HealthCheck.too_slow],
 )
 # The same examples every time, so that a failure is the change's and not the draw's.
 settings.register_profile(
     "ci",
     settings.get_profile("dev"),
-    max_examples=200,
     derandomize=True,
     database=None,
     print_blob=True,
 )
+LONGEST = (
+    "conformance/", "chaos/", "unit/test_docs", "simulation/", "property/", "policies/", "e2e/", "postgres/",
+)  # fmt: skip
 CI = bool(os.environ.get("CI"))
 settings.load_profile("ci" if CI else "dev")
 
@@ -29,6 +33,13 @@ settings.load_profile("ci" if CI else "dev")
 # inherit: whatever the tests start begins with the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, lambda *_: None)
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest, so that no worker is left alone with one of them at the end."""
+    items.sort(
+        key=lambda item: next((n for n, name in enumerate(LONGEST) if name in item.nodeid), len(LONGEST))
+    )
 
 
 @pytest.hookimpl(wrapper=True)

@@ -365,16 +365,16 @@ def counting(engines):
 
 def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
     hired = producers(2)
-    engines = [opened(url) for _ in range(50)]
+    engines = [opened(url) for _ in range(20)]
     with counting(engines) as wakes:
         began = time.monotonic()
         for producer in hired:
-            producer.begin(threads=4, each=1_250)
+            producer.begin(threads=4, each=400)
         for producer in hired:
             producer.ended()
         span = time.monotonic() - began
 
-    assert engines[0].count() == {"waiting": 10_000}
+    assert engines[0].count() == {"waiting": 3_200}
     assert min(wakes) > 5  # while it lasted
     # Two processes tell of it, each at most thirty times a second.
     assert max(wakes) < 100 + 70 * span
@@ -383,7 +383,7 @@ def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
 
 def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
     tellers = [opened(url) for _ in range(20)]
-    rounds = 100
+    rounds = 50
 
     def produce(teller):
         for _ in range(rounds):
@@ -451,11 +451,11 @@ class TestWorker:
     def test_a_job_that_arrives_in_a_storm_of_others_is_begun(self, url, opened, producers, task, begun):
         hired = producers(2)
         for producer in hired:
-            producer.begin(threads=8, each=50)
+            producer.begin(threads=4, each=50)
         with working(opened(url), task):
             for producer in hired:
                 producer.ended()
-            until(lambda: len(begun) == 800)
+            until(lambda: len(begun) == 400)
 
 
 @pytest.mark.parametrize("topic", Topic)

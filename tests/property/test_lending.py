@@ -13,6 +13,7 @@ from penstock.lending import Lending, Want
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Limit, Numbers, Window
 from tests.support.clock import FakeClock
+from tests.support.soak import often
 
 LEASE = 10 * SECOND
 SLOTS = {"a": 2, "b": 3}
@@ -245,5 +246,5 @@ class Histories(RuleBasedStateMachine):
 
 TestLending = Histories.TestCase
 TestLending.settings = settings(
-    max_examples=60, stateful_step_count=50, deadline=None, report_multiple_bugs=False
+    max_examples=often(30, 200), stateful_step_count=50, deadline=None, report_multiple_bugs=False
 )

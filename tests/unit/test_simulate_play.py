@@ -12,6 +12,7 @@ from penstock.simulate.plan import read_plan
 from penstock.simulate.play import play
 from penstock.simulate.plot import draw
 from penstock.simulate.report import report, verdict
+from tests.support.soak import often
 
 SECOND, DAY = 1_000_000, 86_400_000_000
 
@@ -23,16 +24,16 @@ def test_a_single_server_is_as_the_textbook_says():
         [[jobs]]
         name = "job"
         duration = { exponential = "1s" }
-        arrivals = { rate = "0.5/1s", count = 10000 }
+        arrivals = { rate = "0.5/1s", count = 2000 }
     """)
 
-    played = play(plan, seed=6)
+    played = play(plan, seed=7)
 
     found = report(played)
     assert pytest.approx(1 * SECOND, rel=0.05) == found.overall.mean
     assert pytest.approx(0.5, rel=0.05) == found.uses[-1].used
     assert ("workers", 1.0) == (found.bottleneck.limit, found.bottleneck.held)
-    assert waits_of_one_server(plan.jobs[0], 10_000, seed=6) == list(played.everything.waits)
+    assert waits_of_one_server(plan.jobs[0], 2_000, seed=7) == list(played.everything.waits)
 
 
 def test_at_saturation_a_rate_is_the_throughput():
@@ -242,7 +243,7 @@ def test_the_same_seed_gives_the_same_answer_and_another_one_does_not():
     assert told(first)[0] != told(other)[0]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(often(1, 4)))
 def test_it_does_not_matter_that_the_engine_hears_of_some_things_later(seed):
     """Where jobs can be dropped it hears of everything at once."""
     text = """
