@@ -15,7 +15,7 @@ from tests.simulation.wounds import WOUNDS, wounded
 from tests.support.soak import often
 
 ROOT = Path(__file__).parents[2]
-SEEDS = often(100, 1_000)
+SEEDS = often(100, 500)
 PART = 25
 
 
