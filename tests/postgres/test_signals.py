@@ -383,7 +383,7 @@ def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
 
 def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
     tellers = [opened(url) for _ in range(20)]
-    rounds = 50
+    rounds = 100
 
     def produce(teller):
         for _ in range(rounds):
