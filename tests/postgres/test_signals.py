@@ -400,7 +400,9 @@ def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
         span = time.monotonic() - began
 
     assert min(wakes) > 5
-    assert max(wakes) < 50 + 70 * span
+    # A busy machine may be slower than a storm; then every notification wakes.
+    pace = 70 if len(tellers) * rounds / span > 2 * signals.STORM else signals.STORM
+    assert max(wakes) < signals.STORM + pace * span
 
 
 class TestWorker:
