@@ -457,11 +457,11 @@ def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_tol
     )
     if verb == "settle":
         told = remote.settle([first])
-        old = remote.rpc.ask(verbs.SETTLE, wire.SettleBody(wire.reports_of([second])))
+        old = remote.rpc.ask(verbs.SETTLE, wire.SettleRequest(wire.reports_of([second])))
     else:
         told, _ = remote.exchange([first], ["default"], 1, worker="w")
-        take = wire.ClaimBody(["default"], 1, "w", SECOND, SECOND)
-        old = remote.rpc.ask(verbs.EXCHANGE, wire.ExchangeBody(wire.reports_of([second]), take)).accepted
+        take = wire.ClaimRequest(["default"], 1, "w", SECOND, SECOND)
+        old = remote.rpc.ask(verbs.EXCHANGE, wire.ExchangeRequest(wire.reports_of([second]), take)).accepted
 
     assert [Sequel(State.SCHEDULED, 2, SECOND)] == told
     assert [True] == old

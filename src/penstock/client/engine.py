@@ -98,7 +98,7 @@ class RemoteEngine:
             return []
         sent, made = named(jobs)
         try:
-            added = self.rpc.ask(verbs.ENQUEUE, wire.EnqueueBody(sent))
+            added = self.rpc.ask(verbs.ENQUEUE, wire.EnqueueRequest(sent))
         except DuplicateJobError as error:
             # No other client knows an id that was made here: it is the same request, heard before.
             if error.existing not in made:
@@ -115,7 +115,7 @@ class RemoteEngine:
         """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
         if not settlements:
             return []
-        return self.rpc.ask(verbs.SETTLE, wire.SettleBody(wire.reports_of(settlements), sequels=True))
+        return self.rpc.ask(verbs.SETTLE, wire.SettleRequest(wire.reports_of(settlements), sequels=True))
 
     def exchange(
         self,
@@ -128,15 +128,15 @@ class RemoteEngine:
         grace: int = START_GRACE,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimBody(queues, count, worker, lease, grace)
-        body = wire.ExchangeBody(wire.reports_of(settlements), take, sequels=True)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace)
+        body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         """Tell how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
         if reports:
-            self.rpc.ask(verbs.BEGUN, wire.BegunBody(reports))
+            self.rpc.ask(verbs.BEGUN, wire.BegunRequest(reports))
 
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
         """Renew the leases of attempts; tell which are lost and which should stop."""
@@ -144,7 +144,7 @@ class RemoteEngine:
             return []
         # An answer that does not come must leave time to ask again.
         timeout = min(max(lease / SECOND / 3, LEAST), ANSWER)
-        return self.rpc.ask(verbs.HEARTBEAT, wire.HeartbeatBody(attempts, lease), timeout=timeout)
+        return self.rpc.ask(verbs.HEARTBEAT, wire.HeartbeatRequest(attempts, lease), timeout=timeout)
 
     # Queues and gates.
 
@@ -158,12 +158,12 @@ class RemoteEngine:
 
     def gates(self, *, prefix: str = "", offset: int = 0, limit: int = 50) -> tuple[list[GateView], int]:
         """Return a page of gates by name, and how many there are."""
-        page = self.rpc.ask(verbs.GATES, wire.GatesBody(prefix, offset, limit))
+        page = self.rpc.ask(verbs.GATES, wire.GatesRequest(prefix, offset, limit))
         return page.gates, page.total
 
     def queues(self) -> list[dict[str, object]]:
         """Return every queue that has jobs or rules."""
-        found = self.rpc.ask(verbs.QUEUES, wire.EmptyBody())
+        found = self.rpc.ask(verbs.QUEUES, wire.EmptyRequest())
         return [{**each, "numbers": msgspec.convert(each["numbers"], Numbers | None)} for each in found]
 
     # Floating limits.
@@ -178,11 +178,11 @@ class RemoteEngine:
         """Lend due refreshes to a worker that has one of these handlers."""
         if not handlers:
             return []
-        return self.rpc.ask(verbs.REFRESHES, wire.RefreshesBody(handlers, count, worker, lease))
+        return self.rpc.ask(verbs.REFRESHES, wire.RefreshesRequest(handlers, count, worker, lease))
 
     def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
         """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
-        return self.rpc.ask(verbs.REFRESHED, wire.RefreshedBody(refresh, value, error.replace("\0", "")))
+        return self.rpc.ask(verbs.REFRESHED, wire.RefreshedRequest(refresh, value, error.replace("\0", "")))
 
     # The store.
 
@@ -195,7 +195,7 @@ class RemoteEngine:
 
     def prune(self, older_than: int, most: int | None = None) -> int:
         """Delete jobs that ended before then; with a *most*, as workers ask, leave that to the server."""
-        return 0 if most is not None else self.rpc.ask(verbs.PRUNE, wire.PruneBody(older_than))
+        return 0 if most is not None else self.rpc.ask(verbs.PRUNE, wire.PruneRequest(older_than))
 
     # Listening and waiting.
 
@@ -219,7 +219,7 @@ class RemoteEngine:
 
     def _check(self) -> None:
         """Raise unless the server speaks this protocol and accepts the token."""
-        hello = self.rpc.ask(verbs.HELLO, wire.EmptyBody())
+        hello = self.rpc.ask(verbs.HELLO, wire.EmptyRequest())
         if hello.protocol != wire.PROTOCOL:
             raise SchemaError(
                 f"the server at {self.rpc.address} speaks version {hello.protocol} of the protocol, "
@@ -228,7 +228,7 @@ class RemoteEngine:
 
     def _waiter(self, topic: Topic) -> Ask:
         def wait(token: int | None, timeout: float) -> int:
-            body = wire.WaitBody(topic.name.lower(), token, timeout)
+            body = wire.WaitRequest(topic.name.lower(), token, timeout)
             return self.rpc.ask(verbs.WAIT, body, timeout=timeout + _SLACK)
 
         return wait

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from penstock.client.wire import ErrorBody, Problem
+from penstock.client.wire import ErrorReport, Problem
 from penstock.errors import (
     AccessError,
     ConflictError,
@@ -33,13 +33,13 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
 _KINDS = {kind.code: kind for kind in _FACTS}
 _PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}
 _CONFLICTS = (409, 429)
-_refusals = msgspec.json.Decoder(ErrorBody)
+_refusals = msgspec.json.Decoder(ErrorReport)
 
 
-def to_wire(error: PenstockError) -> ErrorBody:
+def to_wire(error: PenstockError) -> ErrorReport:
     """Return *error* as it is sent."""
     names = _FACTS.get(type(error), ())
-    return ErrorBody(Problem(error.code, str(error), {name: getattr(error, name) for name in names}))
+    return ErrorReport(Problem(error.code, str(error), {name: getattr(error, name) for name in names}))
 
 
 def from_wire(status: int, body: bytes, where: str) -> PenstockError:

@@ -72,53 +72,53 @@ _NOTHING: Final = type(None)
 _READ, _SAME, _REMEMBERED = Repeat.READ, Repeat.SAME, Repeat.REMEMBERED
 
 HELLO = Verb(
-    "hello", "Say which protocol is spoken", wire.EmptyBody, wire.Hello, EITHER, _READ, patient=False
+    "hello", "Say which protocol is spoken", wire.EmptyRequest, wire.Hello, EITHER, _READ, patient=False
 )
-WAIT = Verb("wait", "Wait until something changes", wire.WaitBody, int, EITHER, _READ, patient=False)
+WAIT = Verb("wait", "Wait until something changes", wire.WaitRequest, int, EITHER, _READ, patient=False)
 
-ENQUEUE = Verb("enqueue", "Add jobs, all or none", wire.EnqueueBody, list[Enqueued], PRODUCER, _REMEMBERED)
-CANCEL = Verb("cancel", "Cancel a job", wire.CancelBody, State, PRODUCER, _REMEMBERED)
-RETRY = Verb("retry", "Run an ended job again", wire.JobIdBody, _NOTHING, PRODUCER, _REMEMBERED)
-JOB = Verb("job", "Look at a job", wire.JobIdBody, JobView, EITHER, _READ)
-FAILURES = Verb("failures", "Look at the failures of a job", wire.JobIdBody, list[Failure], EITHER, _READ)
-JOBS = Verb("jobs", "Look at jobs", wire.JobsBody, list[JobView], EITHER, _READ)
-COUNT = Verb("count", "Count jobs", wire.CountBody, dict[State, int], EITHER, _READ)
-WHY = Verb("why", "Say why a job waits", wire.JobIdBody, Why, EITHER, _READ)
+ENQUEUE = Verb("enqueue", "Add jobs, all or none", wire.EnqueueRequest, list[Enqueued], PRODUCER, _REMEMBERED)
+CANCEL = Verb("cancel", "Cancel a job", wire.CancelRequest, State, PRODUCER, _REMEMBERED)
+RETRY = Verb("retry", "Run an ended job again", wire.JobRequest, _NOTHING, PRODUCER, _REMEMBERED)
+JOB = Verb("job", "Look at a job", wire.JobRequest, JobView, EITHER, _READ)
+FAILURES = Verb("failures", "Look at the failures of a job", wire.JobRequest, list[Failure], EITHER, _READ)
+JOBS = Verb("jobs", "Look at jobs", wire.JobsRequest, list[JobView], EITHER, _READ)
+COUNT = Verb("count", "Count jobs", wire.CountRequest, dict[State, int], EITHER, _READ)
+WHY = Verb("why", "Say why a job waits", wire.JobRequest, Why, EITHER, _READ)
 
-CLAIM = Verb("claim", "Start jobs for a worker", wire.ClaimBody, Claim, WORKER, _REMEMBERED)
-SETTLE = Verb("settle", "Record how attempts ended", wire.SettleBody, list[Settled], WORKER, _REMEMBERED)
-EXCHANGE = Verb("exchange", "Settle, then claim", wire.ExchangeBody, wire.Exchanged, WORKER, _REMEMBERED)
-BEGUN = Verb("begun", "Tell when handlers began", wire.BegunBody, _NOTHING, WORKER, _SAME)
-HEARTBEAT = Verb("heartbeat", "Renew leases", wire.HeartbeatBody, list[Beat], WORKER, _SAME)
-PROGRESS = Verb("progress", "Tell how far an attempt is", wire.ProgressBody, bool, WORKER, _SAME)
+CLAIM = Verb("claim", "Start jobs for a worker", wire.ClaimRequest, Claim, WORKER, _REMEMBERED)
+SETTLE = Verb("settle", "Record how attempts ended", wire.SettleRequest, list[Settled], WORKER, _REMEMBERED)
+EXCHANGE = Verb("exchange", "Settle, then claim", wire.ExchangeRequest, wire.Exchanged, WORKER, _REMEMBERED)
+BEGUN = Verb("begun", "Tell when handlers began", wire.BegunRequest, _NOTHING, WORKER, _SAME)
+HEARTBEAT = Verb("heartbeat", "Renew leases", wire.HeartbeatRequest, list[Beat], WORKER, _SAME)
+PROGRESS = Verb("progress", "Tell how far an attempt is", wire.ProgressRequest, bool, WORKER, _SAME)
 REFRESHES = Verb(
-    "refreshes", "Take due floating limits", wire.RefreshesBody, list[Refresh], WORKER, _REMEMBERED
+    "refreshes", "Take due floating limits", wire.RefreshesRequest, list[Refresh], WORKER, _REMEMBERED
 )
 REFRESHED = Verb(
-    "refreshed", "Give a floating limit its value", wire.RefreshedBody, bool, WORKER, _REMEMBERED
+    "refreshed", "Give a floating limit its value", wire.RefreshedRequest, bool, WORKER, _REMEMBERED
 )
 
-GATE = Verb("gate", "Look at a gate", wire.GateBody, GateView, EITHER, _READ)
-GATES = Verb("gates", "Look at gates", wire.GatesBody, wire.GatePage, EITHER, _READ)
-QUEUES = Verb("queues", "Look at queues", wire.EmptyBody, list[dict[str, Any]], EITHER, _READ)
-FLOATING = Verb("floating", "Look at a floating limit", wire.GateBody, FloatingView, EITHER, _READ)
-PAUSE = Verb("pause", "Pause a queue", wire.QueueBody, _NOTHING, OPERATOR, _SAME)
-RESUME = Verb("resume", "Resume a queue", wire.QueueBody, _NOTHING, OPERATOR, _SAME)
+GATE = Verb("gate", "Look at a gate", wire.GateRequest, GateView, EITHER, _READ)
+GATES = Verb("gates", "Look at gates", wire.GatesRequest, wire.GatePage, EITHER, _READ)
+QUEUES = Verb("queues", "Look at queues", wire.EmptyRequest, list[dict[str, Any]], EITHER, _READ)
+FLOATING = Verb("floating", "Look at a floating limit", wire.GateRequest, FloatingView, EITHER, _READ)
+PAUSE = Verb("pause", "Pause a queue", wire.QueueRequest, _NOTHING, OPERATOR, _SAME)
+RESUME = Verb("resume", "Resume a queue", wire.QueueRequest, _NOTHING, OPERATOR, _SAME)
 CONFIGURE = Verb(
-    "configure", "Set numbers for a key, a queue or a type", wire.ConfigureBody, _NOTHING, OPERATOR, _SAME
+    "configure", "Set numbers for a key, a queue or a type", wire.ConfigureRequest, _NOTHING, OPERATOR, _SAME
 )
-OVERRIDE = Verb("override", "Override the numbers of a key", wire.OverrideBody, _NOTHING, OPERATOR, _SAME)
-CLEAR_OVERRIDE = Verb("clear_override", "End an override", wire.GateBody, _NOTHING, OPERATOR, _SAME)
-SHUT = Verb("shut", "Shut a gate for a while", wire.ShutBody, _NOTHING, OPERATOR, _SAME)
+OVERRIDE = Verb("override", "Override the numbers of a key", wire.OverrideRequest, _NOTHING, OPERATOR, _SAME)
+CLEAR_OVERRIDE = Verb("clear_override", "End an override", wire.GateRequest, _NOTHING, OPERATOR, _SAME)
+SHUT = Verb("shut", "Shut a gate for a while", wire.ShutRequest, _NOTHING, OPERATOR, _SAME)
 SET_FLOATING = Verb(
-    "set_floating", "Change a floating limit", wire.SetFloatingBody, _NOTHING, OPERATOR, _SAME
+    "set_floating", "Change a floating limit", wire.SetFloatingRequest, _NOTHING, OPERATOR, _SAME
 )
 DELETE_FLOATING = Verb(
-    "delete_floating", "Let a key float no longer", wire.GateBody, _NOTHING, OPERATOR, _REMEMBERED
+    "delete_floating", "Let a key float no longer", wire.GateRequest, _NOTHING, OPERATOR, _REMEMBERED
 )
-PRUNE = Verb("prune", "Forget jobs that ended long ago", wire.PruneBody, int, OPERATOR, _REMEMBERED)
-DOCTOR = Verb("doctor", "Examine the database", wire.EmptyBody, list[str], OPERATOR, _READ)
-ADVICE = Verb("advice", "Ask what the database needs", wire.EmptyBody, list[str], OPERATOR, _READ)
+PRUNE = Verb("prune", "Forget jobs that ended long ago", wire.PruneRequest, int, OPERATOR, _REMEMBERED)
+DOCTOR = Verb("doctor", "Examine the database", wire.EmptyRequest, list[str], OPERATOR, _READ)
+ADVICE = Verb("advice", "Ask what the database needs", wire.EmptyRequest, list[str], OPERATOR, _READ)
 
 VERBS: Final[dict[str, Verb[..., Any, Any]]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Verb)

@@ -43,15 +43,15 @@ class Hello(Struct):
     version: str
 
 
-class EmptyBody(Struct):
+class EmptyRequest(Struct):
     """The body of a verb that takes nothing."""
 
 
-class EnqueueBody(Struct):
+class EnqueueRequest(Struct):
     jobs: Annotated[list[NewJob], Meta(max_length=MOST_JOBS)]
 
 
-class SettlementBody(Struct):
+class AttemptReport(Struct):
     """A `Settlement`: *how* names its outcome."""
 
     seq: Number
@@ -61,14 +61,14 @@ class SettlementBody(Struct):
     began_after: Whole | None = None
 
 
-class SettleBody(Struct):
+class SettleRequest(Struct):
     """*sequels* asks to be told what follows attempts that failed."""
 
-    reports: Annotated[list[SettlementBody], Meta(max_length=MOST_ATTEMPTS)]
+    reports: Annotated[list[AttemptReport], Meta(max_length=MOST_ATTEMPTS)]
     sequels: bool = False
 
 
-class ClaimBody(Struct):
+class ClaimRequest(Struct):
     queues: Annotated[Sequence[Name], Meta(min_length=1, max_length=1_000)]
     count: AtOnce
     worker: Name
@@ -76,9 +76,9 @@ class ClaimBody(Struct):
     grace: Span = START_GRACE
 
 
-class ExchangeBody(Struct):
-    reports: Annotated[list[SettlementBody], Meta(max_length=MOST_ATTEMPTS)]
-    take: ClaimBody
+class ExchangeRequest(Struct):
+    reports: Annotated[list[AttemptReport], Meta(max_length=MOST_ATTEMPTS)]
+    take: ClaimRequest
     sequels: bool = False
 
 
@@ -87,44 +87,44 @@ class Exchanged(Struct):
     claim: Claim
 
 
-class BegunBody(Struct):
+class BegunRequest(Struct):
     reports: Annotated[Sequence[tuple[Number, Number, Whole]], Meta(max_length=MOST_ATTEMPTS)]
 
 
-class HeartbeatBody(Struct):
+class HeartbeatRequest(Struct):
     attempts: Annotated[Sequence[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
     lease: Span
 
 
-class ProgressBody(Struct):
+class ProgressRequest(Struct):
     seq: Number
     fence: Number
     value: Text
 
 
-class RefreshesBody(Struct):
+class RefreshesRequest(Struct):
     handlers: Annotated[Collection[Name], Meta(max_length=1_000)]
     count: AtOnce
     worker: Name
     lease: Span
 
 
-class RefreshedBody(Struct):
+class RefreshedRequest(Struct):
     refresh: Refresh
     value: Number | None = None
     error: Text = ""
 
 
-class JobIdBody(Struct):
+class JobRequest(Struct):
     job_id: Name = field(name="id")
 
 
-class CancelBody(Struct):
+class CancelRequest(Struct):
     job_id: Name = field(name="id")
     reason: Text = "cancelled on request"
 
 
-class JobsBody(Struct):
+class JobsRequest(Struct):
     state: State | None = None
     queue: Name | None = None
     task: Name | None = None
@@ -135,17 +135,17 @@ class JobsBody(Struct):
     begins: Name | None = None
 
 
-class CountBody(Struct):
+class CountRequest(Struct):
     queue: Name | None = None
     task: Name | None = None
 
 
-class GateBody(Struct):
+class GateRequest(Struct):
     key: Name
     tenant: Name = ""
 
 
-class GatesBody(Struct):
+class GatesRequest(Struct):
     prefix: Name = ""
     offset: Number = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
@@ -156,32 +156,32 @@ class GatePage(Struct):
     total: int
 
 
-class QueueBody(Struct):
+class QueueRequest(Struct):
     queue: Name
 
 
-class ConfigureBody(Struct):
+class ConfigureRequest(Struct):
     scope: str
     name: Name
     numbers: Numbers | None
     tenant: Name = ""
 
 
-class OverrideBody(Struct):
+class OverrideRequest(Struct):
     key: Name
     numbers: Numbers
     until: Number | None = None
     tenant: Name = ""
 
 
-class ShutBody(Struct):
+class ShutRequest(Struct):
     key: Name
     until: Number
     tenant: Name = ""
     reason: Text = ""
 
 
-class SetFloatingBody(Struct):
+class SetFloatingRequest(Struct):
     key: Name
     value: Number | None = None
     every: Number | None = None
@@ -189,12 +189,12 @@ class SetFloatingBody(Struct):
     tenant: Name = ""
 
 
-class PruneBody(Struct):
+class PruneRequest(Struct):
     older_than: Number
     most: Number | None = None
 
 
-class WaitBody(Struct):
+class WaitRequest(Struct):
     """Wait until something happened about *topic* after *token*; without one, say what it is now."""
 
     topic: str
@@ -210,7 +210,7 @@ class Problem(Struct):
     facts: dict[str, str | int] = {}
 
 
-class ErrorBody(Struct):
+class ErrorReport(Struct):
     error: Problem
 
 
@@ -226,15 +226,15 @@ _NAMES: Final = {kind: name for name, kind in _OUTCOMES.items()}
 _DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
 
 
-def reports_of(settlements: Sequence[Settlement]) -> list[SettlementBody]:
+def reports_of(settlements: Sequence[Settlement]) -> list[AttemptReport]:
     """Return settlements as they are sent."""
     return [
-        SettlementBody(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
+        AttemptReport(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
         for s in settlements
     ]
 
 
-def settlements_of(reports: Sequence[SettlementBody]) -> list[Settlement]:
+def settlements_of(reports: Sequence[AttemptReport]) -> list[Settlement]:
     """Return what was sent as settlements.
 
     Raises `msgspec.ValidationError` for an outcome that is none.
@@ -242,7 +242,7 @@ def settlements_of(reports: Sequence[SettlementBody]) -> list[Settlement]:
     return [Settlement(r.seq, r.fence, _outcome(r), r.began_after) for r in reports]
 
 
-def _outcome(report: SettlementBody) -> Outcome:
+def _outcome(report: AttemptReport) -> Outcome:
     decoder = _DECODERS.get(report.how)
     if decoder is None:
         raise ValidationError(f"{report.how!r} is no outcome")

@@ -15,7 +15,7 @@ from penstock.http.routes import Request
 from penstock.http.tenancy import queue_tenant
 
 
-async def gates(request: Request, body: wire.GatesBody) -> wire.GatePage:
+async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
     """Return a page of gates."""
     page, total = await request.service.run(
         lambda engine: engine.gates(
@@ -34,7 +34,7 @@ def _hidden(request: Request) -> str:
     return "" if request.tenant is None else "@"
 
 
-async def queues(request: Request, _: wire.EmptyBody) -> list[dict[str, Any]]:
+async def queues(request: Request, _: wire.EmptyRequest) -> list[dict[str, Any]]:
     """Return queues."""
     found = await request.service.run(lambda engine: engine.queues())
     if request.tenant is None:
@@ -43,7 +43,7 @@ async def queues(request: Request, _: wire.EmptyBody) -> list[dict[str, Any]]:
     return [{**each, "name": own_queue(request, str(each["name"]))} for each in own]
 
 
-async def configure(request: Request, body: wire.ConfigureBody) -> None:
+async def configure(request: Request, body: wire.ConfigureRequest) -> None:
     """Set the numbers of a key, a queue or a type."""
     name, tenant = body.name, tenant_in(request, body.tenant)
     check_own_key(request, name)

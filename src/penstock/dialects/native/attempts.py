@@ -21,7 +21,7 @@ from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 MOST = 2**63 - 1
 
 
-async def claim(request: Request, take: wire.ClaimBody) -> KeptAnswer:
+async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     """Start jobs for a worker."""
     queues = tuple(engine_queue_of(request, name) for name in take.queues)
     wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
@@ -37,7 +37,7 @@ def _nothing(request: Request) -> Claim:
     return Claim([], more=False, next_at=request.service.engine.clock.now() + SECOND)
 
 
-async def settle(request: Request, body: wire.SettleBody) -> list[Settled]:
+async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
     """Record how attempts ended."""
     settlements = _settlements(body.reports)
     own = await own_attempts(request, (each.seq for each in settlements))
@@ -49,7 +49,7 @@ async def settle(request: Request, body: wire.SettleBody) -> list[Settled]:
     return told if body.sequels else _accepted(told)
 
 
-async def exchange(request: Request, body: wire.ExchangeBody) -> KeptAnswer:
+async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     """Settle, then claim, in one transaction."""
     settlements, take = _settlements(body.reports), body.take
     queues = [engine_queue_of(request, name) for name in take.queues]
@@ -74,14 +74,14 @@ async def exchange(request: Request, body: wire.ExchangeBody) -> KeptAnswer:
     return KeptAnswer(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
 
 
-async def begun(request: Request, body: wire.BegunBody) -> None:
+async def begun(request: Request, body: wire.BegunRequest) -> None:
     """Take note of when handlers began."""
     own = await own_attempts(request, (seq for seq, _, _ in body.reports))
     mine = [report for report in body.reports if report[0] in own]
     await request.service.run(lambda engine: engine.begun(mine))
 
 
-async def heartbeat(request: Request, body: wire.HeartbeatBody) -> list[Beat]:
+async def heartbeat(request: Request, body: wire.HeartbeatRequest) -> list[Beat]:
     """Renew leases."""
     own = await own_attempts(request, (seq for seq, _ in body.attempts))
     mine = [attempt for attempt in body.attempts if attempt[0] in own]
@@ -89,7 +89,7 @@ async def heartbeat(request: Request, body: wire.HeartbeatBody) -> list[Beat]:
     return [next(beats) if seq in own else Beat(seq, alive=False) for seq, _ in body.attempts]
 
 
-async def progress(request: Request, body: wire.ProgressBody) -> bool:
+async def progress(request: Request, body: wire.ProgressRequest) -> bool:
     """Keep how far an attempt is."""
     check_value("progress", body.value)
     if not await own_attempts(request, [body.seq]):
@@ -97,7 +97,7 @@ async def progress(request: Request, body: wire.ProgressBody) -> bool:
     return await request.service.run(lambda engine: engine.progress(body.seq, body.fence, body.value))
 
 
-async def refreshes(request: Request, body: wire.RefreshesBody) -> list[Refresh]:
+async def refreshes(request: Request, body: wire.RefreshesRequest) -> list[Refresh]:
     """Lend floating limits that are due; to nobody who speaks for one tenant only, because all may share them."""
     if request.tenant is not None:
         return []
@@ -106,7 +106,7 @@ async def refreshes(request: Request, body: wire.RefreshesBody) -> list[Refresh]
     )
 
 
-async def refreshed(request: Request, body: wire.RefreshedBody) -> bool:
+async def refreshed(request: Request, body: wire.RefreshedRequest) -> bool:
     """Take the new value of a floating limit."""
     check_whole("refresh.gate", body.refresh.gate, 0, MOST)
     if request.tenant is not None:
@@ -116,7 +116,7 @@ async def refreshed(request: Request, body: wire.RefreshedBody) -> bool:
     )
 
 
-def _settlements(reports: Sequence[wire.SettlementBody]) -> list[Settlement]:
+def _settlements(reports: Sequence[wire.AttemptReport]) -> list[Settlement]:
     try:
         settlements = wire.settlements_of(reports)
     except msgspec.ValidationError as error:

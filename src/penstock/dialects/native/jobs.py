@@ -18,7 +18,7 @@ from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State
 
 
-async def enqueue(request: Request, body: wire.EnqueueBody) -> list[Enqueued]:
+async def enqueue(request: Request, body: wire.EnqueueRequest) -> list[Enqueued]:
     """Add jobs, all or none."""
     jobs = [_new(request, job) for job in body.jobs]
     if not jobs:
@@ -28,12 +28,12 @@ async def enqueue(request: Request, body: wire.EnqueueBody) -> list[Enqueued]:
     return added
 
 
-async def job(request: Request, body: wire.JobIdBody) -> JobView:
+async def job(request: Request, body: wire.JobRequest) -> JobView:
     """Return one job."""
     return _shown(request, await own(request, body.job_id))
 
 
-async def jobs(request: Request, body: wire.JobsBody) -> list[JobView]:
+async def jobs(request: Request, body: wire.JobsRequest) -> list[JobView]:
     """Return jobs, newest first."""
     queue = None if body.queue is None else engine_queue_of(request, body.queue)
     tenant = tenant_in(request, body.tenant or "") or None
@@ -47,7 +47,7 @@ async def jobs(request: Request, body: wire.JobsBody) -> list[JobView]:
     return [_shown(request, view) for view in await request.service.run(work)]
 
 
-async def count(request: Request, body: wire.CountBody) -> dict[State, int]:
+async def count(request: Request, body: wire.CountRequest) -> dict[State, int]:
     """Return how many jobs are in each state."""
     queue = None if body.queue is None else engine_queue_of(request, body.queue)
     return await request.service.run(

@@ -11,12 +11,12 @@ from penstock.job import Topic
 _TOPICS = {topic.name.lower(): topic for topic in Topic}
 
 
-async def hello(request: Request, _: wire.EmptyBody) -> wire.Hello:  # noqa: ARG001 - as all verbs are
+async def hello(request: Request, _: wire.EmptyRequest) -> wire.Hello:  # noqa: ARG001 - as all verbs are
     """Say which protocol is spoken."""
     return wire.Hello(wire.PROTOCOL, version("penstock"))
 
 
-async def wait(request: Request, body: wire.WaitBody) -> int:
+async def wait(request: Request, body: wire.WaitRequest) -> int:
     """Answer when something has changed, or after a while."""
     topic = _TOPICS.get(body.topic)
     if topic is None:
