@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
+from penstock.background import periodic
+from penstock.background.watcher import Watcher
 from penstock.dialects.ojs.events import event_socket, event_stream, webhook_delivery, webhook_dispatcher
-from penstock.http import upkeep
 from penstock.http.outbound_http import Answer
-from penstock.http.upkeep import Upkeep
-from penstock.http.watch import Watch
-from penstock.job import NewJob, Topic, Webhook
+from penstock.job import NewJob, Webhook
 from penstock.testing import engine_in_memory
+from penstock.worker.upkeep import Upkeep
 from tests.support.asgi import ask, serving
 
 PATIENCE = 30
@@ -50,13 +50,14 @@ def test_a_request_that_waits_for_a_change_hears_of_it_though_looking_failed_onc
     monkeypatch.setattr(engine, "wait", once)
 
     async def work():
-        watch = Watch(engine, Topic.WORK)
-        token = watch.look()
+        watcher = Watcher(engine.token, engine.wait)
+        watcher.look()
         await asyncio.to_thread(once.again.wait, PATIENCE)
-        while watch.look() == token:
+        token = watcher.look()
+        while watcher.look() == token:
             engine.enqueue([NewJob("task")])
-            await watch.changed(token, 0.1)
-        watch.close()
+            await watcher.changed(token, 0.1)
+        watcher.close()
 
     run(work)
     assert once.failed
@@ -65,19 +66,19 @@ def test_a_request_that_waits_for_a_change_hears_of_it_though_looking_failed_onc
 def test_the_store_is_kept_up_to_date_though_that_failed_once(engine, monkeypatch):
     once = Once(engine.upkeep)
     monkeypatch.setattr(engine, "upkeep", once)
-    monkeypatch.setattr(upkeep, "EVERY", 0.001)
-    thread = Upkeep(engine, None, broken=lambda _: None)
+    thread = Upkeep(engine, None, 0.001).thread
 
     thread.start()
     assert once.again.wait(PATIENCE)
     thread.stop()
+    thread.join(PATIENCE)
 
 
 def test_the_store_is_kept_up_to_date_though_a_failure_cannot_be_logged(engine, monkeypatch):
     def refuse(record):
         raise AttributeError("job_id")
 
-    monkeypatch.setattr(upkeep.log, "filters", [refuse])
+    monkeypatch.setattr(periodic.log, "filters", [refuse])
     test_the_store_is_kept_up_to_date_though_that_failed_once(engine, monkeypatch)
 
 

@@ -22,7 +22,7 @@ from penstock.worker import (
     refresh,
     settlements,
     threads,
-    watcher,
+    wakeups,
 )
 from penstock.worker.refresh import AT_ONCE
 from tests.support.stub_engine import StubEngine
@@ -61,7 +61,7 @@ STEPS = {
     "telling how attempts ended": (job_log.JobLog, "tell"),
     "telling when handlers began": (pump.Pump, "_tell_begun"),
     "looking whether there is more to do": (pump.Pump, "_rest"),
-    "watching the store": (watcher.Watcher, "watch"),
+    "watching the store": (wakeups.Wakeups, "watch"),
     "making an attempt of a claimed job": (pump, "Attempt"),
     "beginning a batch": (pump.Pump, "_begin"),
     "giving a batch to the crew": (crew.Crew, "begin"),

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.worker import watcher as watcher_module
-from penstock.worker.watcher import HEAD_START, MEMORY, Watcher
+from penstock.worker import wakeups as wakeups_module
+from penstock.worker.wakeups import HEAD_START, MEMORY, Wakeups
 
 
 class Changing:
@@ -14,20 +14,20 @@ class Changing:
 
 
 class Woken:
-    """A watcher on a clock of its own."""
+    """Wake-ups on a clock of their own."""
 
     def __init__(self, monkeypatch):
         self.now = 0
         self.wakes = []
-        monkeypatch.setattr(watcher_module, "monotonic", lambda: self.now)
-        monkeypatch.setattr(watcher_module, "pause", self._pause)
-        self._watcher = Watcher(Changing(), lambda: self.wakes.append(self.now))
+        monkeypatch.setattr(wakeups_module, "monotonic", lambda: self.now)
+        monkeypatch.setattr(wakeups_module, "pause", self._pause)
+        self._wakeups = Wakeups(Changing(), lambda: self.wakes.append(self.now))
 
     def look(self, *, found):
         """Say whether the last wake-up was of use, and be woken again; return how long that took."""
         began = self.now
-        self._watcher.watch(len(self.wakes), found=found)
-        self._watcher._look()
+        self._wakeups.watch(len(self.wakes), found=found)
+        self._wakeups._look()
         return self.wakes[-1] - began
 
     def _pause(self, seconds):
@@ -62,7 +62,7 @@ def test_a_worker_that_found_a_job_is_woken_at_once_again(woken):
 def test_a_claim_that_no_wake_up_led_to_changes_nothing(woken):
     """P1: after each job a worker looks for another, and mostly finds none."""
     woken.look(found=False)
-    woken._watcher.watch(len(woken.wakes), found=True)
+    woken._wakeups.watch(len(woken.wakes), found=True)
 
     assert woken.look(found=False) == 0
 
@@ -70,8 +70,8 @@ def test_a_claim_that_no_wake_up_led_to_changes_nothing(woken):
 def test_after_a_silence_every_worker_is_woken_at_once(woken):
     """P1."""
     woken.look(found=False)
-    woken._watcher.watch(len(woken.wakes), found=False)
+    woken._wakeups.watch(len(woken.wakes), found=False)
     woken.now += MEMORY
 
-    woken._watcher._look()
+    woken._wakeups._look()
     assert woken.wakes[-1] == woken.now

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import Final, TypeVar
 
 from penstock.app.backend import AnyEngine
-from penstock.app.watcher import Watcher
+from penstock.background.watcher import Watcher
+from penstock.job import Topic
 
 T = TypeVar("T")
 
@@ -25,7 +26,9 @@ class _OpenEngine:
         self.engine = engine
         # Not the loop's own threads: handlers may fill those while they wait for each other's results.
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
-        self.watcher = Watcher(engine)
+        self.ends = Watcher(
+            lambda: engine.token(Topic.ENDS), lambda token, seconds: engine.wait(token, seconds, Topic.ENDS)
+        )
 
 
 class Connection:
@@ -49,9 +52,10 @@ class Connection:
         """Run *function*, which blocks, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._hold().threads, function)
 
-    async def changed(self, token: int) -> None:
-        """Return once the store is no longer as it was at *token*, or a little earlier."""
-        await self._hold().watcher.changed(token)
+    @property
+    def ends(self) -> Watcher:
+        """What coroutines wait at for jobs to end."""
+        return self._hold().ends
 
     @contextmanager
     def lent(self, engine: AnyEngine) -> Iterator[None]:
@@ -69,6 +73,7 @@ class Connection:
         with self._lock:
             held, self._held = self._held, None
         if held is not None and held.process == os.getpid():
+            held.ends.close()
             held.threads.shutdown(wait=False)
             if self._owned:
                 held.engine.close()

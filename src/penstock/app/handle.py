@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from math import inf
 from typing import Final, Generic, TypeVar
 
@@ -63,9 +62,7 @@ class JobHandle(Generic[T]):
         token, view = await self._connection.in_thread(self._look)
         while view.state in LIVE:
             await asyncio.sleep(patience.rest())
-            left = patience.left()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._connection.changed(token), left)
+            await self._connection.ends.changed(token, patience.left())
             token, view = await self._connection.in_thread(self._look)
         return self._value(view)
 
@@ -92,7 +89,7 @@ class JobHandle(Generic[T]):
 
     def _look(self) -> tuple[int, JobView]:
         # In this order, so that a change after the look is a change of the token.
-        token = self._connection.engine.token(Topic.ENDS)
+        token = self._connection.ends.look()
         return token, self._connection.engine.job(self.id)
 
     def _value(self, view: JobView) -> T:

@@ -1,4 +1,4 @@
-"""Something a worker does again and again in a thread of its own."""
+"""Something that a process does again and again in a thread of its own."""
 
 import logging
 import threading
@@ -18,13 +18,14 @@ class PeriodicThread:
     """Calls *work*, which answers how many seconds to wait before the next call (None: until woken).
 
     An error is logged and *work* is called again after a pause, which grows while errors go on.  If the store
-    is broken no further call would help: it is the last, and `broken` is told.
+    is broken no further call would help: that call is the last, and `broken` is called.
     """
 
-    def __init__(self, name: str, work: Callable[[], float | None]) -> None:
+    def __init__(self, name: str, work: Callable[[], float | None], logger: logging.Logger = log) -> None:
         self.name = name
         self.broken: Callable[[StoreBrokenError], None] = lambda _: None
         self._work = work
+        self._log = logger
         self._bell = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"penstock-{name}", daemon=True)
@@ -33,7 +34,7 @@ class PeriodicThread:
         self._thread.start()
 
     def wake(self) -> None:
-        """Let the next call come at once; costs little if it was to come anyway."""
+        """Let the next call come at once; costs little if it comes soon anyway."""
         if not self._bell.is_set():
             self._bell.set()
 
@@ -58,7 +59,7 @@ class PeriodicThread:
             except StoreBrokenError as error:
                 self.broken(error)
                 return
-            except BaseException as error:  # noqa: BLE001 - a thread that ended would take the worker along
+            except BaseException as error:  # noqa: BLE001 - a thread that ended would take the process along
                 self._report(error)
                 # Deaf to the bell, so that a failing store is left in peace.
                 self._stopped.wait(pause)
@@ -73,6 +74,6 @@ class PeriodicThread:
         # A filter of the user's may raise; the thread goes on all the same.
         with suppress(Exception):
             if isinstance(error, StoreError):
-                log.warning("%s: the store failed, trying again: %s", self.name, error)
+                self._log.warning("%s: the store failed, trying again: %s", self.name, error)
             else:
-                log.error("%s: unexpected error, trying again", self.name, exc_info=error)
+                self._log.error("%s: unexpected error, trying again", self.name, exc_info=error)

@@ -17,9 +17,9 @@ from penstock.engine import open_engine
 from penstock.http.access import ANYBODY
 from penstock.http.app import app_for
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.serve import Settings, listening
-from penstock.http.upkeep import Upkeep
+from penstock.http.serve import UPKEEP_EVERY, Settings, listening
 from penstock.job import Enqueued
+from penstock.worker.upkeep import Upkeep
 
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
@@ -60,7 +60,7 @@ FLOOR = (
 def main(store: str) -> None:
     """Serve until standard input closes or a signal comes."""
     with closing(open_engine(store)) as engine:
-        upkeep = Upkeep(engine, None, lambda _: None)
+        upkeep = Upkeep(engine, None, UPKEEP_EVERY).thread
         site = app_for(engine, SERVED, more=FLOOR)
         config = uvicorn.Config(
             site, log_config=None, access_log=False, server_header=False, date_header=False

@@ -17,10 +17,13 @@ from penstock.errors import InvalidError, StoreBrokenError
 from penstock.http.app import app_for
 from penstock.http.dialect import Dialect
 from penstock.http.tokens import Keyring
-from penstock.http.upkeep import Upkeep
+from penstock.worker.upkeep import Upkeep
 
 GOODBYE: Final = 0.1  # seconds for those who listen to hear that it ends
 GRACE: Final = 10  # seconds for requests that are under way when the server is asked to stop
+
+UPKEEP_EVERY: Final = 0.3  # seconds: about so soon a lease that ran out or a moment that came shows
+UPKEEP_ENDS: Final = 5.0  # seconds for upkeep that is under way when the server stops
 
 log = logging.getLogger("penstock.server")
 
@@ -74,12 +77,14 @@ def serve(
     )
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     server = _Server(config, ready, app.service.drain)
-    upkeep = Upkeep(engine, settings.keep, server.give_up)
+    upkeep = Upkeep(engine, settings.keep, UPKEEP_EVERY, log).thread
+    upkeep.broken = server.give_up
     upkeep.start()
     try:
         server.run(sockets=[listening(settings)])
     finally:
         upkeep.stop()
+        upkeep.join(UPKEEP_ENDS)
     if server.trouble is not None:
         raise server.trouble
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
+from penstock.background.watcher import Watcher
 from penstock.clock import SECOND, monotonic
 from penstock.engine import Engine
 from penstock.errors import StoreError
@@ -14,7 +15,6 @@ from penstock.http.batcher import Adding, Answer, Batcher, Question, answers
 from penstock.http.blocked_since import BlockedSince
 from penstock.http.claims import Claims
 from penstock.http.feed import Feed
-from penstock.http.watch import Watch
 from penstock.job import Claim, Claimed, ClaimFor, Enqueued, NewJob, Settlement, Topic
 from penstock.lifecycle.outcomes import HandedBack
 
@@ -54,8 +54,8 @@ class Service:
         self._held: OrderedDict[str, tuple[Claimed, str]] = OrderedDict()
         self._parts: dict[type, object] = {}
         self._lasting: dict[type, object] = {}
-        self._watches = {topic: Watch(engine, topic) for topic in Topic}
-        self._watch = self._watches[Topic.WORK]
+        self._watchers = {topic: self._watcher(topic) for topic in Topic}
+        self._work = self._watchers[Topic.WORK]
 
     @property
     def uptime(self) -> float:
@@ -82,14 +82,14 @@ class Service:
         """Start jobs for a worker and note them in *claims*; with *wait*, wait so many seconds for the first."""
         end = monotonic() + int(wait * SECOND)
         while True:
-            token = self._watch.look() if wait else 0
+            token = self._work.look() if wait else 0
             claim = await self.take(wanted, claims)
             while not claim.jobs and claim.more:
                 claim = await self.take(wanted, claims)
             left = end - monotonic()
             if claim.jobs or left <= 0 or self.draining:
                 break
-            await self._watch.changed(token, self._pause(claim, left) / SECOND)
+            await self._work.changed(token, self._pause(claim, left) / SECOND)
         for job in claim.jobs:
             self.remember(job, wanted.worker)
         return claim.jobs
@@ -116,10 +116,10 @@ class Service:
 
     async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
         """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
-        watch = self._watches[topic]
-        if token == watch.look():
-            await watch.changed(token, timeout)
-        return watch.look()
+        watcher = self._watchers[topic]
+        if token == watcher.look():
+            await watcher.changed(token, timeout)
+        return watcher.look()
 
     def begin(self) -> None:
         """Begin what goes on by itself, on the running loop."""
@@ -130,21 +130,21 @@ class Service:
     @property
     def draining(self) -> bool:
         """Whether nobody may wait any longer."""
-        return self._watch.draining
+        return self._work.closed
 
     def drain(self) -> None:
         """Let nobody wait any longer: the server is about to end."""
         self.feed.close()
-        for watch in self._watches.values():
-            watch.drain()
+        for watcher in self._watchers.values():
+            watcher.close()
 
     def token(self) -> int:
         """Return a number that changes whenever any process did something."""
-        return self._watch.look()
+        return self._work.look()
 
     async def changed(self, token: int, seconds: float) -> None:
         """Return once something happened after *token*, or after so many *seconds*."""
-        await self._watch.changed(token, seconds)
+        await self._work.changed(token, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
         """Give back attempts that were never begun: they keep their place, and count for nothing."""
@@ -246,10 +246,14 @@ class Service:
         self.feed.close()
         for end in self.at_end:
             end()
-        for watch in self._watches.values():
-            watch.close()
+        for watcher in self._watchers.values():
+            watcher.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
         self._held.clear()
+
+    def _watcher(self, topic: Topic) -> Watcher:
+        engine = self.engine
+        return Watcher(lambda: engine.token(topic), lambda token, seconds: engine.wait(token, seconds, topic))
 
     def _pause(self, claim: Claim, left: int) -> int:
         """Return how long to wait for something to happen, at most *left*."""

@@ -25,7 +25,7 @@ from penstock.worker.job_log import JobLog, fields, log, one_line
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
 from penstock.worker.settlements import PendingSettlements
-from penstock.worker.watcher import Watcher
+from penstock.worker.wakeups import Wakeups
 
 # Look again after this long whatever the store said: somebody may have set the wall clock.
 FALLBACK: Final = 5 * SECOND
@@ -81,7 +81,7 @@ class Pump:
         self._looked = since_boot()
         self._lasted = 0  # how long the last transaction took
         self.thread = PeriodicThread("pump", self._round)
-        self.watcher = Watcher(engine, self._changed)
+        self.wakeups = Wakeups(engine, self._changed)
 
     def _changed(self) -> None:
         self._look = True
@@ -237,7 +237,7 @@ class Pump:
 
     def _rest(self, claim: Claim, token: int) -> None:
         if self._crew.capacity > 0:
-            self.watcher.watch(token, found=bool(claim.jobs))
+            self.wakeups.watch(token, found=bool(claim.jobs))
         if self._idle is None or self._crew.running:
             return
         # If something has changed since the claim, the watcher lets it be asked again.

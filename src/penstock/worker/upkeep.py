@@ -1,29 +1,35 @@
-"""Keep the store tidy: rescue, expire and prune, every few seconds and not all workers at once."""
+"""Keep the store tidy: rescue, expire, fire and prune, every few seconds and not all processes at once."""
 
 import random
+from logging import Logger
 from typing import Final
 
-from penstock.background.periodic import PeriodicThread
+from penstock.background.periodic import PeriodicThread, log
+from penstock.clock import SECOND, monotonic
 from penstock.worker.backend import Backend
 
 EVERY: Final = 4.0
-# At most so many ended jobs are forgotten in one turn, so that a long history is worked off in small steps.
+PRUNE_EVERY: Final = 4 * SECOND
+# At most so many ended jobs are deleted at once, so that a long history is worked off in small steps.
 PRUNE: Final = 5_000
 
 
 class Upkeep:
-    """Calls the engine's upkeep now and then; forgets jobs that ended *keep* microseconds ago (None: never)."""
+    """Calls the engine's upkeep about *every* so many seconds; deletes jobs that ended *keep* ago (None: never)."""
 
-    def __init__(self, engine: Backend, keep: int | None) -> None:
+    def __init__(self, engine: Backend, keep: int | None, every: float = EVERY, logger: Logger = log) -> None:
         self._engine = engine
         self._keep = keep
+        self._every = every
         self._began = False
-        self.thread = PeriodicThread("upkeep", self._round)
+        self._pruned = 0
+        self.thread = PeriodicThread("upkeep", self._round, logger)
 
     def _round(self) -> float:
         if self._began:
             self._engine.upkeep()
-            if self._keep is not None:
+            if self._keep is not None and monotonic() - self._pruned >= PRUNE_EVERY:
                 self._engine.prune(self._engine.clock.now() - self._keep, PRUNE)
+                self._pruned = monotonic()
         self._began = True
-        return EVERY * random.uniform(0.5, 1.5)  # noqa: S311
+        return self._every * random.uniform(0.5, 1.5)  # noqa: S311

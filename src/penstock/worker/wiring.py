@@ -67,7 +67,7 @@ class Parts:
         self._refreshes = Refreshes(engine, refreshers, self._crew.loop, worker=worker, lease=lease)
         self._threads = [
             self._leases.thread,
-            self._pump.watcher.thread,
+            self._pump.wakeups.thread,
             Upkeep(engine, keep).thread,
             self._refreshes.thread,
             self._pump.thread,

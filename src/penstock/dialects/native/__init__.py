@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from penstock.client.wire import PATH, ErrorBody
+from penstock.client.wire import PATH, ErrorReport
 from penstock.dialects.native import admin, attempts, jobs, session
 from penstock.dialects.native.endpoint import error_reply
 from penstock.http.dialect import Dialect, MetricNames
@@ -13,7 +13,7 @@ DIALECT: Final = Dialect(
     paths=(PATH,),
     routes=(*attempts.ROUTES, *jobs.ROUTES, *admin.ROUTES, *session.ROUTES),
     error=error_reply,
-    error_shape=ErrorBody,
+    error_shape=ErrorReport,
     metrics=MetricNames(f"{PATH}metrics", "penstock"),
     tag="penstock",
 )

@@ -9,7 +9,7 @@ from msgspec.json import Decoder
 
 from penstock.client.errors import to_wire
 from penstock.client.verbs import Repeat, Verb
-from penstock.client.wire import KEY, NOW, PATH, ErrorBody, Problem, encode
+from penstock.client.wire import KEY, NOW, PATH, ErrorReport, Problem, encode
 from penstock.clock import monotonic
 from penstock.dialects.native.idempotency import AnswerMemory, KeptAnswer
 from penstock.dialects.native.tenancy import only_for_all, own_arguments
@@ -61,7 +61,7 @@ def endpoint(verb: Verb[P, B, A], answer: Answer[B, A] | None = None, *, for_all
 def error_reply(error: PenstockError, _: str) -> Reply:
     """Return an error the way `client/errors` reads it."""
     if isinstance(error, RefusedError):
-        sent = ErrorBody(Problem(error.reason, str(error)))
+        sent = ErrorReport(Problem(error.reason, str(error)))
         return Reply(encode(sent), error.status, error.headers, MEDIA)
     return Reply(encode(to_wire(error)), status_of(error), media=MEDIA)
 

@@ -1,4 +1,4 @@
-"""Tell the pump that the store has changed, without asking while nobody wants to know."""
+"""Wake the pump when the store has changed, without asking while the pump does not wait for that."""
 
 from collections.abc import Callable
 from typing import Final
@@ -15,7 +15,7 @@ HEAD_START: Final = 3 * MILLISECOND
 MEMORY: Final = SECOND
 
 
-class Watcher:
+class Wakeups:
     """Calls *changed* once when the store is no longer as it was at the token given to `watch`."""
 
     def __init__(self, engine: Backend, changed: Callable[[], None]) -> None:
@@ -24,7 +24,7 @@ class Watcher:
         self._token: int | None = None
         self._woke = False
         self._late_until = 0
-        self.thread = PeriodicThread("watcher", self._look)
+        self.thread = PeriodicThread("wakeups", self._look)
 
     def watch(self, token: int, *, found: bool) -> None:
         """Wait for a change after *token* from now on, given whether there was anything to do after the last one."""
