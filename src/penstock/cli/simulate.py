@@ -11,13 +11,14 @@ import typer
 
 from penstock.cli.options import JsonOption, read_time
 from penstock.cli.output import print_json
+from penstock.clock import SECOND
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
     from penstock.simulate.play import KeepOn
 
 INTERRUPTED: Final = 130
-PATIENCE: Final = 1_000_000  # microseconds before there is a word of progress
+PATIENCE: Final = SECOND  # before there is a word of progress
 
 
 def simulate(

@@ -14,7 +14,7 @@ from penstock.limits.rules import MAX_NUMBER
 
 Duration = int | float | str | timedelta
 
-_SECOND: Final = 1_000_000
+_SECOND: Final = 1_000_000  # not `clock.SECOND`: this package is pure
 _UNITS: Final = {
     "w": 604_800 * _SECOND,
     "d": 86_400 * _SECOND,

@@ -3,8 +3,9 @@
 from abc import abstractmethod
 from asyncio import AbstractEventLoop
 from collections.abc import Hashable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
+from penstock.clock import SECOND
 from penstock.policies import clock, deadline
 from penstock.policies.deadline import NEVER
 from penstock.policies.errors import LimitExceeded
@@ -14,8 +15,6 @@ from penstock.policies.process_lock import ForkAware, lock, registry
 from penstock.policies.wait_list import SHARE, CoDel, Entry, HoldTimes, WaitList
 from penstock.policies.wait_moves import advance, block, expire, wait
 from penstock.policies.waiter import NO_WISHES, Waiter, Wishes, myself
-
-_SECOND: Final = 1_000_000
 
 
 class Admission(ForkAware):
@@ -170,7 +169,7 @@ class Admission(ForkAware):
             self.counters.tell("rejected", key, in_use, queued, reason=reason)
         return self.error(
             self.counters.name, reason, key=key, limit=limit, in_use=in_use, queued=queued,
-            retry_after=self.estimate(key, queued + 1) / _SECOND,
+            retry_after=self.estimate(key, queued + 1) / SECOND,
         )  # fmt: skip
 
     def estimate(self, key: Hashable, ahead: int) -> int:

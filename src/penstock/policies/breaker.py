@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Literal, Self
 
+from penstock.clock import SECOND
 from penstock.limits.durations import Duration
 from penstock.policies import clock
 from penstock.policies.errors import AttemptTimeout, CircuitOpen, InvalidPolicyError
@@ -14,7 +15,6 @@ from penstock.policies.process_lock import lock
 from penstock.policies.waiter import myself
 from penstock.policies.wrapper import Wrapper
 
-_SECOND: Final = 1_000_000
 State = Literal["closed", "open", "half_open"]
 
 
@@ -119,7 +119,7 @@ class Breaker(Wrapper):
             if (self._state == "half_open" and self._out >= self._probes) or self._state == "open":
                 self._counters.rejected[self._state] += 1
                 self._tell("rejected", self._state)
-                raise CircuitOpen(self.name, self._state, max(self._until - now, 0) / _SECOND)
+                raise CircuitOpen(self.name, self._state, max(self._until - now, 0) / SECOND)
             self._out += self._state == "half_open"
             self._counters.acquired += 1
             return self._epoch

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, Literal
 
+from penstock.clock import SECOND
 from penstock.policies.process_lock import lock
 
 Kind = Literal[
@@ -19,7 +20,6 @@ Kind = Literal[
     "opened", "half_open", "closed",
 ]  # fmt: skip
 
-_SECOND: Final = 1_000_000
 
 log = logging.getLogger("penstock.policies")
 
@@ -99,8 +99,8 @@ class Counters:
             job_id=work_id.get(),
             in_use=in_use,
             queued=queued,
-            waited=waited / _SECOND,
-            held=held / _SECOND,
+            waited=waited / SECOND,
+            held=held / SECOND,
             reason=reason,
             max_concurrent=limit,
         )

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
+from penstock.clock import SECOND
 from penstock.policies import clock
 from penstock.policies.call_limit import CallLimit
 from penstock.policies.deadline import NEVER, ambient
@@ -28,7 +29,6 @@ from penstock.policies.wait_moves import advance, leave_and_advance
 from penstock.policies.waiter import DONE, GONE, GRANTED, NO_WISHES, Waiter, Wishes, running, this_task
 
 _LENT: Final = 64
-_SECOND: Final = 1_000_000
 
 
 class FastSlotPool(SlotPool):
@@ -240,7 +240,7 @@ class FastPath(CallLimit):
         grant = None if pool.wait_lists else pool.try_acquire(None, 1, owner)
         if grant is None:
             grant, waited = await pool.aacquire(None, 1, owner)
-        slot = Slot(self, None, 1, owner, grant, waited / _SECOND)
+        slot = Slot(self, None, 1, owner, grant, waited / SECOND)
         if grant is not pool.generation:
             return self._push(slot)
         pool.owners[owner] = slot

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import Any, Final, Self
 
-from penstock.clock import pause
+from penstock.clock import SECOND, pause
 from penstock.errors import InvalidJobError
 from penstock.lifecycle.retry import Backoff, RetryPolicy, delay_before
 from penstock.limits.durations import Duration
@@ -20,7 +20,6 @@ from penstock.policies.wrapper import Wrapper
 
 On = type[BaseException] | tuple[type[BaseException], ...] | Callable[[BaseException], bool]
 
-_SECOND: Final = 1_000_000
 _LONGEST: Final = 86_400
 
 
@@ -84,12 +83,12 @@ class Retrying(Wrapper):
         """Return how many seconds after *failures* the next attempt is made; None if there is none."""
         if failures >= self._policy.attempts or not self._covers(error):
             return None
-        wait = delay_before(self._policy, failures, random.random()) / _SECOND  # noqa: S311 - jitter is no secret
+        wait = delay_before(self._policy, failures, random.random()) / SECOND  # noqa: S311 - jitter is no secret
         told = getattr(error, "retry_after", None)
         if isinstance(told, int | float) and not hasattr(error, "in_use"):
             wait = max(wait, float(told))
         until = deadline.current()
-        if until != NEVER and clock.now() + wait * _SECOND >= until:
+        if until != NEVER and clock.now() + wait * SECOND >= until:
             return None
         if self._on_retry is not None:
             self._on_retry(failures, error, wait)

@@ -3,17 +3,16 @@
 import warnings
 from collections.abc import Hashable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 
+from penstock.clock import SECOND
 from penstock.policies.deadline import Caller, caller
 from penstock.policies.waiter import NO_WISHES, Wishes
 
 if TYPE_CHECKING:
     from penstock.policies.call_limit import CallLimit
-
-_SECOND: Final = 1_000_000
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -54,7 +53,7 @@ class Slot(msgspec.Struct, eq=False):
         self.caller = caller.get()
         self.owner = self.limit.owner_of(self)
         self.grant, waited = self.limit.enter(self)
-        self.waited = waited / _SECOND
+        self.waited = waited / SECOND
         return self
 
     async def aacquire(self) -> Self:
@@ -62,7 +61,7 @@ class Slot(msgspec.Struct, eq=False):
         self._check_free()
         self.owner = self.limit.owner_of(self)
         self.grant, waited = await self.limit.aenter(self)
-        self.waited = waited / _SECOND
+        self.waited = waited / SECOND
         return self
 
     def release(self) -> None:

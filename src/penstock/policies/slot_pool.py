@@ -8,6 +8,7 @@ from asyncio import CancelledError
 from collections.abc import Callable, Hashable
 from typing import Any, Final
 
+from penstock.clock import SECOND
 from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.policies import clock
 from penstock.policies.adaptive import Adaptive
@@ -20,7 +21,6 @@ from penstock.policies.wait_moves import advance
 
 FREE: Final = "free"  # the grant of a caller that holds a slot already, in a reentrant bulkhead
 _NOT_HELD: Final = object()
-_SECOND: Final = 1_000_000
 
 
 class SlotPool(Admission):
@@ -143,7 +143,7 @@ class SlotPool(Admission):
                 dict(self.counters.rejected),
                 self.counters.cancelled,
                 self.counters.abandoned,
-                self.hold_times.mean / _SECOND,
+                self.hold_times.mean / SECOND,
             )
 
     def reset(self) -> None:

@@ -9,8 +9,9 @@ import threading
 from collections.abc import Callable
 from contextvars import copy_context
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Self
 
+from penstock.clock import SECOND
 from penstock.limits.durations import Duration
 from penstock.policies import clock
 from penstock.policies.deadline import Caller, caller, cut_off
@@ -19,15 +20,13 @@ from penstock.policies.slot_pool import note_abandoned
 from penstock.policies.waiter import myself
 from penstock.policies.wrapper import Wrapper
 
-_SECOND: Final = 1_000_000
-
 
 class Timeout(Wrapper):
     """An attempt takes at most *seconds*; else it ends with `AttemptTimeout`, which is a `TimeoutError`."""
 
     def __init__(self, seconds: Duration) -> None:
         self._span = clock.span(seconds, "seconds")
-        self.seconds = self._span / _SECOND
+        self.seconds = self._span / SECOND
         self._entered: dict[object, list[Any]] = {}
 
     async def __aenter__(self) -> Self:

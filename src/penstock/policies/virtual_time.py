@@ -6,11 +6,10 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from penstock.clock import SECOND
 from penstock.policies import clock
 
 T = TypeVar("T")
-
-_SECOND = 1_000_000
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -46,7 +45,7 @@ class VirtualTime:
     @contextmanager
     def _in_place(self) -> Iterator[None]:
         before = clock.now
-        clock.now = lambda: 0 if self.loop is None else round(self.loop.elapsed * _SECOND)
+        clock.now = lambda: 0 if self.loop is None else round(self.loop.elapsed * SECOND)
         try:
             yield
         finally:

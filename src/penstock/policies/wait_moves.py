@@ -9,8 +9,9 @@ Invariant: a call that waits holds nothing, unless it was refused so often that 
 
 from asyncio import TimerHandle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from penstock.clock import SECOND
 from penstock.limits.gate import ON_RELEASE
 from penstock.policies import clock
 from penstock.policies.deadline import NEVER
@@ -21,7 +22,6 @@ from penstock.policies.waiter import CALLED, GONE, GRANTED, REFUSED, WAITING, Wa
 if TYPE_CHECKING:
     from penstock.policies.limits import JointWaiters
 
-_SECOND: Final = 1_000_000
 
 Agenda = list[WaitList | None]
 
@@ -201,7 +201,7 @@ def block(waiter: Waiter, cancelled: Callable[[Waiter], object]) -> bool:
     try:
         while waiter.state in (WAITING, CALLED):
             until = min(waiter.until, waiter.alarm)
-            waiter.signal.acquire(timeout=-1 if until == NEVER else max(until - clock.now(), 0) / _SECOND)
+            waiter.signal.acquire(timeout=-1 if until == NEVER else max(until - clock.now(), 0) / SECOND)
             if waiter.state == CALLED:
                 with lock, lock.mutex:
                     if waiter.state == CALLED:
@@ -219,4 +219,4 @@ def block(waiter: Waiter, cancelled: Callable[[Waiter], object]) -> bool:
 
 def _expiry(waiter: Waiter) -> TimerHandle:
     assert waiter.loop is not None  # noqa: S101 - for the type checker
-    return waiter.loop.call_later(max(waiter.until - clock.now(), 0) / _SECOND, expire, waiter)
+    return waiter.loop.call_later(max(waiter.until - clock.now(), 0) / SECOND, expire, waiter)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
+from penstock.clock import SECOND
 from penstock.policies import clock
 from penstock.policies.deadline import NEVER
 
@@ -43,7 +44,6 @@ class _NoLoop:
 DONE: Final[Any] = asyncio.Future(loop=_NoLoop())  # type: ignore[arg-type]
 DONE.set_result(None)
 
-_SECOND: Final = 1_000_000
 _next: Final = count(1).__next__
 
 
@@ -200,7 +200,7 @@ def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
 def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> None:
     if waiter.state not in (WAITING, CALLED) or waiter.loop is None:
         return
-    timer = waiter.loop.call_later(max(at - clock.now(), 0) / _SECOND, ring, waiter)
+    timer = waiter.loop.call_later(max(at - clock.now(), 0) / SECOND, ring, waiter)
     waiter.timers = [*(waiter.timers or ()), timer]
 
 

@@ -1,12 +1,10 @@
 """A report as programs read it: plain values, times in seconds.  The same plan and seed give the same text."""
 
 from dataclasses import asdict
-from typing import Final
 
+from penstock.clock import SECOND
 from penstock.simulate.play import Played
 from penstock.simulate.report import Report, Use, Waits
-
-_SECOND: Final = 1_000_000
 
 
 def document(played: Played, found: Report) -> dict[str, object]:
@@ -15,7 +13,7 @@ def document(played: Played, found: Report) -> dict[str, object]:
         "title": played.plan.title,
         "seed": played.seed,
         "complete": played.whole,
-        "seconds": found.until / _SECOND,
+        "seconds": found.until / SECOND,
         "jobs": {
             "arrived": found.arrived,
             "started": found.started,
@@ -25,7 +23,7 @@ def document(played: Played, found: Report) -> dict[str, object]:
             "waiting": found.waiting,
         },
         "throughput_per_second": _rounded(found.throughput),
-        "last_start": found.last_start / _SECOND,
+        "last_start": found.last_start / SECOND,
         "growing": found.growing,
         "waiting": _waits(found.overall),
         "kinds": [_waits(waits) for waits in found.kinds],
@@ -39,7 +37,7 @@ def _waits(waits: Waits) -> dict[str, object]:
     plain = asdict(waits)
     for name in ("mean", "p50", "p90", "p99", "longest"):
         if plain[name] is not None:
-            plain[name] = _rounded(plain[name] / _SECOND)
+            plain[name] = _rounded(plain[name] / SECOND)
     return plain
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from penstock.clock import SECOND
 from penstock.limits.durations import format_duration
 from penstock.limits.rules import Numbers, Window
 from penstock.simulate.play import Played
@@ -15,7 +16,6 @@ WORKERS: Final = "workers"
 # The line grows if more than this part of the jobs that came in the second half still waits at its end.
 GROWTH: Final = 0.05
 FEW: Final = 20  # too few jobs to tell
-_SECOND: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def report(played: Played) -> Report:
         dropped=len(all_jobs.drops),
         running=len(all_jobs.starts) - all_jobs.done,
         waiting=all_jobs.waiting,
-        throughput=all_jobs.done * _SECOND / played.until if played.until else 0.0,
+        throughput=all_jobs.done * SECOND / played.until if played.until else 0.0,
         last_start=played.last_start,
         growing=_growing(all_jobs, played.until),
         overall=_waits(all_jobs),

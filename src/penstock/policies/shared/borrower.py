@@ -19,7 +19,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
-from penstock.clock import pause
+from penstock.clock import SECOND, pause
 from penstock.errors import StoreBrokenError, StoreDownError, StoreError
 from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.policies import clock
@@ -33,7 +33,6 @@ TRIES: Final = 10  # in a lease, when the store does not answer
 GLANCE: Final = 100_000  # between two looks whether somebody else wants slots that are kept here
 LISTEN: Final = 1.0  # seconds, then have another look
 LINGER: Final = 0.0002  # seconds
-_SECOND: Final = 1_000_000
 
 log = logging.getLogger("penstock.policies")
 
@@ -322,7 +321,7 @@ class Borrower:
                 log.exception("the desk of shared bulkheads stumbled")
                 self._unsure = True
             if self._unsure:
-                self._end.wait(self._lease // TRIES / _SECOND)
+                self._end.wait(self._lease // TRIES / SECOND)
 
     def _once(self) -> None:
         now = clock.now()
@@ -353,7 +352,7 @@ class Borrower:
         with lock, lock.mutex:
             if any(pool.idle_gates() for pool in self._pools):
                 until = min(until, now + GLANCE)
-        return max(until - now, 0) / _SECOND
+        return max(until - now, 0) / SECOND
 
     def _in_use(self) -> bool:
         with lock, lock.mutex:
@@ -386,7 +385,7 @@ class Borrower:
             left = self.valid_until - clock.now() if self._holder else self._lease
             if left > 0:
                 self._end.wait(
-                    min(left, _SECOND) / _SECOND
+                    min(left, SECOND) / SECOND
                 )  # not longer: a wait does not count a machine's sleep
                 continue
             with lock, lock.mutex:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from penstock.clock import MILLISECOND
+from penstock.clock import MILLISECOND, SECOND
 from penstock.errors import StoreDownError
 from penstock.lending import Loan, Want
 from penstock.limits.durations import Duration
@@ -30,7 +30,7 @@ from penstock.policies.wait_list import Entry, WaitList
 from penstock.policies.wait_moves import advance, block, leave_and_advance, refuse_and_advance, wait
 from penstock.policies.waiter import NO_WISHES, WAITING, Waiter, Wishes, myself
 
-IDLE: Final = 1_000_000  # how long a slot of a block is kept for nothing
+IDLE: Final = SECOND  # how long a slot of a block is kept for nothing
 MARGIN: Final = (
     5 * MILLISECOND
 )  # between the look at the clock and the first line of a call whose start is remembered

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from penstock.clock import SECOND
 from penstock.dialects.ojs.format.names import check_key, span
 from penstock.dialects.ojs.format.requests import RateLimitBody, WindowBody
 from penstock.errors import InvalidError
@@ -10,7 +11,6 @@ from penstock.job import GateView
 from penstock.limits.durations import to_iso
 from penstock.limits.rules import Limit, Numbers, OnLimit, Window
 
-SECOND: Final = 1_000_000
 MOST: Final = 16  # limits of one job
 _PERIODS: Final = {"second": SECOND, "minute": 60 * SECOND, "hour": 3_600 * SECOND, "day": 86_400 * SECOND}
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from penstock.clock import SECOND
 from penstock.dialects.ojs.format.patterns import ID, KEY, QUEUE, TYPE
 from penstock.errors import InvalidError
 from penstock.limits.durations import parse_duration
@@ -72,7 +73,7 @@ def moment(text: object, field: str, now: int) -> int:
 
 def written(at: int) -> str:
     """Return a moment as RFC 3339; a part of a second only if there is one."""
-    second, rest = divmod(min(max(at, 0), _LAST), 1_000_000)
+    second, rest = divmod(min(max(at, 0), _LAST), SECOND)
     return f"{_written(second)}.{rest // 1_000:03d}Z" if rest >= 1_000 else f"{_written(second)}Z"  # noqa: PLR2004 - a millisecond
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from penstock.clock import MILLISECOND
+from penstock.clock import MILLISECOND, SECOND
 from penstock.dialects.ojs.format.names import span
 from penstock.dialects.ojs.format.requests import ErrorBody, RetryBody
 from penstock.errors import InvalidError, InvalidJobError
@@ -22,7 +22,7 @@ class RetryError(InvalidJobError):
 
 
 _DEFAULT: Final = RetryPolicy(
-    DEFAULT_ATTEMPTS, delay=1_000_000, cap=5 * _MINUTE, jitter=True, exhausted=Exhausted.DISCARD
+    DEFAULT_ATTEMPTS, delay=SECOND, cap=5 * _MINUTE, jitter=True, exhausted=Exhausted.DISCARD
 )
 
 
@@ -43,7 +43,7 @@ def policy_of(body: RetryBody | None) -> RetryPolicy:
     return RetryPolicy(
         max(1, body.max_attempts),
         _BACKOFF.get(body.backoff_strategy or "", Backoff.EXPONENTIAL),
-        _span(body.initial_interval, body.initial_interval_ms, f"{at}.initial_interval", 1_000_000),
+        _span(body.initial_interval, body.initial_interval_ms, f"{at}.initial_interval", SECOND),
         _span(body.max_interval, body.max_interval_ms, f"{at}.max_interval", 5 * _MINUTE),
         body.backoff_coefficient,
         body.jitter,
