@@ -12,7 +12,7 @@ from penstock.testing import VirtualTime
 
 
 class Watch:
-    """Counts who is inside."""
+    """Counts calls that are inside."""
 
     def __init__(self):
         self.inside = 0
@@ -124,7 +124,7 @@ async def hold(bulkhead, seconds, **options):
         return slot.waited
 
 
-def test_nobody_waits_longer_than_it_may():
+def test_no_call_waits_longer_than_it_may():
     bulkhead = Bulkhead(1, max_wait=0.2)
     time = VirtualTime()
 
@@ -140,7 +140,7 @@ def test_nobody_waits_longer_than_it_may():
     assert 0 == bulkhead.stats().queued
 
 
-def test_who_waited_can_tell_how_long():
+def test_a_slot_tells_how_long_its_call_waited():
     bulkhead = Bulkhead(1)
 
     async def main():
@@ -255,7 +255,7 @@ def test_a_weight_above_all_slots_is_an_error():
         Bulkhead(2).try_acquire(weight=3)
 
 
-def test_who_holds_a_slot_does_not_wait_for_itself():
+def test_a_task_that_holds_a_slot_does_not_wait_for_itself():
     bulkhead = Bulkhead(2)
 
     async def main():
@@ -279,6 +279,22 @@ def test_a_reentrant_one_lets_its_holder_in_for_nothing():
     assert 0 == bulkhead.stats().in_use
 
 
+def test_a_reentrant_one_lets_its_holder_in_while_others_wait():
+    bulkhead = Bulkhead(1, reentrant=True)
+
+    async def main():
+        async with bulkhead:
+            other = asyncio.create_task(hold(bulkhead, 0))
+            await asyncio.sleep(0)
+            async with bulkhead:
+                queued = bulkhead.stats().queued
+        await other
+        return queued
+
+    assert 1 == run(main())
+    assert 0 == bulkhead.stats().in_use
+
+
 def test_a_slot_is_given_back_once():
     bulkhead = Bulkhead(1)
     slot = bulkhead.try_acquire()
@@ -293,7 +309,7 @@ def test_a_slot_is_given_back_once():
     assert 0 == bulkhead.stats().in_use
 
 
-def test_nobody_gives_back_what_another_holds():
+def test_no_task_gives_back_what_another_holds():
     bulkhead = Bulkhead(1)
 
     async def main():
@@ -310,7 +326,7 @@ async def released(slot):
     slot.release()
 
 
-def test_a_slot_that_nobody_has_at_hand_frees_itself():
+def test_a_slot_that_is_garbage_collected_frees_itself():
     bulkhead = Bulkhead(1)
     slot = bulkhead.try_acquire()
     assert bulkhead.try_acquire() is None
@@ -358,7 +374,7 @@ def test_generators_are_refused():
         Bulkhead(1)(numbers)
 
 
-def test_a_closed_one_lets_in_those_who_waited_until_it_is_drained():
+def test_a_closed_one_lets_in_waiting_calls_until_it_is_drained():
     bulkhead = Bulkhead(1)
     time = VirtualTime()
 

@@ -6,12 +6,6 @@ import random
 import pytest
 
 from penstock.policies import AIMD, Bulkhead, BulkheadFull, Vegas, deadline_scope
-from penstock.testing import VirtualTime
-
-
-@pytest.fixture
-def time():
-    return VirtualTime()
 
 
 async def offered(bulkhead, time, *, load, seconds, deadline, work, ambient=False):
@@ -177,6 +171,38 @@ def test_each_group_has_its_share_of_one_pool(time):
     assert (4, 2) == (most["hog"], most["small"])
     assert ["small", "small"] == sorted(order[4:8], reverse=True)[:2]
     assert (0, {}) == (bulkhead.stats().in_use, bulkhead.pool.groups)
+
+
+def test_each_function_names_its_own_groups(time):
+    bulkhead = Bulkhead(2, fair_by="tenant")
+    order = []
+
+    @bulkhead
+    async def send(tenant, seconds):
+        order.append(tenant)
+        await asyncio.sleep(seconds)
+
+    @bulkhead
+    async def other(seconds, tenant):
+        await asyncio.sleep(seconds)
+
+    async def main():
+        await asyncio.gather(send("a", 3), send("a", 1), send("a", 2), send("b", 4))
+
+    time.run(main())
+
+    assert ["a", "a", "b", "a"] == order
+
+
+def test_a_block_needs_no_group(time):
+    bulkhead = Bulkhead(1, fair_by="tenant")
+
+    async def main():
+        async with bulkhead:
+            return bulkhead.stats().in_use
+
+    assert 1 == time.run(main())
+    assert 0 == bulkhead.stats().in_use
 
 
 def backend(time, servers):

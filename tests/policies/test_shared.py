@@ -326,7 +326,7 @@ class TestLeases:
         assert [] == lost
 
     def test_a_renewal_after_the_end_is_silent(self, here, caplog):
-        """Test 19: nobody hears of a lease that nobody needs any more."""
+        """A lease that is not needed any more ends silently."""
         one = bulkhead(here)
         events = []
         one.listen(lambda event: events.append(event.kind))
@@ -346,7 +346,7 @@ class TestLeases:
         events = []
         one.listen(lambda event: events.append(event.kind))
         with one as slot:
-            _forget_everybody(here)
+            _forget_all_holders(here)
             until(lambda: slot.lost)
             with other as theirs:
                 assert not theirs.lost
@@ -360,7 +360,7 @@ class TestLeases:
 
         async def work():
             async with one:
-                _forget_everybody(here)
+                _forget_all_holders(here)
                 await asyncio.sleep(PATIENCE)
 
         async def main():
@@ -370,12 +370,12 @@ class TestLeases:
 
         assert asyncio.run(main())
 
-    def test_those_who_wait_ask_again_after_a_lease_that_ended(self, here, there):
+    def test_waiting_calls_ask_again_after_a_lease_that_ended(self, here, there):
         one = bulkhead(there)
         slot = bulkhead(here).acquire()
         with thread(lambda: one.call(lambda: "in")) as answers:
             until(lambda: waiting(here) == 1)
-            _forget_everybody(here)
+            _forget_all_holders(here)
             until(lambda: slot.lost or answers)
         assert ["in"] == answers
         slot.release()
@@ -390,13 +390,13 @@ class TestLeases:
         with one:  # the next use opens it again
             assert 1 == running(here)
 
-    def test_those_who_wait_hear_that_the_app_was_closed(self, here, there):
+    def test_waiting_calls_hear_that_the_app_was_closed(self, here, there):
         one = bulkhead(there)
 
         with bulkhead(here), thread(lambda: one.call(lambda: None)) as answers:
             until(lambda: waiting(here) == 1)
             there.close()
-        assert ["the app was closed while somebody waited for its slots"] == list(map(str, answers))
+        assert ["the app was closed while a call waited for its slots"] == list(map(str, answers))
         assert 0 == waiting(here)
 
     def test_no_thread_is_left_of_a_closed_app(self, here, there):
@@ -414,7 +414,7 @@ class TestLeases:
         fail = [True]
 
         def failing(asked):
-            lent = lend(asked)  # done, but nobody hears of it
+            lent = lend(asked)  # done, but the answer is lost
             if fail and asked.wanted:
                 fail.clear()
                 raise StoreError("the connection was lost")
@@ -440,7 +440,7 @@ class TestBlocks:
             with one:
                 pass
         assert [] == exchanges
-        with other:  # what lies idle comes back when somebody else waits
+        with other:  # unused slots come back when another process waits
             pass
 
     def test_an_idle_block_comes_back(self, here, there):
@@ -449,7 +449,7 @@ class TestBlocks:
         assert 4 == running(there)
         until(lambda: running(there) == 0)
 
-    def test_a_busy_block_is_shared_with_those_who_wait(self, here, there):
+    def test_a_busy_block_is_shared_with_waiting_calls(self, here, there):
         one, other = bulkhead(here, 2, block=2), bulkhead(there, 2, block=2)
         stop = threading.Event()
         calls = {"here": 0, "there": 0}
@@ -587,7 +587,7 @@ def _window(per_second):
     return Window(per_second, SECOND)
 
 
-def _forget_everybody(app):
+def _forget_all_holders(app):
     """Do to all holders what happens to one that is not heard from."""
 
     def work(board):

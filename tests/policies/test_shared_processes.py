@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
 LEASE = 2
 IDLE = 1  # how long slots of a block are kept for nothing
-LONG = 600  # a lease that nobody here lives to see the end of
+LONG = 600  # a lease that does not end during a test
 SLACK = 4  # for a busy machine
 SECOND = 10**9
 
@@ -137,7 +137,7 @@ class Workplace:
         self._callers += hired
         for caller in hired:
             caller.open(store=self.address, journal=str(self.journal), gates=gates, lease=lease)
-        self.until(lambda: len(self.wait_lists("opened")) == len(self._callers))
+        self.until(lambda: len(self.lines("opened")) == len(self._callers))
         return hired
 
     def workers(self, count, **options):
@@ -152,15 +152,13 @@ class Workplace:
         answers = self.engine.enqueue([NewJob("wait", args, limits=limits) for _ in range(count)])
         return [answer.id for answer in answers]
 
-    def wait_lists(self, *what, **facts):
+    def lines(self, *what, **facts):
         """Return the lines about *what*, in the order in which it happened."""
-        wait_lists = [json.loads(line) for line in self.journal.read_text().splitlines()]
-        wait_lists = [
-            line
-            for line in wait_lists
-            if facts.items() <= line.items() and (not what or line["what"] in what)
+        lines = [json.loads(line) for line in self.journal.read_text().splitlines()]
+        lines = [
+            line for line in lines if facts.items() <= line.items() and (not what or line["what"] in what)
         ]
-        return sorted(wait_lists, key=lambda line: line["at"])
+        return sorted(lines, key=lambda line: line["at"])
 
     def until(self, true, patience=PATIENCE):
         deadline = time.monotonic() + patience
@@ -170,7 +168,7 @@ class Workplace:
 
     def began(self, *who):
         """Wait until these calls have their slots."""
-        self.until(lambda: set(who) <= {line["who"] for line in self.wait_lists("began")})
+        self.until(lambda: set(who) <= {line["who"] for line in self.lines("began")})
 
     def ended(self, count):
         """Wait until so many calls and jobs are over."""
@@ -198,10 +196,10 @@ class Workplace:
         """Let a process share nothing any more; tell whether it does."""
         if caller.process.poll() is not None:
             return False
-        if len(self.wait_lists("began", pid=caller.pid)) != len(self.wait_lists("ended", pid=caller.pid)):
+        if len(self.lines("began", pid=caller.pid)) != len(self.lines("ended", pid=caller.pid)):
             return False
         caller.close()
-        self.until(lambda: self.wait_lists("closed", pid=caller.pid))
+        self.until(lambda: self.lines("closed", pid=caller.pid))
         return True
 
 
@@ -233,10 +231,10 @@ def place(address, tmp_path, crew):
         place.close()
 
 
-def most_at_once(wait_lists, gone=()):
+def most_at_once(lines, gone=()):
     """Return the most calls and jobs that were seen at work at once; what died worked until it was *gone*, by pid."""
     changes, open_ = [], Counter()
-    for line in wait_lists:
+    for line in lines:
         step = {"began": 1, "ended": -1}.get(line["what"], 0)
         changes.append((line["at"], step))
         open_[line["pid"]] += step
@@ -256,8 +254,8 @@ def test_threads_and_tasks_of_four_processes_obey_one_limit(place, crew):
     place.ended(4 * 6 * 6)
     place.until(lambda: place.gate("api") == (0, 0))
 
-    assert 3 == most_at_once(place.wait_lists())
-    done = Counter((line["pid"], line["who"]) for line in place.wait_lists("ended"))
+    assert 3 == most_at_once(place.lines())
+    done = Counter((line["pid"], line["who"]) for line in place.lines("ended"))
     assert ({6}, 4 * 6) == (set(done.values()), len(done))
     assert "" == crew.complaints.read_text()
 
@@ -267,15 +265,15 @@ def test_calls_and_jobs_of_one_key_obey_one_limit_and_neither_starves(place):
     callers = place.callers(4, {"api": {"slots": 3, "key": "key"}})
     for caller in callers:
         caller.crowd(key="api", threads=2, tasks=4, seconds=0.01)
-    place.until(lambda: len({line["pid"] for line in place.wait_lists("ended")}) == 4)
+    place.until(lambda: len({line["pid"] for line in place.lines("ended")}) == 4)
     ids = place.enqueue("api", 3, count=10, seconds=0.01)
     place.until(lambda: all(place.engine.job(job).state is State.DONE for job in ids))
     for caller in callers:
         caller.rest()
     place.until(lambda: place.gate("api") == (0, 0))
 
-    assert 3 == most_at_once(place.wait_lists())
-    kinds = ["job" if "job" in line else "call" for line in place.wait_lists("began")]
+    assert 3 == most_at_once(place.lines())
+    kinds = ["job" if "job" in line else "call" for line in place.lines("began")]
     first, last = kinds.index("job"), len(kinds) - kinds[::-1].index("job")
     runs = {"call": [], "job": []}
     for kind, run in groupby(kinds[first:last]):
@@ -301,7 +299,7 @@ def test_what_killed_processes_held_and_waited_for_goes_to_others_within_the_lea
     heir.take(who="f", key="api", how="thread")
     place.until(lambda: place.gate("api") == (3, 5))
     # Whoever lives keeps its slots for longer than a lease.
-    longer = place.wait_lists("began")[-1]["at"] + LEASE * SECOND * 5 // 4
+    longer = place.lines("began")[-1]["at"] + LEASE * SECOND * 5 // 4
     place.until(lambda: now() > longer)
 
     alive = holder.kill()
@@ -313,10 +311,10 @@ def test_what_killed_processes_held_and_waited_for_goes_to_others_within_the_lea
         heir.give(who=who)
     place.until(lambda: place.gate("api") == (0, 0))
 
-    assert ["a", "b", "c"] == sorted(line["who"] for line in place.wait_lists("began") if line["at"] < alive)
-    assert 3 == most_at_once(place.wait_lists(), {holder.pid: alive})
-    assert [] == place.wait_lists("began", pid=waiter.pid)
-    assert place.wait_lists("began")[-1]["at"] < alive + (LEASE + SLACK) * SECOND
+    assert ["a", "b", "c"] == sorted(line["who"] for line in place.lines("began") if line["at"] < alive)
+    assert 3 == most_at_once(place.lines(), {holder.pid: alive})
+    assert [] == place.lines("began", pid=waiter.pid)
+    assert place.lines("began")[-1]["at"] < alive + (LEASE + SLACK) * SECOND
 
 
 def test_a_process_that_ends_gives_its_slots_back_at_once(place):
@@ -347,24 +345,24 @@ def test_a_process_that_ends_gives_its_slots_back_at_once(place):
     second.leave()
     assert (0, 0) == place.gate("api")
 
-    assert 4 == most_at_once(place.wait_lists(), gone)
+    assert 4 == most_at_once(place.lines(), gone)
 
 
 def test_blocks_of_three_processes_obey_one_limit_and_all_go_on(place):
     callers = place.callers(3, {"api": {"slots": 8, "block": 8}})
     for caller in callers:
         caller.crowd(key="api", threads=2, tasks=4, seconds=0.01)
-    place.until(lambda: all(len(place.wait_lists("ended", pid=caller.pid)) >= 30 for caller in callers))
+    place.until(lambda: all(len(place.lines("ended", pid=caller.pid)) >= 30 for caller in callers))
     working = dict.fromkeys((caller.pid for caller in callers), math.inf)
-    place.until(lambda: most_at_once(place.wait_lists(), working) > 6)  # more than the calls of one process
+    place.until(lambda: most_at_once(place.lines(), working) > 6)  # more than the calls of one process
     for caller in callers:
         caller.rest()
     place.until(lambda: place.gate("api") == (0, 0))
 
-    assert most_at_once(place.wait_lists()) <= 8
+    assert most_at_once(place.lines()) <= 8
 
 
-def test_slots_of_a_block_that_lie_idle_go_to_those_who_want_them_and_back_to_the_store(place):
+def test_unused_slots_of_a_block_go_to_calls_that_want_them_and_back_to_the_store(place):
     keeper, other = place.callers(2, {"api": {"slots": 8, "block": 8}})
     keeper.take(who="a", key="api", how="thread")
     place.began("a")
@@ -373,7 +371,7 @@ def test_slots_of_a_block_that_lie_idle_go_to_those_who_want_them_and_back_to_th
     for who in names:
         other.take(who=who, key="api", how="task")
     place.began(*names)
-    assert [] == place.wait_lists("ended")
+    assert [] == place.lines("ended")
     other.take(who="i", key="api", how="thread", seconds=0)
     place.until(lambda: place.gate("api") == (8, 1))
 
@@ -381,8 +379,8 @@ def test_slots_of_a_block_that_lie_idle_go_to_those_who_want_them_and_back_to_th
         other.give(who=who)
     keeper.give(who="a")
     place.until(lambda: place.gate("api") == (0, 0))
-    assert now() < place.wait_lists("ended")[-1]["at"] + (IDLE + SLACK) * SECOND
-    assert 8 == most_at_once(place.wait_lists())
+    assert now() < place.lines("ended")[-1]["at"] + (IDLE + SLACK) * SECOND
+    assert 8 == most_at_once(place.lines())
 
 
 def test_callers_of_several_processes_are_served_in_the_order_in_which_they_came(place):
@@ -397,8 +395,8 @@ def test_callers_of_several_processes_are_served_in_the_order_in_which_they_came
     callers[0].give(who="first")
     place.until(lambda: place.gate("api") == (0, 0))
 
-    assert ["first", *names] == [line["who"] for line in place.wait_lists("began")]
-    assert 1 == most_at_once(place.wait_lists())
+    assert ["first", *names] == [line["who"] for line in place.lines("began")]
+    assert 1 == most_at_once(place.lines())
 
 
 def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_borrow_again(place):
@@ -412,7 +410,7 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
         frozen.take(who=f"old {key}", key=key, how="task")
     place.began(*(f"old {key}" for key in gates))
     frozen.take_later(who="new block", key="block", seconds=LEASE)
-    place.until(lambda: place.wait_lists("sleeps"))
+    place.until(lambda: place.lines("sleeps"))
     since = frozen.freeze()
 
     # Others get all of it.
@@ -421,35 +419,35 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
         for who in each:
             other.take(who=who, key=key, how="thread")
     place.began(*"abcdef")
-    assert min(line["at"] for line in place.wait_lists("began", pid=other.pid)) > since
+    assert min(line["at"] for line in place.lines("began", pid=other.pid)) > since
 
     # The slots that lay idle in its block when it was frozen are not its own either: a call is about to ask for one.
     place.until(lambda: now() > since + LEASE * SECOND * 5 // 4)
     frozen.thaw()
-    place.until(lambda: {line["key"] for line in place.wait_lists("lease_lost")} == set(gates))
-    place.until(lambda: place.wait_lists("cancelled"))
-    assert ["old cancelled"] == [line["who"] for line in place.wait_lists("cancelled")]
+    place.until(lambda: {line["key"] for line in place.lines("lease_lost")} == set(gates))
+    place.until(lambda: place.lines("cancelled"))
+    assert ["old cancelled"] == [line["who"] for line in place.lines("cancelled")]
     frozen.look(who="old told")
-    place.until(lambda: place.wait_lists("lost", who="old told"))
+    place.until(lambda: place.lines("lost", who="old told"))
     place.until(lambda: place.gate("block") == (4, 1))
 
-    # What it gives back is nobody's.
+    # What it gives back belongs to no process.
     frozen.give(who="old told")
     frozen.give(who="old block")
-    place.until(lambda: len(place.wait_lists("ended", pid=frozen.pid)) == 3)
+    place.until(lambda: len(place.lines("ended", pid=frozen.pid)) == 3)
     frozen.take(who="new told", key="told", how="task")
     place.until(lambda: place.gate("told") == (1, 1))
-    assert [] == [line for line in place.wait_lists("began", pid=frozen.pid) if line["at"] > since]
+    assert [] == [line for line in place.lines("began", pid=frozen.pid) if line["at"] > since]
 
-    # It borrows like anybody else.
+    # It borrows like any other process.
     for who in "abcdef":
         other.give(who=who)
     place.began("new told", "new block")
     frozen.look(who="new told")
-    place.until(lambda: place.wait_lists("kept", who="new told"))
+    place.until(lambda: place.lines("kept", who="new told"))
     frozen.give(who="new told")
     frozen.give(who="new block")
     place.until(lambda: all(place.gate(key) == (0, 0) for key in gates))
     for key, facts in gates.items():
-        wait_lists = [line for line in place.wait_lists(key=key) if not line["who"].startswith("old")]
-        assert facts["slots"] == most_at_once(wait_lists)
+        lines = [line for line in place.lines(key=key) if not line["who"].startswith("old")]
+        assert facts["slots"] == most_at_once(lines)

@@ -167,7 +167,7 @@ class Caller:
             self._note("ended", who, key)
 
     def _note(self, what: str, who: str, key: str) -> None:
-        # The clock first: what is to be shown is when the call ran, not when the line was written.
+        # The clock first: the note shows when the call ran, not when the line was written.
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         line = {"what": what, "key": key, "at": now, "pid": os.getpid(), "who": who}
         os.write(self._journal, json.dumps(line).encode() + b"\n")

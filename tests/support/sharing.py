@@ -57,4 +57,4 @@ def thread(work: Callable[[], object]) -> Iterator[list[Any]]:
     one.start()
     yield answers
     one.join(PATIENCE)
-    assert not one.is_alive(), "somebody hangs"
+    assert not one.is_alive(), "a call hangs"

@@ -1,7 +1,6 @@
 """Limits that find their own number, by how long the work takes.
 
-Only work is measured, not waiting.  A limit that is not used does not grow; one that shrinks takes nothing from
-anybody.
+Only work is measured, not waiting.  A limit that is not used does not grow; one that shrinks revokes no slot.
 """
 
 from collections.abc import Callable
@@ -17,12 +16,12 @@ _LEAST_SAMPLES: Final = 10
 
 @runtime_checkable
 class Adaptive(Protocol):
-    """A number that follows what it is told of finished work."""
+    """A number that follows how long finished work took."""
 
     limit: int
 
     def sample(self, took: int, in_use: int, error: BaseException | None, now: int) -> bool:
-        """Take in that work *took* so many microseconds; tell whether the limit changed."""
+        """Note that work *took* so many microseconds; tell whether the limit changed."""
         ...
 
 
@@ -37,7 +36,7 @@ class AIMD:
         self,
         latency: Duration,
         *,
-        min: int = 1,  # noqa: A002 - the word that everybody uses
+        min: int = 1,  # noqa: A002 - the usual word
         max: int = 200,  # noqa: A002
         start: int = 20,
         backoff: float = 0.7,
@@ -54,7 +53,7 @@ class AIMD:
         self.limit = start
 
     def sample(self, took: int, in_use: int, error: BaseException | None, now: int) -> bool:
-        """Take in that work *took* so many microseconds; tell whether the limit changed."""
+        """Note that work *took* so many microseconds; tell whether the limit changed."""
         before = self.limit
         if took > self._latency or (error is not None and self._is_overload(error)):
             if now - took >= self._not_before:
@@ -73,7 +72,7 @@ class Vegas:
         self,
         *,
         window: Duration = 0.1,
-        min: int = 1,  # noqa: A002 - the word that everybody uses
+        min: int = 1,  # noqa: A002 - the usual word
         max: int = 200,  # noqa: A002
         start: int = 20,
         is_overload: Callable[[BaseException], bool] | None = None,
@@ -88,7 +87,7 @@ class Vegas:
         self._overload = False
 
     def sample(self, took: int, in_use: int, error: BaseException | None, now: int) -> bool:
-        """Take in that work *took* so many microseconds; tell whether the limit changed."""
+        """Note that work *took* so many microseconds; tell whether the limit changed."""
         self._overload = self._overload or (error is not None and self._is_overload(error))
         self._took.append(took)
         self._busiest = max(self._busiest, in_use)

@@ -1,4 +1,4 @@
-"""Stop calling what keeps failing; try again later, a little."""
+"""Stop calling a backend that keeps failing; later, try it with a few calls."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +12,7 @@ from penstock.policies.errors import AttemptTimeout, CircuitOpen, InvalidPolicyE
 from penstock.policies.events import Counters, Listener, Listeners, Stats
 from penstock.policies.options import whole
 from penstock.policies.process_lock import lock
-from penstock.policies.waiter import myself
-from penstock.policies.wrapper import Wrapper
+from penstock.policies.wrapper import Entered, Wrapper
 
 State = Literal["closed", "open", "half_open"]
 
@@ -21,8 +20,8 @@ State = Literal["closed", "open", "half_open"]
 class Breaker(Wrapper):
     """Opens after *failures* within *window*; after *cooldown* lets *probes* through, and closes if they succeed.
 
-    A probe that has not ended after *probe_timeout* (the cooldown, unless told otherwise) counts as failed, and what
-    becomes of it later counts for nothing.  No lock is held during a call.
+    A probe that has not ended after *probe_timeout* (the cooldown, unless told otherwise) counts as failed, and
+    its end counts for nothing.  No lock is held during a call.
     """
 
     def __init__(
@@ -55,7 +54,7 @@ class Breaker(Wrapper):
         self._epoch = 0
         self._out = 0
         self._good = 0
-        self._entered: dict[object, list[int]] = {}
+        self._entered: Entered[int] = Entered()
         self._counters = Counters(name or "breaker", on_event)
 
     @property
@@ -64,21 +63,17 @@ class Breaker(Wrapper):
 
     @property
     def state(self) -> State:
-        """Where it stands; what the clock alone changes is seen by the next call."""
+        """Its state; what the clock alone changes shows at the next call."""
         return self._state
 
     def __enter__(self) -> Self:
-        self._entered.setdefault(myself()[0], []).append(self.admit())
+        self._entered.push(self.admit())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        owner = myself()[0]
-        epoch = self._entered[owner].pop()
-        if not self._entered[owner]:
-            del self._entered[owner]
-        self.settle(epoch, error)
+        self.settle(self._entered.pop(), error)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -93,7 +88,7 @@ class Breaker(Wrapper):
         self._counters.listeners.append(listener)
 
     def stats(self) -> Stats:
-        """Return how things stand, and what happened so far."""
+        """Return a snapshot: calls under way, and what happened so far."""
         counters = self._counters
         return Stats(
             counters.name,
@@ -125,7 +120,7 @@ class Breaker(Wrapper):
             return self._epoch
 
     def settle(self, epoch: int, error: BaseException | None) -> None:
-        """Take in how a call of *epoch* ended."""
+        """Note how a call of *epoch* ended."""
         if error is None and self._state == "closed":
             return
         failed = error is not None and self._counts(error)
@@ -172,7 +167,7 @@ class Breaker(Wrapper):
             )
         try:
             return self._is_failure(error)
-        except Exception:  # noqa: BLE001 - who cannot tell does not speak for the backend
+        except Exception:  # noqa: BLE001 - a function that fails says nothing about the backend
             return True
 
     def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from penstock.policies.keys import Key, Pick, checked, picker
 from penstock.policies.options import SlotOptions
 from penstock.policies.slot import LooseSlot, Slot
 from penstock.policies.waiter import NO_WISHES, Wishes, myself
-from penstock.policies.wrapper import is_async, refuse_generators
+from penstock.policies.wrapper import Entered, is_async, refuse_generators
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -56,7 +56,7 @@ class CallLimit:
     pool: Slots
 
     def __init__(self) -> None:
-        self._entered: dict[object, Slot] = {}
+        self._entered: Entered[Slot] = Entered()
 
     @property
     def name(self) -> str:
@@ -136,20 +136,20 @@ class CallLimit:
         self.pool.close(clock.span(drain, "drain", zero=True))
 
     def __enter__(self) -> Slot:
-        return self._push(self.slot().acquire())
+        return self._entered.push(self.slot().acquire())
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._pop().end(error)
+        self._entered.pop().end(error)
 
     async def __aenter__(self) -> Slot:
-        return self._push(await self.slot().aacquire())
+        return self._entered.push(await self.slot().aacquire())
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._pop().end(error)
+        self._entered.pop().end(error)
 
     def checked(self, key: Any) -> Any:
         """Return *key* if it is one for this limit."""
@@ -229,18 +229,6 @@ class CallLimit:
 
     def _loose(self, slot: Slot) -> LooseSlot:
         return LooseSlot(self, slot.key, slot.weight, wishes=slot.wishes)
-
-    def _push(self, slot: Slot) -> Slot:
-        slot.outer = self._entered.get(slot.owner)
-        self._entered[slot.owner] = slot
-        return slot
-
-    def _pop(self) -> Slot:
-        owner = myself()[0]
-        slot = self._entered.pop(owner)
-        if slot.outer is not None:
-            self._entered[owner] = slot.outer
-        return slot
 
     def _around(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
         def bounded(*args: Any, **kwargs: Any) -> Any:

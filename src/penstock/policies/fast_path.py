@@ -9,7 +9,7 @@ while a call waits.
 the whole way through a limit.
 """
 
-from asyncio import Task, current_task
+from asyncio import Task
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from types import TracebackType
@@ -59,41 +59,20 @@ class FastSlotPool(SlotPool):
             lock.do(self._lend)
         return grant
 
+    async def enter(self, owner: object) -> tuple[Any, int]:
+        """Take one slot, waiting in this task; return the grant and how long that took."""
+        if not self.wait_lists or owner in self.owners:
+            grant = self.try_acquire(None, 1, owner)
+            if grant is not None:
+                return grant, 0
+        return await self.aacquire(None, 1, owner)
+
     async def aacquire(
         self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
     ) -> tuple[Any, int]:
-        waiter = self.join_simply(owner, clock.now()) if weight == 1 and wishes is NO_WISHES else None
+        waiter = self._join_simply(owner) if weight == 1 and wishes is NO_WISHES else None
         if waiter is None:
             return await super().aacquire(key, weight, owner, wishes)
-        await self.wait_simply(waiter)
-        return self.generation, clock.now() - waiter.joined
-
-    def join_simply(self, owner: object, joined: int = 0) -> Waiter | None:
-        """Put a task behind others, if there are any and it needs no timer, deadline or bound."""
-        wait_list = self.wait_lists.get(None)
-        if wait_list is None or not self.fast or not self._simple or owner in self.owners:
-            return None
-        if not isinstance(owner, Task) or ambient.get() != NEVER:
-            return None
-        loop = owner.get_loop()
-        waiter = Waiter(self, None, 1, owner, joined, wait_list, loop, loop.create_future())
-        mutex = lock.mutex
-        mutex.acquire()
-        try:
-            if self.wait_lists.get(None) is not wait_list:  # it came to its end meanwhile
-                return None
-            wait_list.waiting += 1
-            wait_list.entries.append(waiter)
-            if self.spare:
-                advance(wait_list, clock.now())
-        finally:
-            mutex.release()
-        if lock.later or lock.outbox:
-            lock.catch_up()
-        return waiter
-
-    async def wait_simply(self, waiter: Waiter) -> None:
-        """Wait for what `join_simply` asked for, or raise."""
         assert waiter.future is not None  # noqa: S101 - for the type checker
         try:
             await waiter.future
@@ -104,6 +83,25 @@ class FastSlotPool(SlotPool):
         if waiter.state != GRANTED:
             raise self.refusal(None, waiter.reason)
         next(self.starts)
+        return self.generation, clock.now() - waiter.joined
+
+    def _join_simply(self, owner: object) -> Waiter | None:
+        """Put a task behind others, if there are any and it needs no timer, deadline or bound."""
+        wait_list = self.wait_lists.get(None)
+        if wait_list is None or not self.fast or not self._simple or owner in self.owners:
+            return None
+        if not isinstance(owner, Task) or ambient.get() != NEVER:
+            return None
+        loop = owner.get_loop()
+        waiter = Waiter(self, None, 1, owner, clock.now(), wait_list, loop, loop.create_future())
+        with lock, lock.mutex:
+            if self.wait_lists.get(None) is not wait_list:  # it came to its end meanwhile
+                return None
+            wait_list.waiting += 1
+            wait_list.entries.append(waiter)
+            if self.spare:
+                advance(wait_list, clock.now())
+        return waiter
 
     def release(
         self, key: Hashable, weight: int, owner: Any, grant: Any, error: BaseException | None = None
@@ -219,6 +217,15 @@ class FastSlotPool(SlotPool):
             self.used.pop(None, None)
 
 
+class BlockSlot(Slot):
+    """A slot of a block, held as long as its pool has it under its owner: to change it would take time."""
+
+    @property
+    def held(self) -> bool:
+        pool: Any = self.limit.pool
+        return pool.owners.get(self.owner) is self
+
+
 class FastPath(CallLimit):
     """A limit whose `async with` and async functions take the fast path where there is a pool for it."""
 
@@ -231,19 +238,15 @@ class FastPath(CallLimit):
         try:
             (owner,) = running
             if not pool.wait_lists and owner not in pool.owners:
-                slot = pool.owners[owner] = Slot(self, None, 1, owner, pool.spare.pop())
+                slot = pool.owners[owner] = BlockSlot(self, None, 1, owner, pool.spare.pop())
                 next(pool.starts)
                 return slot
         except (ValueError, RuntimeError, IndexError):  # several loops are running, or all slots are taken
-            pass
-        owner, waited = this_task(), 0
-        grant = None if pool.wait_lists else pool.try_acquire(None, 1, owner)
-        if grant is None:
-            grant, waited = await pool.aacquire(None, 1, owner)
-        slot = Slot(self, None, 1, owner, grant, waited / SECOND)
+            owner = this_task()
+        grant, waited = await pool.enter(owner)
         if grant is not pool.generation:
-            return self._push(slot)
-        pool.owners[owner] = slot
+            return self._entered.push(Slot(self, None, 1, owner, grant, waited / SECOND))
+        slot = pool.owners[owner] = BlockSlot(self, None, 1, owner, grant, waited / SECOND)
         return slot
 
     def __aexit__(
@@ -251,29 +254,28 @@ class FastPath(CallLimit):
     ) -> Any:
         # It never waits, so it needs no coroutine: what it returns is done already.
         pool = self._fast
-        if pool is None or self._entered or not pool.fast:
+        if pool is None or self._entered.stacks or not pool.fast:
             return self._exit_slowly(error)
         try:
             (owner,) = running
-            slot: Any = pool.owners.pop(owner)  # from now on it is not held
+            slot = pool.owners.pop(owner)  # from now on it is not held
         except (ValueError, RuntimeError, KeyError):
             return self._exit_slowly(error)
         if slot is None:  # not the block's, which was given back by hand
             pool.owners[owner] = slot
             return DONE
-        grant, slot.grant = slot.grant, None
         if pool.wait_lists:
-            pool.release(None, 1, None, grant)
+            pool.release(None, 1, None, pool.generation)
             return DONE
-        pool.spare.append(grant)
+        pool.spare.append(pool.generation)
         if pool.wait_lists:
             lock.do(pool.serve)
         return DONE
 
     def _exit_slowly(self, error: BaseException | None) -> Any:
         pool = self._fast
-        if pool is None or (owner := this_task()) in self._entered:
-            self._pop().end(error)
+        if pool is None or (owner := this_task()) in self._entered.stacks:
+            self._entered.pop().end(error)
             return DONE
         slot: Any = pool.owners.get(owner)
         if slot is not None:  # else it was given back by hand
@@ -290,32 +292,19 @@ class FastPath(CallLimit):
             try:
                 (owner,) = running
                 grant = None if pool.wait_lists or owner in owners else pool.spare.pop()
-            except (ValueError, RuntimeError):
-                owner, grant = current_task(), None
-            except IndexError:
-                grant = None
-            if grant is not None:
+            except (ValueError, RuntimeError, IndexError):
+                owner, grant = this_task(), None
+            if grant is None:
+                grant, _ = await pool.enter(owner)
+            else:
                 owners[owner] = None
                 next(starts)
-            elif pool.wait_lists and (waiter := pool.join_simply(owner)) is not None:
-                await pool.wait_simply(waiter)
-                grant = pool.generation
-            else:
-                grant = pool.try_acquire(None, 1, owner)
-                if grant is None:
-                    grant, _ = await pool.aacquire(None, 1, owner)
             try:
                 result = await function(*args, **kwargs)
             except BaseException as error:
                 pool.release(None, 1, owner, grant, error)
                 raise
-            if pool.wait_lists or not pool.fast or grant is not pool.generation:
-                pool.release(None, 1, owner, grant)
-                return result
-            del owners[owner]
-            pool.spare.append(grant)
-            if pool.wait_lists:
-                lock.do(pool.serve)
+            pool.release(None, 1, owner, grant)
             return result
 
         return bounded

@@ -1,6 +1,6 @@
-"""Which key does this call name?
+"""The key of a call.
 
-A key is a function of the call's own arguments, the name of one of them, or a format string over them.
+It is a function of the call's own arguments, the name of one of them, or a format string over them.
 """
 
 import inspect
@@ -25,7 +25,7 @@ def check_key(key: object) -> None:
 
 
 def picker(key: Key | None, function: Callable[..., Any]) -> Pick | None:
-    """Return what picks the key of a call of *function*, as *key* says."""
+    """Return a function that picks the key of a call of *function*, as *key* says."""
     if key is None:
         return None
     if callable(key):

@@ -28,7 +28,6 @@ class Slot(msgspec.Struct, eq=False):
     grant: Any = None
     waited: float = 0.0
     wishes: Wishes = NO_WISHES
-    outer: "Slot | None" = None
     caller: Caller | None = None
     loose: ClassVar[bool] = False
 
@@ -40,7 +39,7 @@ class Slot(msgspec.Struct, eq=False):
     @property
     def lost(self) -> bool:
         """Whether it was shared and its lease ended while it was held: others may have it now."""
-        return self.grant is not None and self.limit.is_lost(self.grant)
+        return self.held and self.limit.is_lost(self.grant)
 
     @property
     def abandoned(self) -> bool:
@@ -76,8 +75,9 @@ class Slot(msgspec.Struct, eq=False):
 
     def end(self, error: BaseException | None = None) -> None:
         """Give it back, from any task or thread."""
+        held = self.held
         grant, self.grant = self.grant, None
-        if grant is not None:
+        if held and grant is not None:  # another thread may have been quicker
             self.limit.leave(self, grant, error)
 
     def __enter__(self) -> Self:

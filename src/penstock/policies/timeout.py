@@ -1,7 +1,7 @@
-"""Not longer than this.
+"""An attempt takes at most so long.
 
-An async function is cancelled.  A plain one cannot be: its caller gets `AttemptTimeout` in time, and whatever it holds
-stays held until it really ends.
+An async function is cancelled.  A plain one cannot be: its caller gets `AttemptTimeout` in time, and the slots it holds
+stay held until it really ends.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from penstock.policies.deadline import Caller, caller, cut_off
 from penstock.policies.errors import AttemptTimeout, LimitExceeded
 from penstock.policies.slot_pool import note_abandoned
 from penstock.policies.waiter import myself
-from penstock.policies.wrapper import Wrapper
+from penstock.policies.wrapper import Entered, Wrapper
 
 
 class Timeout(Wrapper):
@@ -27,44 +27,36 @@ class Timeout(Wrapper):
     def __init__(self, seconds: Duration) -> None:
         self._span = clock.span(seconds, "seconds")
         self.seconds = self._span / SECOND
-        self._entered: dict[object, list[Any]] = {}
+        self._entered: Entered[Any] = Entered()
 
     async def __aenter__(self) -> Self:
         bound = asyncio.timeout(self.seconds)
         await bound.__aenter__()
-        self._entered.setdefault(myself()[0], []).append(bound)
+        self._entered.push(bound)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        bound = self._pop()
+        bound = self._entered.pop()
         try:
             await bound.__aexit__(kind, error, traceback)
         except TimeoutError as late:
             raise AttemptTimeout(self.seconds) from late.__cause__
 
     def __enter__(self) -> Self:
-        """Bound the waiting inside, and tell at the end if it took too long; nothing can stop a block of plain code."""
+        """Bound waits inside, and raise at the end if it took too long; nothing can stop a block of plain code."""
         until = clock.now() + self._span
-        self._entered.setdefault(myself()[0], []).append((until, cut_off.set(min(until, cut_off.get()))))
+        self._entered.push((until, cut_off.set(min(until, cut_off.get()))))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        until, token = self._pop()
+        until, token = self._entered.pop()
         cut_off.reset(token)
         if clock.now() >= until and (error is None or isinstance(error, LimitExceeded)):
             raise AttemptTimeout(self.seconds) from error
-
-    def _pop(self) -> Any:
-        owner = myself()[0]
-        stack = self._entered[owner]
-        entered = stack.pop()
-        if not stack:
-            del self._entered[owner]
-        return entered
 
     def _around_async(self, function: Callable[..., Any]) -> Callable[..., Any]:
         seconds = self.seconds

@@ -1,4 +1,4 @@
-"""Time that passes only when nobody has anything to do, for tests of code with policies in it."""
+"""Virtual time, which passes only while all tasks wait: for tests of code with policies in it."""
 
 import asyncio
 import selectors
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop that does not sleep: when everybody waits, it is at once the moment they wait for."""
+    """An event loop that does not sleep: when all tasks wait, its time leaps to the next timer."""
 
     def __init__(self) -> None:
         self.elapsed = 1.0
@@ -24,7 +24,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 class VirtualTime:
-    """Runs coroutines in virtual time, in which policies live, too."""
+    """Runs coroutines in virtual time, by which policies go too."""
 
     def __init__(self) -> None:
         self.loop: VirtualLoop | None = None
@@ -34,7 +34,7 @@ class VirtualTime:
         return 0.0 if self.loop is None else self.loop.elapsed - 1.0
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run *main* until it is done, without any waiting."""
+        """Run *main* until it is done, without real waiting."""
         with self._in_place(), asyncio.Runner(loop_factory=self._new_loop) as runner:
             return runner.run(main)
 

@@ -1,4 +1,4 @@
-"""One who waits, in a task or in a thread, and how it is woken from anywhere."""
+"""A call that waits, in a task or in a thread, and how any thread wakes it."""
 
 import asyncio
 from _thread import allocate_lock
@@ -21,26 +21,24 @@ if TYPE_CHECKING:
     from penstock.policies.wait_list import Entry, Shut, WaitList
 
 WAITING: Final = 0
-CALLED: Final = (
-    1  # its turn has come; it looks for itself, since its start is to be remembered when it begins
-)
+CALLED: Final = 1  # it is next, and looks for itself, since a limit remembers its start when it begins
 GRANTED: Final = 2
 REFUSED: Final = 3
 GONE: Final = 4
 
-# The tasks that run at this moment: one, as long as there is one loop.  Where they are kept elsewhere this is empty.
-# To ask for the running loop would be to ask the system, which takes longer than all else on the way in.
+# The tasks that run at this moment: one, as long as there is one loop.  Empty where Python keeps them elsewhere.
+# `current_task` takes longer than all else on the way in.
 running: Final[ValuesView[Any]] = getattr(asyncio.tasks, "_current_tasks", {}).values()
 
 
 class _NoLoop:
-    """What a future that is done already needs of a loop."""
+    """What a future that is done needs of a loop."""
 
     def get_debug(self) -> bool:
         return False
 
 
-# To be awaited in any loop, any number of times, where there is nothing to wait for.
+# Can be awaited in any loop, any number of times; there is nothing to wait for.
 DONE: Final[Any] = asyncio.Future(loop=_NoLoop())  # type: ignore[arg-type]
 DONE.set_result(None)
 
@@ -61,7 +59,7 @@ NO_WISHES: Final = Wishes()
 class Waiter(
     msgspec.Struct, eq=False, gc=False
 ):  # a line keeps it anyway; many of them would slow the collector
-    """One who stands in a line, by *seq*, from the moment it *joined* until *until* at most."""
+    """A call in a wait list, by *seq*, from the moment it *joined* until *until* at most."""
 
     admission: "Admission"
     key: Hashable
@@ -104,7 +102,6 @@ class Waiter(
         return self.admission.timed
 
     def needs(self, admission: "Admission") -> bool:
-        """Tell whether it must pass *limiter*."""
         return self.admission is admission
 
     def all_waiting(self) -> "list[Waiter]":
@@ -124,14 +121,14 @@ class Waiter(
         self.at = now
 
     def give_back(self) -> "list[WaitList | None]":
-        """Undo `take`, since nobody is there any more; return the lines that can move on."""
+        """Undo `take`, since the call has ended; return the wait lists that can move on."""
         if self.joint is not None:
             return self.joint.give_back(self)
         self.admission.undo(self.key, self.weight, self.at, self.owner)
         return [self.admission.wait_lists.get(self.key)]
 
     def wake(self) -> bool:
-        """Have it look at its state; tell whether anybody can."""
+        """Let its task or thread look at its state; tell whether that is possible."""
         if self.signal is not None:
             if self.signal.locked():
                 self.signal.release()
@@ -146,12 +143,12 @@ class Waiter(
                 _woken_together[-1].append(self)
             else:
                 future.get_loop().call_soon_threadsafe(_finish, (self,))
-        except RuntimeError:  # its loop is closed, and nobody will ever resume it
+        except RuntimeError:  # its loop is closed and will never resume it
             return False
         return True
 
     def ready_to_wait(self) -> None:
-        """Make what it is woken by: a future in a task, a lock in a thread."""
+        """Make what wakes it: a future in a task, a lock in a thread."""
         if self.loop is not None:
             self.future = self.loop.create_future()
         elif self.signal is None:
@@ -159,14 +156,14 @@ class Waiter(
             self.signal.acquire()
 
     def remind(self, at: int, ring: Callable[["Waiter"], object]) -> None:
-        """Have *ring* called with it at some moment."""
+        """Call *ring* with it at the moment *at*."""
         if self.alarm <= at:
             return
         self.alarm = at
         if self.loop is None:
             self.wake()
         else:
-            with suppress(RuntimeError):  # its loop is closed, and nobody will ever resume it
+            with suppress(RuntimeError):  # its loop is closed and will never resume it
                 if self.thread == get_ident():
                     _set_timer(self, at, ring)
                 else:
@@ -190,7 +187,7 @@ def this_task() -> "asyncio.Task[Any] | None":
 
 
 def myself() -> tuple[object, asyncio.AbstractEventLoop | None]:
-    """Return who asks (the task, else the thread), and its event loop if there is one."""
+    """Return the running task, else the thread, and its event loop if there is one."""
     loop = running_loop()
     if loop is None:
         return get_ident(), None
@@ -204,15 +201,15 @@ def _set_timer(waiter: Waiter, at: int, ring: Callable[[Waiter], object]) -> Non
     waiter.timers = [*(waiter.timers or ()), timer]
 
 
-# While somebody who has the guard wakes many: those whose loops run in other threads.
+# Waiters in the loops of other threads, while the thread that holds the lock wakes many.
 _woken_together: Final[list[list[Waiter]]] = []
 
 
 @contextmanager
-def together(nobody_there: Callable[[Waiter], object]) -> Iterator[None]:
-    """Wake all that are woken meanwhile at the end, each loop once; *nobody_there* hears of those with closed loops.
+def together(unreachable: Callable[[Waiter], object]) -> Iterator[None]:
+    """Wake at the end of the block all that are woken in it, each loop once; for use under the lock.
 
-    To be used under the guard.
+    Waiters whose loops are closed are passed to *unreachable*.
     """
     waiters: list[Waiter] = []
     _woken_together.append(waiters)
@@ -228,7 +225,7 @@ def together(nobody_there: Callable[[Waiter], object]) -> Iterator[None]:
                 loop.call_soon_threadsafe(_finish, theirs)
             except RuntimeError:
                 for waiter in theirs:
-                    nobody_there(waiter)
+                    unreachable(waiter)
 
 
 def _finish(waiters: Iterable[Waiter]) -> None:

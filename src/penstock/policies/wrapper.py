@@ -1,14 +1,17 @@
-"""A policy around calls that holds nothing of its own while they wait: a decorator, or a call within it."""
+"""What policies have in common that hold nothing while a call waits: a decorator, and a call within it."""
 
 import inspect
 from abc import ABC, abstractmethod
 from asyncio import iscoroutinefunction
 from collections.abc import Awaitable, Callable
 from functools import partial, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from penstock.policies.waiter import myself
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -24,6 +27,27 @@ def refuse_generators(function: Callable[..., Any]) -> None:
         raise TypeError(
             f"{function!r} is a generator, whose work goes on after the call; use a `with` block inside"
         )
+
+
+class Entered(Generic[T]):
+    """What tasks and threads got at the beginning of blocks, for the ends of the same blocks."""
+
+    def __init__(self) -> None:
+        self.stacks: dict[object, list[T]] = {}
+
+    def push(self, value: T) -> T:
+        """Keep *value* until the running task or thread leaves its innermost block, and return it."""
+        self.stacks.setdefault(myself()[0], []).append(value)
+        return value
+
+    def pop(self) -> T:
+        """Return what the running task or thread pushed last."""
+        owner = myself()[0]
+        stack = self.stacks[owner]
+        value = stack.pop()
+        if not stack:
+            del self.stacks[owner]
+        return value
 
 
 class Wrapper(ABC):

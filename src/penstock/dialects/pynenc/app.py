@@ -8,14 +8,14 @@ from typing import Any, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, overloa
 from penstock.app import App, Task
 from penstock.app.parameters import Parameters
 from penstock.app.task import task_name
-from penstock.dialects.pynenc.options import ConcurrencyControlType, Options, translate
+from penstock.dialects.pynenc.options import ConcurrencyControlType, PynencOptions, translate
 from penstock.dialects.pynenc.task import PynencTask, retrying
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class TaskOptions(TypedDict, total=False):
+class GivenOptions(TypedDict, total=False):
     """The options of `@app.task`."""
 
     running_concurrency: ConcurrencyControlType | str
@@ -59,22 +59,22 @@ class Pynenc(App):
 
     @overload  # type: ignore[override]
     def task(
-        self, function: Callable[P, Coroutine[Any, Any, T]], /, **options: Unpack[TaskOptions]
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, **options: Unpack[GivenOptions]
     ) -> PynencTask[P, T]: ...
 
     @overload
-    def task(self, function: Callable[P, T], /, **options: Unpack[TaskOptions]) -> PynencTask[P, T]: ...
+    def task(self, function: Callable[P, T], /, **options: Unpack[GivenOptions]) -> PynencTask[P, T]: ...
 
     @overload
-    def task(self, function: None = None, /, **options: Unpack[TaskOptions]) -> TaskDecorator: ...
+    def task(self, function: None = None, /, **options: Unpack[GivenOptions]) -> TaskDecorator: ...
 
-    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[GivenOptions]) -> Any:
         """Make a task of *function*: `@app.task`, or `@app.task(running_concurrency=Mode.KEYS, ...)`."""
         if function is None:
             return partial(self.task, **options)
         name = task_name(function)
         parameters = Parameters(function, name)
-        read = Options.of(name, {**self._defaults, **options}, parameters.names)
+        read = PynencOptions.of(name, {**self._defaults, **options}, parameters.names)
         task: Task[..., Any, Any] = Task(
             self.connection, retrying(function, read), name, translate(read, name, parameters)
         )

@@ -1,4 +1,4 @@
-"""What pynenc's users expect to catch."""
+"""The errors of pynenc."""
 
 import builtins
 
@@ -6,7 +6,7 @@ from penstock.errors import ConflictError, InvalidJobError
 
 
 class RetryError(Exception):
-    """Raised by a task that wants to run once more."""
+    """Raised by a task to run once more."""
 
 
 class InvalidTaskOptionsError(InvalidJobError):
@@ -31,7 +31,7 @@ class InvocationConcurrencyWithDifferentArgumentsError(ConflictError):
 
 
 def original(kind: str, message: str) -> Exception | None:
-    """Return the error a task raised if it is one that everybody has, else None."""
+    """Return the error a task raised if it is a built-in one, else None."""
     known = RetryError if kind == RetryError.__name__ else getattr(builtins, kind, None)
     if not (isinstance(known, type) and issubclass(known, Exception)):
         return None

@@ -1,4 +1,4 @@
-"""What a call of a task answers."""
+"""Invocations: what a call of a task returns."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class InvocationStatus(StrEnum):
-    """Where an invocation stands, in pynenc's words."""
+    """The states of an invocation, in pynenc's words."""
 
     REGISTERED = "registered"
     PENDING = "pending"
@@ -62,7 +62,7 @@ class Invocation(Generic[T]):
 
     @property
     def status(self) -> InvocationStatus:
-        """Where the invocation stands now."""
+        """The state of the invocation now."""
         return status_of(self._handle)
 
     @property
@@ -81,7 +81,7 @@ class Invocation(Generic[T]):
             return self._handle.result()
 
     async def async_result(self) -> T:
-        """Wait for the `result` without holding up the event loop."""
+        """Wait for the `result` without blocking the event loop."""
         with self._told_as_raised():
             return await self._handle.aresult()
 
@@ -128,17 +128,17 @@ class InvocationGroup(Generic[T]):
 
     @property
     def results(self) -> Iterator[T]:
-        """The results, each as soon as it and those before it are there."""
+        """Yield the results in order, each as soon as it is there."""
         return (invocation.result for invocation in self.invocations)
 
     async def async_results(self) -> AsyncIterator[T]:
-        """Give the results without holding up the event loop."""
+        """Yield the results without blocking the event loop."""
         for invocation in self.invocations:
             yield await invocation.async_result()
 
 
 def status_of(handle: JobHandle[T]) -> InvocationStatus:
-    """Return where a job stands, in pynenc's words."""
+    """Return the state of a job in pynenc's words."""
     view = handle.refresh()
     match view.state:
         case State.RUNNING:
@@ -150,6 +150,6 @@ def status_of(handle: JobHandle[T]) -> InvocationStatus:
         case State.WAITING | State.SCHEDULED:
             return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
         case _:
-            # pynenc knows neither cancelling nor expiry, and whoever waits for an end must see one.
+            # pynenc knows neither cancelling nor expiry, and a caller that waits for an end must see one.
             dropped = isinstance(ended(view), JobDroppedError)
             return InvocationStatus.CONCURRENCY_CONTROLLED_FINAL if dropped else InvocationStatus.FAILED

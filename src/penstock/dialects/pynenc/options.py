@@ -1,4 +1,4 @@
-"""What a task's options mean in penstock's words.  It translates and decides nothing."""
+"""The options of a task, and what they mean in penstock's words."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from penstock.lifecycle.retry import MAX_ATTEMPTS
 from penstock.limits.rules import OnLimit, check_key
 from penstock.limits.spec import Concurrency
 
-# A text that can stand without its quotes and be taken for nothing else.
+# A text that is unambiguous without its quotes.
 _WORD: Final = re.compile(r'"(?!(?:true|false|null)")([A-Za-z][A-Za-z0-9_.@-]*)"')
 # The task itself says which errors are worth another attempt (see `retrying`), so any other is final.
 _RETRY_AT_ONCE: Final = {"backoff": "fixed", "delay": 0, "jitter": False, "never": ["BaseException"]}
@@ -39,7 +39,7 @@ Mode = ConcurrencyControlType
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PynencOptions:
     """The options of `@app.task`, with pynenc's defaults.
 
     *parallel_batch_size* and *disable_cache_args* change nothing here: a batch is one transaction, and
@@ -98,7 +98,7 @@ def read_mode(field: str, value: Mode | str) -> Mode:
         raise InvalidJobError(field, f"{value!r} must be one of: {', '.join(Mode)}") from None
 
 
-def translate(options: Options, task: str, parameters: Parameters) -> TaskOptions:
+def translate(options: PynencOptions, task: str, parameters: Parameters) -> TaskOptions:
     """Return *options* in penstock's words."""
     translated: TaskOptions = {"queue": options.queue, "priority": options.priority}
     running = _counted(options.running_concurrency, options, parameters)
@@ -134,7 +134,7 @@ def _can_name_a_gate(key: str) -> bool:
     return True
 
 
-def _counted(mode: Mode, options: Options, parameters: Parameters) -> tuple[str, ...] | None:
+def _counted(mode: Mode, options: PynencOptions, parameters: Parameters) -> tuple[str, ...] | None:
     """Return the arguments that count in *mode*, or None if nothing does."""
     match mode:
         case Mode.DISABLED:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from penstock.app import Call, JobHandle, Task
 from penstock.dialects.pynenc.errors import InvocationConcurrencyWithDifferentArgumentsError, RetryError
 from penstock.dialects.pynenc.invocation import Invocation, InvocationGroup, ReusedInvocation
-from penstock.dialects.pynenc.options import Options, gate_key
+from penstock.dialects.pynenc.options import PynencOptions, gate_key
 from penstock.worker import Retry, current_job
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class PynencTask(Generic[P, T]):
     """A function whose calls are run by workers."""
 
     def __init__(
-        self, app: "Pynenc", task: Task[P, Any, T], function: Callable[P, Any], options: Options
+        self, app: "Pynenc", task: Task[P, Any, T], function: Callable[P, Any], options: PynencOptions
     ) -> None:
         update_wrapper(self, function, updated=())
         self.app = app
@@ -96,8 +96,8 @@ class PynencTask(Generic[P, T]):
         return reused
 
 
-def retrying(function: Callable[..., Any], options: Options) -> Callable[..., Any]:
-    """Return *function* so that it asks for another attempt after the errors it is to be retried for."""
+def retrying(function: Callable[..., Any], options: PynencOptions) -> Callable[..., Any]:
+    """Return *function* so that it asks for another attempt after the errors in its options."""
     if not options.max_retries:
         return function
     kinds: tuple[type[Exception], ...] = (*options.retry_for, RetryError)

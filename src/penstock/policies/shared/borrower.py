@@ -1,10 +1,11 @@
-"""Where a process borrows slots from a store, for all its shared bulkheads together.
+"""The borrower of a process: it borrows slots from a store, for all its shared bulkheads together.
 
-Calls leave their orders here: slots wanted, slots given back, wants withdrawn.  Whoever finds nobody at work takes all
-of them to the store in one exchange; a thread takes what nobody else does, renews the lease, and returns idle slots.
-Another thread listens while somebody waits.  The lease is of the process: when it ends, all its slots are lost.
+Calls leave their orders here: wants, slots to give back, wants to withdraw.  A thread that finds no other at work takes
+all of them to the store in one exchange.  A thread of the borrower takes what is left, renews the lease, and returns
+unused slots; another one listens while a want waits at the store.  The lease belongs to the process: when it ends, all
+its slots are lost.
 
-What is ordered here is changed under the guard only; the store is asked without it.
+Orders are changed under the process lock; the store is asked without it.
 """
 
 import atexit
@@ -30,7 +31,7 @@ from penstock.policies.waiter import WAITING, Waiter, together
 
 RENEWALS: Final = 3  # in a lease
 TRIES: Final = 10  # in a lease, when the store does not answer
-GLANCE: Final = 100_000  # between two looks whether somebody else wants slots that are kept here
+GLANCE: Final = 100_000  # between two looks whether other processes want slots that are unused here
 LISTEN: Final = 1.0  # seconds, then have another look
 LINGER: Final = 0.0002  # seconds
 
@@ -38,7 +39,7 @@ log = logging.getLogger("penstock.policies")
 
 
 class Lender(Protocol):
-    """What is asked of an engine."""
+    """The part of an engine that a borrower uses."""
 
     def lend(self, asked: Lending) -> Lent: ...
     def await_loan(self, holder: int, timeout: float) -> bool: ...
@@ -48,7 +49,7 @@ class Lender(Protocol):
 
 
 class SharedSlots(Protocol):
-    """What is asked of a pool; always under the guard."""
+    """The part of a shared slot pool that a borrower uses, under the lock."""
 
     def receive(self, loan: Loan, asked: int) -> None: ...
     def wait_on(self, want: int) -> None: ...
@@ -70,21 +71,20 @@ class Borrower:
         self._holder = 0
         self._losses = 0
         self._tidied = 0
-        self.valid_until = 0  # by our clock: then others may have our slots
+        self.valid_until = 0  # by this process's clock: then others may have its slots
         self._renewed = 0
-        self._pools: set[SharedSlots] = set()  # that may have something of ours
+        self._pools: set[SharedSlots] = set()  # that may have borrowed slots
         self._new: dict[int, Want] = {}
         self._known: dict[int, tuple[SharedSlots, Want]] = {}  # wants without an answer, sent or not
-        self._lined: set[int] = set()  # those of them that stand in line at the store
+        self._at_store: set[int] = set()  # those of them that wait at the store
         self._returned: Counter[int] = Counter()
         self._withdrawn: list[int] = []
-        self._unsure = False  # whether the store may have done what we did not hear of
-        self._under_way = (
-            False  # an exchange; still true when the next begins, if somebody was struck in the middle
-        )
+        self._unsure = False  # whether the store may have done what it could not report
+        # Whether an exchange is under way; still true when the next one begins if its thread was interrupted.
+        self._under_way = False
         self._lead = threading.Lock()
         self._bell = threading.Event()
-        self._somebody_waits = threading.Event()
+        self._waits_at_store = threading.Event()
         self._end = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -92,35 +92,35 @@ class Borrower:
     def closed(self) -> bool:
         return self._end.is_set()
 
-    # Orders; under the guard.
+    # Orders; under the lock.
 
     def want(self, pool: SharedSlots, want: Want) -> None:
-        """Ask for slots, at the next exchange."""
+        """Ask for slots at the next exchange."""
         self._new[want.id] = want
         self._known[want.id] = (pool, want)
         self._pools.add(pool)
 
     def withdraw(self, want: int) -> None:
-        """Ask no longer."""
+        """Withdraw a want."""
         self._forget(want)
         if self._new.pop(want, None) is None:
             self._withdrawn.append(want)
             self.ring()
 
     def give_back(self, gate: int, slots: int) -> None:
-        """Return slots, at the next exchange."""
+        """Return slots at the next exchange."""
         self._returned[gate] += slots
         self.ring()
 
     def ring(self) -> None:
-        """Have the thread look what there is to do."""
+        """Wake the thread that takes orders to the store."""
         if not self._bell.is_set():
             self._bell.set()
 
-    # Exchanges; without the guard.
+    # Exchanges; without the lock.
 
     def serve(self, waiter: Waiter) -> None:
-        """Take all orders to the store in this thread, as long as nobody else does and *waiter* waits."""
+        """Take all orders to the store in this thread, as long as no other thread does and *waiter* waits."""
         self._start()
         while waiter.state == WAITING and self._busy() and self._lead.acquire(blocking=False):
             try:
@@ -133,7 +133,7 @@ class Borrower:
             self._bell.set()
 
     def send(self) -> None:
-        """Have the thread take all orders to the store."""
+        """Let the thread take all orders to the store."""
         self._start()
         self.ring()
 
@@ -143,7 +143,7 @@ class Borrower:
             return
         self._end.set()
         self._bell.set()
-        self._somebody_waits.set()
+        self._waits_at_store.set()
         with self._lead:
             holder, self._holder = self._holder, 0
             try:
@@ -155,17 +155,17 @@ class Borrower:
                     self._let_go()
 
     def _let_go(self) -> None:
-        """Tell everybody that there is nothing more to be had here."""
-        known, self._known, self._lined = self._known, {}, set()
+        """Tell all waiting calls that the borrower is closed."""
+        known, self._known, self._at_store = self._known, {}, set()
         for want, (pool, _) in known.items():
-            pool.turn_down(want, StoreDownError("the app was closed while somebody waited for its slots"))
+            pool.turn_down(want, StoreDownError("the app was closed while a call waited for its slots"))
         for pool in self._pools:
             pool.lose()
         self._pools = set()
 
     def _forget(self, want: int) -> SharedSlots | None:
-        """Forget a want; return whose it was."""
-        self._lined.discard(want)
+        """Forget a want; return its pool."""
+        self._at_store.discard(want)
         pool, _ = self._known.pop(want, (None, None))
         return pool
 
@@ -185,7 +185,7 @@ class Borrower:
             thread.start()
 
     def _exchange(self, *, renew: bool = False, look: bool = False) -> None:
-        """Do what was ordered; whoever calls has the lead."""
+        """Take all orders to the store; the calling thread has the lead."""
         with lock, lock.mutex:
             wanted = tuple(self._new.values())
             self._new = {}
@@ -214,12 +214,12 @@ class Borrower:
         with lock, lock.mutex, together(leave_and_advance):
             believed = self._accept(lent, asked, losses, renew=renew)
         if not believed:
-            # It took so long that all was given up meanwhile.
+            # It took so long that the lease was given up meanwhile.
             with suppress(StoreError):
                 self._engine.leave(lent.holder)
 
     def _accept(self, lent: Lent, asked: int, losses: int, *, renew: bool) -> bool:
-        """Take an answer, unless it came too late to be believed."""
+        """Act on an answer, unless it came too late to be believed."""
         self._under_way = False
         if losses != self._losses:
             return False
@@ -235,7 +235,7 @@ class Borrower:
         return True
 
     def _take(self, lent: Lent, asked: int) -> None:
-        """Pass on what the store said."""
+        """Tell the pools what the store answered."""
         self._holder = lent.holder
         if not lent.holder:
             self._lose()
@@ -252,17 +252,17 @@ class Borrower:
                 pool.receive(loan, asked)
         for want in lent.waiting:
             if want in self._known:
-                self._lined.add(want)
+                self._at_store.add(want)
                 self._known[want][0].wait_on(want)
         if lent.audit is not None:
             self._reconcile(lent.audit)
-        if self._lined:
-            self._somebody_waits.set()
+        if self._at_store:
+            self._waits_at_store.set()
 
     def _fail(self, wanted: tuple[Want, ...], error: BaseException) -> None:
-        """Tell those whose wants did not get through; what the store made of them is found out later.
+        """Turn down the wants that did not get through; an audit shows later what the store made of them.
 
-        Where the store is broken there is no later: all who wait are told.
+        A broken store cannot be audited, so all wants are turned down.
         """
         broken = isinstance(error, StoreBrokenError)
         self._unsure, self._under_way = not broken, False
@@ -270,7 +270,7 @@ class Borrower:
             wanted = tuple(want for _, want in self._known.values())
         self._bell.set()
         if not self._holder:
-            # Whatever the store did was for a holder that nobody knows, whose lease will end.
+            # What the store did was for a holder that this process does not know, whose lease will end.
             self._unsure = False
             self._new = {id_: want for id_, (_, want) in self._known.items()}
         if isinstance(error, Exception):
@@ -281,7 +281,7 @@ class Borrower:
                     pool.turn_down(want.id, error)
 
     def _reconcile(self, audit: Audit) -> None:
-        """Return what nobody here has, withdraw what nobody here wants, and ask again for what was not heard."""
+        """Return slots that no pool has, withdraw wants that no call has, and send wants again that the store lacks."""
         had: Counter[int] = Counter()
         for pool in self._pools:
             had.update(pool.leased())
@@ -289,7 +289,7 @@ class Borrower:
             {gate: n for gate, slots in audit.held.items() if (n := slots - had[gate]) > 0}
         )
         self._withdrawn = [want for want in audit.asking if want not in self._known]
-        self._lined = {want for want in audit.asking if want in self._known}
+        self._at_store = {want for want in audit.asking if want in self._known}
         for want, (_, what) in self._known.items():
             if want not in audit.asking:
                 self._new[want] = what
@@ -297,7 +297,7 @@ class Borrower:
             self.ring()
 
     def _lose(self) -> None:
-        """Let go of everything: the lease has ended, and the store has given our slots to others."""
+        """Forget all slots: the lease has ended, and the store has given them to others."""
         self._holder = self.valid_until = 0
         self._losses += 1
         self._returned.clear()
@@ -305,7 +305,7 @@ class Borrower:
         for pool in self._pools:
             pool.lose()
         self._new = {id_: want for id_, (_, want) in self._known.items()}
-        self._lined = set()
+        self._at_store = set()
         if self._new:
             self._bell.set()
 
@@ -318,7 +318,7 @@ class Borrower:
                 self._bell.clear()
                 self._once()
             except Exception:
-                log.exception("the desk of shared bulkheads stumbled")
+                log.exception("the borrower of shared bulkheads failed; it goes on")
                 self._unsure = True
             if self._unsure:
                 self._end.wait(self._lease // TRIES / SECOND)
@@ -332,13 +332,13 @@ class Borrower:
             try:
                 self._tidy(now)
             except StoreError as error:
-                log.warning("cannot ask who wants slots: %s", error)
+                log.warning("cannot ask which slots are wanted: %s", error)
         due = self._holder and now - self._renewed >= self._lease // RENEWALS
         if due and not self._in_use():
             self._depart()
         elif due or self._busy():
             if not due and not self._new and not self._unsure:
-                pause(LINGER)  # whoever gives back often asks again at once, and both go together
+                pause(LINGER)  # a call that gives back often asks again at once, and both go together
             with self._lead:
                 if not self._end.is_set():
                     self._exchange(renew=bool(due), look=bool(due) and bool(self._known))
@@ -359,7 +359,7 @@ class Borrower:
             return bool(self._known or self._busy() or any(pool.leased() for pool in self._pools))
 
     def _tidy(self, now: int) -> None:
-        """Return slots that are kept for nothing, or that others wait for."""
+        """Return slots that were unused for a while, or that others wait for."""
         with lock, lock.mutex:
             busy = {pool for pool, _ in self._known.values()}
             self._pools = {pool for pool in self._pools if pool in busy or pool.leased()}
@@ -380,13 +380,12 @@ class Borrower:
                     self._engine.leave(holder)
 
     def _watch(self) -> None:
-        """Notice the end of the lease, also while the others wait for a store that does not answer."""
+        """Notice the end of the lease, also while other threads wait for a store that does not answer."""
         while not self._end.is_set():
             left = self.valid_until - clock.now() if self._holder else self._lease
             if left > 0:
-                self._end.wait(
-                    min(left, SECOND) / SECOND
-                )  # not longer: a wait does not count a machine's sleep
+                # Not longer than a second: a wait does not count the time a machine sleeps.
+                self._end.wait(min(left, SECOND) / SECOND)
                 continue
             with lock, lock.mutex:
                 if self._holder and clock.now() >= self.valid_until:
@@ -394,38 +393,37 @@ class Borrower:
 
     def _listen(self) -> None:
         while not self._end.is_set():
-            self._somebody_waits.wait()
+            self._waits_at_store.wait()
             with lock, lock.mutex:
-                nobody = not self._lined
-                if nobody:
-                    self._somebody_waits.clear()
+                idle = not self._at_store
+                if idle:
+                    self._waits_at_store.clear()
             if self._end.is_set():
                 return
-            if nobody:
+            if idle:
                 continue
             try:
-                if self._engine.await_loan(self._holder, LISTEN) and self._lined:
+                if self._engine.await_loan(self._holder, LISTEN) and self._at_store:
                     with self._lead:
                         if not self._end.is_set():
                             self._exchange(look=True)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may be over the next time
-                log.warning("cannot hear of slots: %s", error)
-                self._unsure = self._unsure or isinstance(
-                    error, StoreBrokenError
-                )  # asked, and those in line told
+            except Exception as error:  # noqa: BLE001 - it may be over the next time
+                log.warning("cannot listen for slots: %s", error)
+                # A broken store is asked once more, which turns all wants down.
+                self._unsure = self._unsure or isinstance(error, StoreBrokenError)
                 self._bell.set()
                 self._end.wait(LISTEN)
 
 
 log = logging.getLogger("penstock.policies")
 
-_borrowers: Final[dict[int, Borrower]] = {}  # by the id of the engine, which its desk keeps alive
+_borrowers: Final[dict[int, Borrower]] = {}  # by the id of the engine, which its borrower keeps alive
 _opening: Final = threading.Lock()
-_finalized: Final[set[int]] = set()  # processes in which that was seen to
+_finalized: Final[set[int]] = set()  # processes in which `_close_all` is registered there
 
 
 def borrower_for(engine: Any, lease: int) -> Borrower:
-    """Return this process's desk at the store of *engine*."""
+    """Return the borrower of this process at the store of *engine*."""
     if not hasattr(engine, "lend"):
         raise InvalidPolicyError(
             "shared", "slots are lent by a store, not by a server; give it an app on SQLite or PostgreSQL"
@@ -452,7 +450,7 @@ def _close_at_exit() -> None:
     atexit.unregister(_close_all)
     atexit.register(_close_all)
     if "multiprocessing.util" in sys.modules and os.getpid() not in _finalized:
-        # Processes forked by that module end without the usual ceremony, but for this.
+        # Processes forked by that module do not run `atexit` functions.
         _finalized.add(os.getpid())
         sys.modules["multiprocessing.util"].Finalize(None, _close_all, exitpriority=100)
 
@@ -462,7 +460,7 @@ def _close_all() -> None:
         try:
             _close(name, borrower)
         except Exception as error:  # noqa: BLE001 - the lease ends in any case
-            log.warning("could not give back slots at the end: %s", error)
+            log.warning("could not give back slots at exit: %s", error)
 
 
 def _after_fork() -> None:

@@ -1,8 +1,8 @@
-"""The slots of a bulkhead that many processes share: borrowed from a store, which counts them for everybody.
+"""The slots of a bulkhead that many processes share: borrowed from a store, which counts them for all.
 
-A pool like any other, whose number for a key is how many slots it has borrowed at the moment: none, to begin with.
-Whoever stands in line here also stands in line at the store, which lends in the order in which it was asked; what is
-given back here goes back there, unless slots are borrowed in blocks.
+A slot pool whose number for a key is how many slots it has borrowed at the moment: none, to begin with.  A call that
+waits here also waits at the store, which lends in the order in which it was asked.  A slot that is given back here
+goes back there, unless slots are borrowed in blocks.
 
 The key is the key of the store's gate, so that calls and jobs with the same key obey one limit together.
 """
@@ -30,7 +30,7 @@ from penstock.policies.wait_list import Entry, WaitList
 from penstock.policies.wait_moves import advance, block, leave_and_advance, refuse_and_advance, wait
 from penstock.policies.waiter import NO_WISHES, WAITING, Waiter, Wishes, myself
 
-IDLE: Final = SECOND  # how long a slot of a block is kept for nothing
+IDLE: Final = SECOND  # how long a slot of a block is kept unused
 MARGIN: Final = (
     5 * MILLISECOND
 )  # between the look at the clock and the first line of a call whose start is remembered
@@ -66,14 +66,14 @@ class SharedSlotPool(SlotPool):
         self._borrower: Borrower | None = None
         self._borrowed: dict[Hashable, int] = {}
         self._gates: dict[Hashable, int] = {}
-        self._contended: set[Hashable] = set()  # keys of which nothing is kept
+        self._contended: set[Hashable] = set()  # keys of which no slot is kept unused
         self._used_at: dict[Hashable, int] = {}
         self._wants = Wants()
-        self._announced: set[int] = set()  # those of whom it was told that they wait
-        self._once: set[int] = set()  # those who do not stay if they cannot be served at once
-        self._begin_by: dict[int, int] = {}  # by when those granted at some moment must begin
+        self._announced: set[int] = set()  # waiters of which listeners were told
+        self._once: set[int] = set()  # waiters that do not stay if they cannot be served at once
+        self._begin_by: dict[int, int] = {}  # by when calls that were granted at some moment must begin
         self._errors: dict[int, Exception] = {}
-        self._lost: dict[object, int] = {}  # how many still hold what was lost, by token
+        self._lost: dict[object, int] = {}  # how many slots of a lost generation are still held
         self._lost_at = -1
 
     # What callers ask.
@@ -141,7 +141,7 @@ class SharedSlotPool(SlotPool):
             or clock.now() >= self._borrower.valid_until
         )
 
-    # What the limiter asks; under the guard.
+    # What `Admission` and the wait lists ask; under the lock.
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
         borrowed = self._borrowed.get(key, 0)
@@ -185,7 +185,7 @@ class SharedSlotPool(SlotPool):
     def join(self, entry: Entry, key: Hashable) -> WaitList:
         wait_list = super().join(entry, key)
         idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
-        if idle > 0:  # not enough for this one; the store may have more with them
+        if idle > 0:  # not enough for this call; the store may have more together with them
             self._give_back(key, idle)
         self._ask(entry.head)
         return wait_list
@@ -238,12 +238,12 @@ class SharedSlotPool(SlotPool):
         self._begin_by, self._errors, self._lost = {}, {}, {}
         self._contended, self._announced, self._once = set(), set(), set()
 
-    # What the desk says; under the guard.
+    # What the borrower says; under the lock.
 
     def receive(self, loan: Loan, asked: int) -> None:
-        """Take what was lent for a want, and pass it on."""
+        """Add what was lent for a want, and serve the wait list."""
         waiter = self._wants.pop(loan.want)
-        assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
+        assert waiter is not None  # noqa: S101 - the borrower knows which wants are of this pool
         key, now = waiter.key, clock.now()
         if self._size > 1:
             if key not in self._borrowed and self._borrower is not None:
@@ -263,7 +263,7 @@ class SharedSlotPool(SlotPool):
         self._balance(key)
 
     def wait_on(self, want: int) -> None:
-        """Take note that a want stands in line at the store."""
+        """Note that a want waits at the store."""
         waiter = self._meant(self._wants.brought_by(want))
         told = self._wants.told(waiter.key)
         most = self.options.max_queue
@@ -278,9 +278,9 @@ class SharedSlotPool(SlotPool):
             super().note_queued(waiter.key, len(told) + 1)
 
     def turn_down(self, want: int, error: Exception | None = None) -> None:
-        """Take note that a want gets nothing."""
+        """Note that a want gets nothing."""
         waiter = self._wants.pop(want)
-        assert waiter is not None  # noqa: S101 - the desk knows which of them are ours
+        assert waiter is not None  # noqa: S101 - the borrower knows which wants are of this pool
         waiter = self._meant(waiter)
         if waiter.state == WAITING:
             if error is not None:
@@ -288,7 +288,7 @@ class SharedSlotPool(SlotPool):
             self._refuse(waiter, "busy" if error is None else "store")
 
     def lose(self) -> None:
-        """Take note that nothing is ours any more."""
+        """Note that the lease is over: no slot belongs to this process any more."""
         lost, owners = self.used, list(self.owners)
         self.used = {}
         self.owners.clear()
@@ -310,18 +310,18 @@ class SharedSlotPool(SlotPool):
                     )
 
     def leased(self) -> dict[int, int]:
-        """Return how many slots of which gates are ours."""
+        """Return how many slots of which gates are borrowed."""
         found: Counter[int] = Counter()
         for key, slots in self._borrowed.items():
             found[self._gates[key]] += slots
         return found
 
     def idle_gates(self) -> list[int]:
-        """Return the gates of which slots may lie idle here."""
+        """Return the gates of which slots may be unused here."""
         return [] if self._size == 1 else [self._gates[key] for key in self._borrowed]
 
     def tidy(self, now: int, contended: set[int], names: set[str]) -> None:
-        """Give back what nobody here uses, if others want it (by gate, or by key) or for a while nobody did."""
+        """Give back unused slots that others want (by gate, or by key), or that were unused for a while."""
         if self._size == 1:
             return
         self._contended = {
@@ -342,7 +342,7 @@ class SharedSlotPool(SlotPool):
 
     def _check_open(self) -> None:
         if self._borrower is None or self._borrower.closed:
-            raise StoreDownError("the app was closed while somebody asked for its slots")
+            raise StoreDownError("the app was closed while a call asked for its slots")
 
     def _go(self, borrower: Borrower, waiter: Waiter) -> None:
         try:
@@ -353,8 +353,8 @@ class SharedSlotPool(SlotPool):
             raise
 
     def _ask(self, waiter: Waiter) -> None:
-        """Have the store asked for what *waiter* wants."""
-        assert self._borrower is not None  # noqa: S101 - whoever joins has opened it
+        """Ask the store, at the next exchange, for what *waiter* needs."""
+        assert self._borrower is not None  # noqa: S101 - opened before a call joins
         self._wants.add(waiter)
         numbers = Numbers(slots=self.limit(waiter.key))
         most = max(self._size, waiter.weight)
@@ -369,25 +369,25 @@ class SharedSlotPool(SlotPool):
         self._borrower.withdraw(want)
 
     def _balance(self, key: Hashable) -> None:
-        """See to it that as many wants stand at the store as calls wait here."""
+        """Have as many wants at the store as calls wait here."""
         extra = self._wants.count(key) - self.queued(key)
         if extra > 0:
             for want in self._wants.vain(key, extra):
                 self._withdraw(want)
         elif extra < 0 and self._borrower is not None and not self._borrower.closed:
-            # What one of them asked for served another, or could not be used.
-            waiting = [each for each in self._in_line(key) if each.seq not in self._wants]
+            # A slot that one call asked for served another one, or could not be used.
+            waiting = [each for each in self._waiting(key) if each.seq not in self._wants]
             for waiter in waiting[:-extra]:
                 self._ask(waiter)
             self._borrower.ring()
 
     def _meant(self, waiter: Waiter) -> Waiter:
-        """Return whom an answer is for: if *waiter* was served with what another had asked for, that other one."""
+        """Return the waiter that an answer is for: if *waiter* was served with the slot of another, that other one."""
         if waiter.state == WAITING:
             return waiter
-        return next((each for each in self._in_line(waiter.key) if each.seq not in self._wants), waiter)
+        return next((each for each in self._waiting(waiter.key) if each.seq not in self._wants), waiter)
 
-    def _in_line(self, key: Hashable) -> list[Waiter]:
+    def _waiting(self, key: Hashable) -> list[Waiter]:
         wait_list = self.wait_lists.get(key)
         return [] if wait_list is None else [entry.head for entry in wait_list.standing()]
 
@@ -395,7 +395,7 @@ class SharedSlotPool(SlotPool):
         return self.options.name if key is None else str(key)
 
     def _conclude(self, waiter: Waiter, *, granted: bool) -> tuple[Any, int] | None:
-        """Return what a wait came to, or raise; None if it is all to be done again."""
+        """Return the outcome of a wait, or raise; None if the call must ask again."""
         now = clock.now()
         announced = waiter.seq in self._announced
         self._announced.discard(waiter.seq)
@@ -413,7 +413,7 @@ class SharedSlotPool(SlotPool):
         return grant, now - waiter.joined
 
     def _may_begin(self, waiter: Waiter, grant: Any, now: int) -> bool:
-        """Tell whether a call has what it was granted, and begins by when the store remembers it."""
+        """Tell whether a call still has what it was granted, and begins by when the store remembers it."""
         if waiter.at <= self._lost_at:
             return False
         by = self._begin_by.get(waiter.at, ON_RELEASE)
@@ -425,7 +425,7 @@ class SharedSlotPool(SlotPool):
         return False
 
     def _undone(self, waiter: Waiter, grant: Any) -> None:
-        """Give back what nobody was told of."""
+        """Give back a slot that no caller was told of."""
         if (grant[0] if isinstance(grant, tuple) else grant) is self.generation:
             self.end(waiter.key, waiter.weight, None if self.groups is None else (None, waiter.group))
 

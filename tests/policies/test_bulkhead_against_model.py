@@ -25,7 +25,7 @@ FORKS = 2  # in one history
 
 
 class Model:
-    """First come, first served, and nobody is overtaken."""
+    """First come, first served, and no caller is overtaken."""
 
     def __init__(self, slots):
         self.slots, self.inside, self.line = slots, {}, []
@@ -46,7 +46,7 @@ class Model:
 
 
 class Caller:
-    """One who wants a slot, keeps it until told to go, and says where it stands."""
+    """A caller that takes a slot, keeps it until told to go, and reports its state."""
 
     def __init__(self, bulkhead, number, weight):
         self.bulkhead, self.number, self.weight = bulkhead, number, weight
@@ -137,7 +137,7 @@ class BulkheadMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.model.inside) and self.model.line)
     @rule(data=st.data())
-    def one_is_done_and_those_next_in_line_are_cancelled_in_the_same_moment(self, data):
+    def one_is_done_and_the_next_waiters_are_cancelled_in_the_same_moment(self, data):
         done = [n for n in sorted(self.model.inside) if isinstance(self.callers[n], TaskCaller)]
         if not done:
             return
@@ -276,7 +276,7 @@ def lock_held_elsewhere():
 
 
 def begin_anew(bulkhead, others):
-    """Use *bulkhead* in a forked process, where the slots of *others* are nobody's."""
+    """Use *bulkhead* in a forked process, where the slots of *others* are not held."""
     slots = bulkhead.stats().limit
     assert (0, 0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued, bulkhead.stats().keys)
     assert {} == bulkhead.pool.owners

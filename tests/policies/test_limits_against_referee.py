@@ -1,7 +1,7 @@
 """Several limits at once, through random histories: tasks and threads, cancelled, timed out, refused, forked.
 
 Two bundles share their bulkheads, in opposite orders, and one of them has a rate, too; some calls pass one bulkhead
-alone.  A referee believes only what callers say of themselves: who is inside, and when it started.
+alone.  A referee believes only what callers say of themselves: which of them is inside, and since when.
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class World:
 
 
 class Caller:
-    """One who passes a limit, stays inside until told to go, and remembers when it started."""
+    """A caller that passes a limit, stays inside until told to go, and remembers when it started."""
 
     def __init__(self, world, limit, key, weight, within):
         self.limit, self.key, self.weight = limit, key, weight
@@ -179,19 +179,19 @@ class Referee:
             assert each.refusal is None or each.may_be_refused, each.refusal
 
     def unsettled(self):
-        """Tell what is still to happen at this moment; nothing, if nobody waits in vain and nothing is held by none."""
+        """Tell what must still happen now: nothing, if no call waits in vain and every slot has its holder."""
         world = self.world
         with lock, lock.mutex:
             waiting = [each for each in self.callers if each.waits]
             wait_lists = [wait_list for each in world.most for wait_list in each.pool.wait_lists.values()]
             if len(waiting) != sum(wait_list.waiting for wait_list in wait_lists):
-                return "somebody is on the way"
+                return "a caller is on the way"
             if any(each.until <= clock.now() for each in waiting):
-                return "somebody waited too long"
+                return "a caller waited too long"
             if any(each.inside and each.released for each in self.callers):
-                return "somebody was told to go"
+                return "a caller was told to go"
             if any(each.cancelled and not each.ended for each in self.callers):
-                return "somebody was cancelled"
+                return "a caller was cancelled"
             return self.misheld() or self.forgotten(wait_lists)
 
     def misheld(self):
@@ -203,17 +203,17 @@ class Referee:
         for limit in (self.world.everybody, self.world.each):
             for key in (None,) if limit is self.world.everybody else KEYS:
                 if limit.pool.in_use(key) != self.held(limit, key) + reserved[limit.pool, key]:
-                    return f"{limit.name} {key} is held by nobody"
+                    return f"{limit.name} {key} has a slot without a holder"
         return None
 
     def forgotten(self, wait_lists):
-        """Tell who is first in a line although it could go on."""
+        """Tell which caller is first in a wait list although it could go on."""
         for wait_list in wait_lists:
             first = wait_list.first(clock.now())
             if first is None or first.head.state == CALLED:
-                return "somebody is about to look"
+                return "a caller is about to look"
             if self.fits(first, wait_list):
-                return f"{wait_list.admission.counters.name} {wait_list.key} forgot somebody"
+                return f"{wait_list.admission.counters.name} {wait_list.key} forgot a caller"
         return None
 
     def fits(self, entry, wait_list):
@@ -229,7 +229,7 @@ class Referee:
         return limit.pool.in_use(wait_list.key) + weight <= self.world.most[limit]
 
     def check_order(self):
-        """Raise if one who wanted the same of the same was overtaken."""
+        """Raise if a caller that needed the same limits and keys was overtaken."""
         joints = defaultdict(list)
         for each in self.callers:
             if each.started is not None:
@@ -394,7 +394,7 @@ TestLimitsMachine.settings = settings(stateful_step_count=30)
 
 
 def begin_anew(world, others):
-    """Use the limits in a forked process, where what *others* hold is nobody's."""
+    """Use the limits in a forked process, where what *others* hold is not held."""
     world.check_empty()
     assert (0, 0) == (world.rate.stats().in_use, world.rate.stats().keys)
     for each in others:
@@ -459,7 +459,7 @@ def play(victims, steps, monkeypatch):
     world.check_empty()
 
 
-def test_calls_of_a_forked_process_do_not_stand_behind_those_of_its_parent():
+def test_calls_of_a_forked_process_do_not_wait_behind_calls_of_its_parent():
     world = World(all_slots=1, key_slots=1)
     first = world.wide.acquire("a")
     second = ThreadCaller(world, world.wide, "a", 1, None)

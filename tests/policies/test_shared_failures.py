@@ -1,4 +1,4 @@
-"""What went wrong once with slots that are shared: stores that hang or fail, leases that end, calls that leave."""
+"""Shared slots while stores fail, apps are closed and processes end: no call hangs, nothing is left."""
 
 import asyncio
 import gc
@@ -7,385 +7,37 @@ import threading
 import time
 import warnings
 import weakref
-from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 from penstock import App
-from penstock.clock import SECOND, since_boot
-from penstock.errors import StoreDownError, StoreError, StoreReplacedError
-from penstock.policies import Bulkhead, BulkheadFull, clock
+from penstock.clock import SECOND
+from penstock.errors import StoreDownError, StoreReplacedError
+from penstock.policies import Bulkhead, BulkheadFull
 from penstock.policies.shared import borrower as borrower_module
 from penstock.policies.shared import slot_pool
 from penstock.policies.shared.borrower import GLANCE, Borrower, _borrowers
 from tests.support.sharing import PATIENCE, bulkhead, running, thread, until, waiting
-
-LONG = 20  # a lease that does not end during a test
-SHORT = 1  # one that does
-GLIMPSE = 0.3  # how long something is watched that must not happen
-
-
-@pytest.fixture
-def place(tmp_path):
-    """Return what opens apps on one file, each of which stands for a process."""
-    apps = []
-
-    def opened(lease=LONG):
-        apps.append(App(tmp_path / "jobs.db", lease=lease))
-        return apps[-1]
-
-    yield opened
-    for app in apps:
-        assert [] == app.engine.doctor()
-        app.close()
-
-
-@pytest.fixture
-def here(place):
-    return place()
-
-
-@pytest.fixture
-def there(place):
-    return place()
-
-
-def told(answer):
-    """Return why a call was refused, or what it returned."""
-    return getattr(answer, "reason", answer)
-
-
-def events_of(one):
-    events = []
-    one.listen(lambda event: events.append(event.kind if event.reason is None else event.reason))
-    return events
-
-
-def borrower_of(app):
-    return _borrowers[id(app.engine)]
-
-
-def used_once(one):
-    """Have the desk of a bulkhead open, and nothing left to be done there."""
-    with one:
-        pass
-    borrower = one.pool._borrower
-    until(lambda: not borrower._busy() and not borrower._lead.locked())
-    return borrower
-
-
-@contextmanager
-def one_exchange(borrower, wants):
-    """Let so many wants come to the store together."""
-    with borrower._lead:
-        yield
-        until(lambda: len(borrower._new) == wants)
-    borrower.ring()
-
-
-def lose_the_lease(app):
-    """Let the store give a lease up, as after a halt, and let its process hear of it."""
-    borrower = borrower_of(app)
-    with borrower._lead:
-        app.engine.leave(borrower._holder)
-        borrower._exchange(look=True)
-
-
-class Asked:
-    """Stands between a desk and its store: counts what is asked, and does something else on the way."""
-
-    def __init__(self, engine, monkeypatch, verb="lend"):
-        self.orders = []
-        self.before = self.after = lambda order: None
-        self._real = getattr(engine, verb)
-        monkeypatch.setattr(engine, verb, self)
-
-    @property
-    def wants(self):
-        return [want for order in self.orders for want in order.wanted]
-
-    def __call__(self, *order):
-        self.orders.append(order[0])
-        self.before(order[0])
-        answer = self._real(*order)
-        self.after(order[0])
-        return answer
-
-
-def down(*_):
-    raise StoreDownError("the store is down")
-
-
-def once(do):
-    """Return what does something the first time only."""
-    times = [do]
-    return lambda *args: times.pop()(*args) if times else None
-
-
-def if_wanted(do):
-    """Return what does something for orders with wants."""
-    return lambda order: do(order) if order.wanted else None
-
-
-class TestALeaseThatEnds:
-    def test_is_noticed_while_the_store_hangs(self, place, monkeypatch):
-        app, back = place(SHORT), threading.Event()
-        one = bulkhead(app)
-        events = events_of(one)
-        slot = one.acquire()
-        store = Asked(app.engine, monkeypatch)
-        store.before = lambda order: back.wait(PATIENCE)
-
-        until(lambda: "lease_lost" in events)
-
-        assert slot.lost
-        assert 1 == len(store.orders)  # which hangs still
-        back.set()
-        slot.release()
-        assert ["acquired", "lease_lost", "released"] == events
-
-    def test_cancels_its_tasks_while_the_store_hangs(self, place, monkeypatch):
-        app, back = place(SHORT), threading.Event()
-        one = bulkhead(app, on_lost="cancel")
-
-        async def work():
-            async with one:
-                Asked(app.engine, monkeypatch).before = lambda order: back.wait(PATIENCE)
-                await asyncio.sleep(PATIENCE)
-
-        async def main():
-            task = asyncio.create_task(work())
-            await asyncio.wait([task], timeout=PATIENCE / 2)
-            return task.cancelled()
-
-        assert asyncio.run(main())
-        assert not back.is_set()
-        back.set()
-
-    def test_makes_a_task_that_begins_too_late_ask_again(self, here, monkeypatch):
-        one = bulkhead(here)
-        borrower = used_once(one)
-        store = Asked(here.engine, monkeypatch)
-
-        async def call():
-            async with one as slot:
-                return slot.lost, clock.now() < borrower.valid_until, running(here)
-
-        async def main():
-            task = asyncio.create_task(call())
-            await asyncio.sleep(0)
-            until(lambda: one.pool.used)  # it is granted, but this loop does not let it begin
-            borrower.valid_until = clock.now()
-            return await asyncio.wait_for(task, PATIENCE)
-
-        assert (False, True, 1) == asyncio.run(main())
-        assert 2 == len({want.id for want in store.wants})
-
-    def test_makes_a_thread_that_begins_too_late_ask_again(self, here, monkeypatch):
-        one = bulkhead(here)
-        borrower = used_once(one)
-        store = Asked(here.engine, monkeypatch)
-        self._halt_after_the_grant(borrower, monkeypatch)
-
-        with thread(lambda: one.call(lambda: (clock.now() < borrower.valid_until, running(here)))) as answers:
-            pass
-
-        assert [(True, 1)] == answers
-        assert 2 == len({want.id for want in store.wants})
-
-    def test_leaves_one_who_asks_once_and_begins_too_late_with_nothing(self, here, monkeypatch):
-        one = bulkhead(here)
-        self._halt_after_the_grant(used_once(one), monkeypatch)
-
-        assert one.try_acquire() is None
-
-        until(lambda: running(here) == 0)
-        with one.try_acquire() as slot:
-            assert not slot.lost
-
-    @staticmethod
-    def _halt_after_the_grant(borrower, monkeypatch):
-        block = slot_pool.block
-        halt = once(lambda: setattr(borrower, "valid_until", clock.now()))
-
-        def halted(*waiter):
-            granted = block(*waiter)
-            halt()
-            return granted
-
-        monkeypatch.setattr(slot_pool, "block", halted)
-
-    def test_strands_nobody_whose_answer_comes_after_it(self, here, monkeypatch):
-        one = bulkhead(here, 2)
-        slot = one.acquire()
-        borrower = borrower_of(here)
-        store = Asked(here.engine, monkeypatch)
-        store.after = if_wanted(once(lambda order: setattr(borrower, "valid_until", clock.now())))
-
-        with thread(lambda: one.call(lambda: "in")) as answers:
-            pass
-
-        assert ["in"] == answers
-        assert slot.lost
-        slot.release()
-        until(lambda: running(here) == 0)
-
-    def test_strands_nobody_who_asks_while_the_store_hangs(self, place, monkeypatch):
-        app, back = place(SHORT), threading.Event()
-        one = bulkhead(app, 2)
-        slot = one.acquire()
-        store = Asked(app.engine, monkeypatch)
-        store.after = if_wanted(once(lambda order: back.wait(PATIENCE)))
-
-        with thread(lambda: one.call(lambda: "in")) as answers:
-            until(lambda: slot.lost and not borrower_of(app)._holder)
-            back.set()
-
-        assert ["in"] == answers
-        slot.release()
-        until(lambda: running(app) == 0)
-
-    @pytest.mark.parametrize("most", [1, None])
-    def test_refuses_nobody_who_waits_and_tells_of_the_wait_once(self, here, there, most):
-        slot = bulkhead(there).acquire()
-        one = bulkhead(here, max_queue=most)
-        events = events_of(one)
-
-        with thread(lambda: one.call(lambda: "in")) as answers:
-            until(lambda: waiting(here) == 1)
-            lose_the_lease(here)
-            until(lambda: waiting(here) == 1)
-            slot.release()
-
-        assert ["in"] == answers
-        assert ["queued", "acquired", "released"] == events
-
-    def test_is_told_of_once_for_each_slot_however_often_it_happens(self, here):
-        one = bulkhead(here, 2)
-        events = events_of(one)
-        slots = []
-        for _ in range(2):
-            slots.append(one.acquire())
-            lose_the_lease(here)
-
-        for slot in slots:
-            slot.release()
-
-        assert [*["acquired", "lease_lost"] * 2, *["released"] * 2] == events
-        assert not one.pool._lost
-
-    @pytest.mark.parametrize("ask", ["acquire", "try_acquire"])
-    def test_leaves_nothing_of_an_idle_block_to_serve_from(self, here, monkeypatch, ask):
-        one = bulkhead(here, 4, block=4)
-        used_once(one)
-        Asked(here.engine, monkeypatch).before = down
-        assert {None: 4} == one.pool._borrowed
-
-        monkeypatch.setattr(clock, "now", lambda: since_boot() + LONG * SECOND)
-
-        with pytest.raises(StoreError):
-            getattr(one, ask)()
-
-
-class TestManyAtOnce:
-    @pytest.mark.parametrize("ask", ["reject", "try"])
-    def test_a_light_call_does_not_hang_behind_a_heavy_one_that_is_refused(self, here, ask):
-        one = bulkhead(here, 2, **({"mode": "reject"} if ask == "reject" else {}))
-        slot = one.acquire()
-
-        def call(weight):
-            if ask == "reject":
-                with one.slot(weight=weight):
-                    return "in"
-            found = one.try_acquire(weight=weight)
-            if found is None:
-                return "busy"
-            found.release()
-            return "in"
-
-        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
-            heavy = threads.enter_context(thread(lambda: call(2)))
-            until(lambda: borrower_of(here)._new)
-            light = threads.enter_context(thread(lambda: call(1)))
-
-        assert (["busy"], ["in"]) == ([told(answer) for answer in heavy], light)
-        slot.release()
-        until(lambda: running(here) == 0)
-
-    def test_all_who_ask_once_get_in_if_there_are_slots(self, here):
-        one = bulkhead(here, 5)
-        used_once(one)
-
-        with ExitStack() as threads, one_exchange(borrower_of(here), 5):
-            answers = [threads.enter_context(thread(one.try_acquire)) for _ in range(5)]
-
-        assert 5 == running(here)
-        for (slot,) in answers:
-            assert slot is not None
-            slot.release()
-
-    def test_another_bulkhead_of_the_name_is_served_from_an_idle_block(self, here, monkeypatch):
-        monkeypatch.setattr(
-            slot_pool, "IDLE", PATIENCE * 10 * SECOND
-        )  # it comes back only if somebody wants it
-        one, other = bulkhead(here, 5, block=5), bulkhead(here, 5)
-        with one:
-            assert 5 == running(here)
-
-            with thread(lambda: other.call(lambda: "in")) as answers:
-                pass
-
-        assert ["in"] == answers
-
-
-class TestPriority:
-    def test_nobody_hangs_if_one_of_two_is_refused(self, here):
-        one = bulkhead(here, 2, mode="reject", order="priority")
-        events = events_of(one)
-        slot = one.acquire()
-
-        def call(priority):
-            with one.slot(priority=priority):
-                return "in"
-
-        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
-            low = threads.enter_context(thread(lambda: call(0)))
-            until(lambda: borrower_of(here)._new)
-            high = threads.enter_context(thread(lambda: call(5)))
-        slot.release()
-
-        assert ["busy", "in"] == sorted(told(answer) for answer in [*low, *high])
-        until(lambda: Counter(acquired=2, released=2, busy=1) == Counter(events))
-
-    def test_nobody_hangs_if_the_want_that_stands_for_it_fails(self, here, there, monkeypatch):
-        """The one with priority takes what the other asked for; then the other waits by the first one's want."""
-        slot = bulkhead(there).acquire()
-        one = bulkhead(here, order="priority")
-        events = events_of(one)
-        go = threading.Event()
-
-        def work(priority):
-            with one.slot(priority=priority):
-                go.wait(PATIENCE)
-
-        with thread(lambda: work(0)) as low, thread(lambda: work(5)) as high:
-            until(lambda: waiting(here) == 2)
-            slot.release()
-            until(lambda: "acquired" in events)
-            Asked(here.engine, monkeypatch).before = if_wanted(down)
-            lose_the_lease(here)
-            until(lambda: low or high)
-            go.set()
-
-        assert [None] == high
-        assert ["the store is down"] == [str(answer) for answer in low]
-        assert Counter(queued=2, acquired=1, lease_lost=1, released=1, store=1) == Counter(events)
+from tests.support.sharing_faults import (
+    GLIMPSE,
+    LONG,
+    SHORT,
+    Asked,
+    borrower_of,
+    down,
+    events_of,
+    if_wanted,
+    lose_the_lease,
+    once,
+    told,
+    used_once,
+)
 
 
 class TestAStoreThatFails:
-    def test_ends_the_waits_of_those_it_was_asked_for_and_tells_of_it(self, here, there, monkeypatch):
+    def test_ends_the_waits_it_was_asked_for_and_tells_of_it(self, here, there, monkeypatch):
         slot = bulkhead(there).acquire()
         one = bulkhead(here)
         events = events_of(one)
@@ -400,10 +52,10 @@ class TestAStoreThatFails:
         assert {"store": 1} == one.stats().rejected
         slot.release()
 
-    def test_is_not_asked_without_end_by_one_who_waits(self, here, there, monkeypatch):
+    def test_is_not_asked_without_end_by_a_waiting_call(self, here, there, monkeypatch):
         slot, one, free = bulkhead(there).acquire(), bulkhead(here), bulkhead(here, name="free")
         borrower = one.pool._open()
-        monkeypatch.setattr(borrower, "_start", lambda: None)  # nobody else asks
+        monkeypatch.setattr(borrower, "_start", lambda: None)  # no other thread asks
         mine = free.acquire()
         store = Asked(here.engine, monkeypatch)
 
@@ -437,7 +89,7 @@ class TestAStoreThatFails:
         store.before = lambda order: None
         until(lambda: running(app) == 0)
 
-    def test_is_not_asked_without_end_who_wants_a_block_and_the_lease_is_renewed(self, place, monkeypatch):
+    def test_is_not_asked_without_end_for_wants_of_a_block_and_the_lease_is_renewed(self, place, monkeypatch):
         app = place(SHORT)
         one = bulkhead(app, 4, block=4)
         slot = one.acquire()
@@ -453,14 +105,14 @@ class TestAStoreThatFails:
         assert len(store.orders) <= (time.monotonic() - began) * SECOND / GLANCE + 5
         slot.release()
 
-    def test_is_not_listened_to_when_nobody_waits(self, here, there, monkeypatch):
+    def test_is_not_listened_to_when_no_call_waits(self, here, there, monkeypatch):
         slot = bulkhead(there).acquire()
         one = bulkhead(here, max_wait=0.2, shed=False)
         Asked(here.engine, monkeypatch).before = lambda order: None if order.wanted else down()
 
         with thread(lambda: one.call(lambda: "in")) as answers:
             until(lambda: waiting(here) == 1)
-        here.engine.leave(borrower_of(here)._holder)  # nobody here can hear of it
+        here.engine.leave(borrower_of(here)._holder)  # this process does not hear of it
         listened = Asked(here.engine, monkeypatch, "await_loan")
         time.sleep(GLIMPSE)
 
@@ -468,7 +120,7 @@ class TestAStoreThatFails:
         assert len(listened.orders) <= 1
         slot.release()
 
-    def test_an_interrupt_of_the_first_who_asks_strands_nobody(self, here, monkeypatch):
+    def test_an_interrupt_of_the_first_thread_that_asks_strands_no_call(self, here, monkeypatch):
         one = bulkhead(here, 2)
         borrower = one.pool._open()
         monkeypatch.setattr(borrower, "_start", lambda: None)  # the threads come later
@@ -491,7 +143,7 @@ class TestAStoreThatFails:
 
 
 class TestClosing:
-    def test_an_app_whose_store_is_gone_tells_those_who_wait(self, here, there, monkeypatch):
+    def test_an_app_whose_store_is_gone_tells_waiting_calls(self, here, there, monkeypatch):
         slot = bulkhead(there).acquire()
         one = bulkhead(here)
         events = events_of(one)
@@ -503,7 +155,7 @@ class TestClosing:
             with pytest.raises(StoreDownError, match="is down"):
                 here.close()
 
-        assert ["the app was closed while somebody waited for its slots"] == [str(each) for each in answers]
+        assert ["the app was closed while a call waited for its slots"] == [str(each) for each in answers]
         assert ["queued", "store"] == events
         slot.release()
 
@@ -526,7 +178,7 @@ class TestClosing:
         assert not one.pool.wait_lists
         until(lambda: running(there) == 0 and waiting(there) == 0)
 
-    def test_an_app_that_is_being_closed_is_opened_again_by_those_who_come(self, here, monkeypatch):
+    def test_an_app_that_is_being_closed_is_opened_again_by_the_next_call(self, here, monkeypatch):
         one = bulkhead(here)
         used_once(one)
         go = threading.Event()
@@ -543,7 +195,7 @@ class TestClosing:
             assert not go.is_set()
             go.set()
 
-    def test_an_app_that_is_closed_while_somebody_comes_tells_that_one(self, here, monkeypatch):
+    def test_an_app_that_is_closed_while_a_call_comes_tells_it(self, here, monkeypatch):
         one = bulkhead(here)
         used_once(one)
         open_ = one.pool._open
@@ -557,13 +209,13 @@ class TestClosing:
         with thread(lambda: one.call(lambda: "in")) as answers, thread(one.try_acquire) as others:
             pass
 
-        assert ["the app was closed while somebody asked for its slots"] * 2 == [
+        assert ["the app was closed while a call asked for its slots"] * 2 == [
             str(answer) for answer in [*answers, *others]
         ]
         assert not one.pool.wait_lists
 
     @pytest.mark.parametrize("kind", ["shared", "local"])
-    def test_a_bulkhead_with_one_whose_event_loop_is_gone(self, here, there, kind):
+    def test_a_bulkhead_with_a_waiter_whose_event_loop_is_gone(self, here, there, kind):
         one = bulkhead(here) if kind == "shared" else Bulkhead(1)
         slot = bulkhead(there).acquire() if kind == "shared" else one.acquire()
         tasks = []
@@ -602,7 +254,7 @@ class TestNothingIsLeft:
         assert [0] * 6 == [len(each) for each in kept]
         assert [{}, {}, {}] == [pool._wants._brought, pool._wants._of_key, pool._wants._told]
 
-    def test_of_those_who_waited(self, place, there, monkeypatch):
+    def test_of_calls_that_waited(self, place, there, monkeypatch):
         here, slot = place(3 * SHORT), bulkhead(there).acquire()
         one, other = bulkhead(here, max_queue=1), bulkhead(here, max_wait=0.02, shed=False)
 
@@ -648,7 +300,7 @@ class TestNothingIsLeft:
 
         assert before == len(_borrowers)
 
-    def test_of_bulkheads_that_nobody_has_any_more(self, place):
+    def test_of_bulkheads_that_were_dropped(self, place):
         app = place(SHORT)
         gone = []
         for _ in range(20):
@@ -676,7 +328,7 @@ class TestProcessesThatEnd:
         assert 0 == child.exitcode
         assert 0 == running(here)
 
-    def test_those_of_an_executor_give_everything_back(self, here, tmp_path):
+    def test_processes_of_an_executor_give_everything_back(self, here, tmp_path):
         urls = [str(tmp_path / "jobs.db")] * 4
         context = multiprocessing.get_context("fork")
 
@@ -695,7 +347,7 @@ def forks():
         yield
 
 
-taken = []  # so that nobody gives them back who collects garbage
+taken = []  # so that they are not garbage collected
 
 
 def take_a_slot(url, release=False):
@@ -756,7 +408,7 @@ class TestAfterwards:
             engine.gate("api")
 
     @pytest.mark.parametrize("kind", ["shared", "local"])
-    def test_a_bulkhead_with_one_whose_event_loop_is_gone_in_this_thread(self, here, there, kind):
+    def test_a_bulkhead_with_a_waiter_whose_event_loop_is_gone_in_this_thread(self, here, there, kind):
         one = bulkhead(here) if kind == "shared" else Bulkhead(1)
         slot = bulkhead(there).acquire() if kind == "shared" else one.acquire()
         loop = asyncio.new_event_loop()
@@ -771,7 +423,7 @@ class TestAfterwards:
             slot.release()
             task._log_destroy_pending = False
 
-    def test_orders_of_one_who_was_struck_before_the_store_was_asked_are_not_forgotten(
+    def test_orders_of_a_thread_interrupted_before_the_store_was_asked_are_not_forgotten(
         self, place, monkeypatch
     ):
         app = place(3 * LONG)  # so that no renewal comes first
@@ -792,7 +444,7 @@ class TestAfterwards:
 
         until(lambda: running(app) == 0)
 
-    def test_slots_kept_over_a_sleep_of_the_machine_are_nobody_s(self, here, there, monkeypatch):
+    def test_slots_held_over_a_sleep_of_the_machine_are_lost(self, here, there, monkeypatch):
         one = bulkhead(here, 2, block=2)
         used_once(one)
         assert 2 == running(there)
@@ -804,7 +456,7 @@ class TestAfterwards:
             assert one.try_acquire() is None
 
 
-def test_one_in_line_is_told_when_the_file_of_the_store_is_gone(tmp_path):
+def test_a_waiting_call_is_told_when_the_file_of_the_store_is_gone(tmp_path):
     """B4."""
     with (
         closing(App(tmp_path / "jobs.db", lease=60)) as here,

@@ -14,7 +14,7 @@ from penstock.testing import VirtualTime
 
 
 class Backend:
-    """Counts who is inside, in virtual time."""
+    """Counts calls that are inside, in virtual time."""
 
     def __init__(self, seconds=0.1):
         self.seconds, self.inside, self.peak, self.calls = seconds, 0, 0, 0

@@ -1,0 +1,170 @@
+"""Throttlers and rate limiters: starts spread out, or counted in any window."""
+
+import asyncio
+import time as real_time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.limits.gate import Gate
+from penstock.limits.rules import Numbers, Window
+from penstock.policies import (
+    RateExceeded,
+    RateLimiter,
+    Throttler,
+    Timeout,
+)
+from penstock.policies.options import WaitOptions
+from penstock.policies.pacing import Spaced
+
+
+def starts_of(time, limit, count, **options):
+    starts = []
+
+    async def one():
+        async with limit.slot(**options):
+            starts.append(round(time.now(), 6))
+
+    async def main():
+        await asyncio.gather(*(one() for _ in range(count)))
+
+    time.run(main())
+    return starts
+
+
+def test_a_throttle_spreads_starts(time):
+    assert [0, 0.1, 0.2, 0.3] == starts_of(time, Throttler(10, per=1), 4)
+
+
+def test_a_burst_comes_first(time):
+    assert [0, 0, 0, 0.1, 0.2] == starts_of(time, Throttler(10, per=1, burst=3), 5)
+
+
+def test_a_rate_counts_in_any_window(time):
+    assert [0, 0, 0, 1, 1, 1, 2] == starts_of(time, RateLimiter(3, per=1), 7)
+
+
+def test_heavy_starts_pay_for_their_weight(time):
+    assert [0, 0.3, 0.6] == starts_of(time, Throttler(10, per=1), 3, weight=3)
+    assert [0, 1, 2] == starts_of(time, RateLimiter(3, per=1), 3, weight=2)
+    with pytest.raises(ValueError, match="never fits"):
+        starts_of(time, RateLimiter(3, per=1), 1, weight=4)
+
+
+def test_reject_mode_says_when_to_come_back(time):
+    async def main(limit):
+        async with limit:
+            pass
+        with pytest.raises(RateExceeded) as caught:
+            async with limit:
+                pytest.fail("it came in")
+        return caught.value
+
+    for limit in (Throttler(10, per=1, mode="reject"), RateLimiter(1, per=0.1, mode="reject")):
+        error = time.run(main(limit))
+        assert ("busy", pytest.approx(0.1), True) == (error.reason, error.retry_after, error.retryable)
+
+
+def test_waits_for_a_start_are_bounded(time):
+    async def main():
+        throttle = Throttler(1, per=10, max_wait=1, shed=False)
+        async with throttle:
+            pass
+        with pytest.raises(RateExceeded) as caught:
+            async with throttle:
+                pytest.fail("it came in")
+        return caught.value.reason, time.now()
+
+    assert ("wait_timeout", pytest.approx(1)) == time.run(main())
+
+
+def test_threads_and_tasks_keep_one_rate():
+    throttle = Throttler(200, per=1)
+    starts = []
+
+    def in_thread():
+        for _ in range(5):
+            with throttle:
+                starts.append(real_time.monotonic())
+
+    async def in_task():
+        for _ in range(5):
+            async with throttle:
+                starts.append(real_time.monotonic())
+
+    with ThreadPoolExecutor(4) as threads:
+        done = [threads.submit(in_thread) for _ in range(2)] + [
+            threads.submit(lambda: asyncio.run(in_task())) for _ in range(2)
+        ]
+        for each in done:
+            each.result(timeout=60)
+
+    assert 20 == len(starts) == throttle.stats().acquired
+    assert max(starts) - min(starts) >= 19 * 0.005 - 0.004
+
+
+@given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), max_size=30))
+def test_a_throttle_without_a_burst_is_that_of_the_engine(limit, asked):
+    window = Window(limit, 10)
+    gate, spaced = Gate(0), Spaced(window, 1, WaitOptions("any"))
+    gate.remember(window.period, 0)
+    now = 0
+    for step, weight in asked:
+        now += step
+        by_gate = gate.opens_at(Numbers(throttle=window), weight, now)
+        by_pace = spaced.opens_at(None, weight, now)
+
+        assert (by_gate <= now) == (by_pace <= now)
+        if by_gate > now:
+            assert by_gate == by_pace
+            continue
+        gate.start(now, weight)
+        spaced.take(None, weight, now, None)
+
+
+def test_a_rate_limiter_has_no_burst():
+    with pytest.raises(TypeError, match="burst"):
+        RateLimiter(10, burst=3)
+
+
+def test_waits_that_were_given_up_delay_no_other_call(time, watch):
+    throttle = Throttler(20, per=1)
+    call = throttle(watch.work)
+
+    async def main():
+        await call("first", 0)
+        callers = [asyncio.create_task(Timeout(0.04)(call)(n, 0)) for n in range(40)]
+        await asyncio.gather(*callers, return_exceptions=True)
+        began = time.now()
+        await call("next", 0)
+        return time.now() - began
+
+    waited = time.run(main())
+
+    assert waited <= 1 / 20
+    assert ["first", "next"] == [who for who, _ in watch.starts]
+
+
+def test_an_exhausted_key_delays_no_other(time, watch):
+    for limit in (
+        RateLimiter(1, per=10, key=lambda key, *_: key),
+        Throttler(1, per=10, key=lambda key, *_: key),
+    ):
+        watch.starts.clear()
+        call = limit(watch.work)
+
+        async def main(call=call):
+            began = time.now()
+            blocked = [asyncio.create_task(call("a", 0)) for _ in range(3)]
+            await asyncio.sleep(0)
+            await call("b", 0)
+            waited = time.now() - began
+            for task in blocked:
+                task.cancel()
+            await asyncio.gather(*blocked, return_exceptions=True)
+            return waited
+
+        assert 0 == time.run(main())
+        assert ["a", "b"] == [who for who, _ in watch.starts]
