@@ -107,7 +107,7 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
         (worker_directives, "_is_idle"),
         (worker_directives, "maintenance"),
         (worker_directives, "directive"),
-        (workers, "_told"),
+        (workers, "_envelopes"),
         (Service, "in_time"),
         (workers, "Reply"),
         (asgi, "encoded"),
@@ -270,7 +270,7 @@ def test_jobs_that_cannot_be_given_back_at_once_are_given_back_when_the_store_is
 def test_a_job_that_was_given_back_is_not_remembered_as_ours(engine, monkeypatch):
     """Else an ack at this server would be refused though its worker had fetched the job at another."""
     mishap = Mishap(monkeypatch, engine)
-    mishap.strike(workers, "_told")
+    mishap.strike(workers, "_envelopes")
 
     async def play():
         async with serving(engine) as site:
@@ -378,7 +378,7 @@ def test_an_attempt_that_was_settled_is_acknowledged_whatever_fails_afterwards(
 def test_an_ack_of_a_job_that_was_given_back_is_refused(engine, monkeypatch):
     """Its attempt counts for nothing, so neither does what its worker says of it."""
     mishap = Mishap(monkeypatch, engine)
-    mishap.strike(workers, "_told")
+    mishap.strike(workers, "_envelopes")
 
     async def play():
         async with serving(engine) as site:

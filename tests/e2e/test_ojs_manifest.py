@@ -122,7 +122,7 @@ CAPABILITIES = {
 def test_the_manifest_names_every_extension_of_which_there_are_paths_and_no_other(server):
     manifest = server.get("/ojs/manifest")
     named = [each for tier in ("official", "experimental") for each in manifest["extensions"][tier]]
-    paths = {route.path for route in (*ojs.ROUTES, *ojs.SOCKETS)} | {"/metrics"}
+    paths = {route.path for route in (*ojs.DIALECT.routes, *ojs.DIALECT.sockets)} | {"/metrics"}
     known = [pattern for patterns in EXTENSIONS.values() for pattern in patterns]
 
     assert sorted(EXTENSIONS) == sorted(each["name"] for each in named)

@@ -14,7 +14,7 @@ from penstock.dialects.ojs.format.new_job import new_job
 from penstock.dialects.ojs.format.requests import AckBody, FetchBody
 from penstock.dialects.served import SERVED
 from penstock.engine import open_engine
-from penstock.http.access import ANYBODY
+from penstock.http.access import PUBLIC
 from penstock.http.app import app_for
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.serve import UPKEEP_EVERY, Settings, listening
@@ -51,9 +51,9 @@ async def ack(request: Request) -> Reply:
 
 
 FLOOR = (
-    Route("POST", "/floor/jobs", push, ANYBODY, "as /ojs/v1/jobs"),
-    Route("POST", "/floor/workers/fetch", fetch, ANYBODY, "as /ojs/v1/workers/fetch"),
-    Route("POST", "/floor/workers/ack", ack, ANYBODY, "as /ojs/v1/workers/ack"),
+    Route("POST", "/floor/jobs", push, PUBLIC, "as /ojs/v1/jobs"),
+    Route("POST", "/floor/workers/fetch", fetch, PUBLIC, "as /ojs/v1/workers/fetch"),
+    Route("POST", "/floor/workers/ack", ack, PUBLIC, "as /ojs/v1/workers/ack"),
 )
 
 

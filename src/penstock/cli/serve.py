@@ -37,7 +37,7 @@ def serve(
         typer.Option(
             "--token",
             metavar="TOKEN",
-            help="Let in only who sends this as `Authorization: Bearer TOKEN`; repeatable.  Others can see the "
+            help="Let in only requests with `Authorization: Bearer TOKEN`; repeatable.  Other users can see the "
             f"arguments of a process: ${TOKEN} or --token-file keep it to yourself.",
             show_default=False,
         ),
@@ -137,5 +137,5 @@ def _say(url: str, store: str, keyring: "Keyring", settings: "Settings") -> None
             flush=True,
         )
     if settings.test_mode:
-        print("test mode: anybody who may operate it can empty it", file=sys.stderr, flush=True)
+        print("test mode: every operator can empty the store", file=sys.stderr, flush=True)
     logging.getLogger("penstock.server").info("serving at %s", url)

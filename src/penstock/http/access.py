@@ -1,4 +1,4 @@
-"""Who asks, and what are they allowed to?"""
+"""Roles, and what a token allows."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What somebody may do: enqueue and look, fetch and settle, or everything."""
+    """What a token is for: to enqueue and look, to fetch and settle, or for everything."""
 
     PRODUCER = "producer"
     WORKER = "worker"
@@ -15,21 +15,21 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one token allows; *tenant* None means that it is bound to none and may name any."""
+    """What one token allows.  With *tenant* None it is bound to no tenant, and its requests may name any."""
 
     name: str
     roles: frozenset[Role]
     tenant: str | None = None
 
     def allows(self, wanted: frozenset[Role]) -> bool:
-        """Tell whether one of the *wanted* roles is ours; nothing wanted is open to all."""
+        """Tell whether the token has one of the *wanted* roles; with none wanted, every request is let in."""
         return not wanted or Role.OPERATOR in self.roles or bool(self.roles & wanted)
 
 
-ANYBODY: Final = frozenset[Role]()
+PUBLIC: Final = frozenset[Role]()
 PRODUCERS: Final = frozenset({Role.PRODUCER})
 WORKERS: Final = frozenset({Role.WORKER})
 JOBS: Final = frozenset({Role.PRODUCER, Role.WORKER})
 OPERATORS: Final = frozenset({Role.OPERATOR})
 
-EVERYTHING: Final = Access("everybody", frozenset(Role))
+EVERYTHING: Final = Access("any request", frozenset(Role))

@@ -1,4 +1,4 @@
-"""Put the server together: an engine, and the dialects in which it is spoken to."""
+"""Put the server together: one engine, and the dialects it is served in."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ def app_for(
     *loopback* says that only this machine can reach it; *names* are those by which it is known besides this
     machine's own.
     """
-    # Those who ask over HTTP may be anywhere, also behind a proxy on this machine.
+    # Clients may be anywhere, also behind a proxy on this machine.
     engine.far = True
     service = Service(engine, test_mode=test_mode, loopback=loopback)
     for dialect in dialects:

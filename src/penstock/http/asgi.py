@@ -1,4 +1,4 @@
-"""The ASGI application: finds the route, lets in who may, reads what was sent and writes the answer."""
+"""The ASGI application: finds the route, checks the token, reads the request and writes the answer."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ log = logging.getLogger("penstock.server")
 
 
 class AsgiApp:
-    """Everything the server answers.  A path is of the first dialect that has its beginning; the last has all."""
+    """Answers requests.  A path belongs to the first dialect that names its beginning; the last names all."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class AsgiApp:
             status = reply.status
             await write(self.service, dialect, reply, request_id, scope["method"], receive, send)
             if self._observe is not None:
-                route = scope.get("route")  # None where there is nothing
+                route = scope.get("route")  # None at an unknown path
                 method, path = ("other", "other") if route is None else (route.method, route.path)
                 self._observe(method, path, status, monotonic() - began)
         if log.isEnabledFor(logging.INFO):
@@ -143,7 +143,7 @@ class AsgiApp:
         return reply
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> Refusal | None:
-        """Return why nothing of a request is looked at; where a token is needed, that is what decides."""
+        """Return why a request is refused unread; where tokens are needed, they alone decide."""
         if not self._keyring.is_open:
             return None
         return self._visitors.refusal(headers, (scope.get("server") or ("",))[0])
@@ -153,7 +153,7 @@ class AsgiApp:
         access = self._keyring.access(headers.get("authorization"))
         if access is None and route.roles:
             raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
-        access = access or Access("nobody", frozenset())
+        access = access or Access("no token", frozenset())
         if not access.allows(route.roles):
             raise ForbiddenError(f"this needs the role {' or '.join(sorted(route.roles))}")
         return access
@@ -207,7 +207,7 @@ class AsgiApp:
 
 
 def _path(scope: Scope) -> str:
-    """Return the path as it was sent, %-signs and all: in a log it is one line, whatever it says."""
+    """Return the path as it was sent, still quoted, so that it is one line in a log."""
     sent: bytes = scope.get("raw_path") or scope["path"].encode()
     return sent.partition(b"?")[0].decode("ascii", "backslashreplace")
 
@@ -218,7 +218,7 @@ def _tenant(dialect: Dialect, access: Access, headers: Mapping[str, str]) -> str
 
 
 def _chosen(methods: Mapping[str, Route], scope: Scope) -> Route:
-    """Return the route of a path that is meant."""
+    """Return the route for the method of the request."""
     if not methods:
         raise RefusedError(404, "not_found", f"there is nothing at {scope['path'][:200]!r}")
     method = scope["method"]

@@ -18,10 +18,10 @@ log = logging.getLogger("penstock.server")
 
 
 class Batcher(Generic[Q, A]):
-    """Asks *together* about all questions that came meanwhile; it answers each, or with what it raised.
+    """Collects questions while a batch is under way, and then asks *together* for all their answers.
 
-    One batch is under way at a time, none with more than *most* questions.  An answer that nobody waits for any
-    more is *unwanted*.
+    One batch is under way at a time, none with more than *most* questions.  For each question *together* returns
+    the answer, or the exception.  *unwanted* is called with an answer whose request was cancelled.
 
     Invariant: every question is answered or fails, whatever raises on the way.
     """
@@ -56,7 +56,7 @@ class Batcher(Generic[Q, A]):
             raise
 
     def _go(self) -> None:
-        # Whoever was cancelled meanwhile asks no more; what is under way cannot be taken back.
+        # Questions of cancelled requests are left out; a batch that is under way cannot be stopped.
         batch = [(future, question) for future, question in self._waiting if not future.done()]
         batch, self._waiting = batch[: self._most], batch[self._most :]
         if not batch:
@@ -65,7 +65,7 @@ class Batcher(Generic[Q, A]):
         loop = asyncio.get_running_loop()
         try:
             asked = loop.run_in_executor(self._threads, self._ask, [question for _, question in batch])
-        except RuntimeError as error:  # there are no threads any more
+        except RuntimeError as error:  # the threads have ended
             self._tell(batch, [_gone(error)] * len(batch))
         else:
             asked.add_done_callback(lambda done: self._tell(batch, self._heard(done, len(batch))))
@@ -85,7 +85,7 @@ class Batcher(Generic[Q, A]):
         self._go()
 
     def _ask(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
-        """Return an answer to each question, or what it failed by.  In a thread."""
+        """Return the answer to each question, or its exception.  Runs in a thread."""
         try:
             answers = self._together(questions)
         except StopIteration as error:  # which no future can carry
@@ -102,11 +102,11 @@ class Batcher(Generic[Q, A]):
         return done.result() if failure is None else [failure] * count
 
     def _leave(self, answer: A) -> None:
-        """Undo an answer whose question was given up."""
+        """Undo an answer whose request was cancelled."""
         try:
             self._unwanted(answer)
         except Exception:
-            log.exception("an answer whose question was given up could not be undone")
+            log.exception("the answer to a cancelled request could not be undone")
 
 
 def _gone(error: BaseException | None = None) -> StoreDownError:
@@ -126,21 +126,21 @@ Answer = list[Enqueued] | int | None | Claim  # of a settlement: when the attemp
 
 
 def answers(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
-    """Return the answer to each of *questions*, or what it raised."""
+    """Return the answer to each of *questions*, or its exception."""
     if len(questions) > 1:
         try:
             return _together(engine, questions)
         except StoreError as error:
             return [error] * len(questions)
         except PenstockError:
-            pass  # one of them cannot be; each finds out by itself
+            pass  # one of them is refused: each is asked by itself
     return [_alone(engine, question) for question in questions]
 
 
 def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]:
     adding = [question for question in questions if isinstance(question, Adding)]
     settlements = [question for question in questions if isinstance(question, Settlement)]
-    # Those who came at once have no order among them; those who ask for the same are served as one.
+    # Concurrent requests have no order among them; those for the same queues are claimed as one.
     requests = [question for question in questions if isinstance(question, ClaimFor)]
     order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
     jobs = [job for each in adding for job in each.jobs]
@@ -172,5 +172,5 @@ def _alone(engine: Engine, question: Question) -> Answer | Exception:
                 return engine.settled_at([question])[0]
             case ClaimFor():
                 return engine.claims([question])[0]
-    except Exception as error:  # noqa: BLE001 - the others' answers are good all the same
+    except Exception as error:  # noqa: BLE001 - the other questions have good answers
         return error

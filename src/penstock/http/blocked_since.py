@@ -1,4 +1,4 @@
-"""What was it that a job had to wait for, and since when?"""
+"""Since when is a job blocked, and by which rule?"""
 
 from collections import OrderedDict
 from typing import Final
@@ -10,13 +10,13 @@ _OVER: Final = frozenset({"job.started", "job.cancelled", "job.expired", "job.di
 
 
 class BlockedSince:
-    """Remembers which rule stopped a job, and tells it with the event of its release."""
+    """Remembers which rule blocked a job and when, and adds that to the event of its release."""
 
     def __init__(self) -> None:
         self._blocked: OrderedDict[object, tuple[object, int]] = OrderedDict()
 
     def note(self, entry: Entry) -> None:
-        """Learn from an event, or complete it."""
+        """Remember what an event tells, or add to it what is remembered."""
         event = entry.event
         job = event.facts.get("job")
         if event.name == "limit.exceeded":

@@ -4,7 +4,7 @@ from penstock.job import Claimed
 
 
 class Claims:
-    """What was claimed for one request.  Until its answer is being sent, `unheard` says what to give back."""
+    """The jobs claimed for one request.  Until its answer is being sent they can be given back."""
 
     __slots__ = ("jobs",)
 
@@ -12,6 +12,6 @@ class Claims:
         self.jobs = jobs or []
 
     def unheard(self) -> list[Claimed]:
-        """Return the jobs to give back because the answer will not be heard."""
+        """Return the jobs to give back because the answer will not arrive."""
         jobs, self.jobs = self.jobs, []
         return jobs

@@ -1,4 +1,4 @@
-"""What is counted as events come in, by labels of which there are only ever so many."""
+"""Counters fed by events, with a bounded number of labels."""
 
 from bisect import bisect_left
 from collections import OrderedDict
@@ -14,15 +14,15 @@ from penstock.job import Event, Gauges
 MOST: Final = 1_000  # different labels of one number; all that come later count together
 OTHER: Final = "other"
 Labels = tuple[str, ...]
-_FRESH: Final = SECOND  # how long an answer of the store serves, at least
-_SHARE: Final = 10  # no more than one part in so many of the time is spent on asking
+_FRESH: Final = SECOND  # how long the store's answer is used, at least
+_SHARE: Final = 10  # at most one part in so many of the time is spent on asking the store
 _SCHEDULED: Final = 100_000
 JOBS: Final = {
     "enqueued": "Jobs that were enqueued.",
     "started": "Attempts that were handed to workers.",
     "completed": "Jobs that were done.",
     "failed": "Jobs that failed for good.",
-    "retried": "Attempts that failed and are to be tried again.",
+    "retried": "Attempts that failed and will be tried again.",
     "rescued": "Attempts whose workers were not heard from in time.",
     "discarded": "Jobs that ended as discarded, by failing or by a limit.",
     "cancelled": "Jobs that were cancelled.",
@@ -43,7 +43,7 @@ _REQUESTS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 
 class Metrics:
-    """What is counted in this process.  Belongs to the event loop."""
+    """What this process has counted.  Belongs to the event loop."""
 
     def __init__(self, service: Service) -> None:
         self.jobs = {name: Tally() for name in JOBS}
@@ -118,7 +118,7 @@ class Metrics:
             self.queued.add(max(0, event.at - since) / SECOND, queue, task)
         if job in self._released:
             key, tenant, blocked = self._released.pop(job)
-            # Who stands behind others waits because of the limit as well, though only the first is asked.
+            # A job behind others waits because of the limit too, though only the first is tested.
             begin = since if since is not None else blocked
             if isinstance(begin, int):
                 self.waits.add(max(0, event.at - begin) / SECOND, key, tenant)
@@ -137,7 +137,7 @@ class Tally:
 
 
 class Spread:
-    """How values are spread, by labels: for each how many lie up to each of some bounds, and their sum."""
+    """Histograms by labels: how many values lie in each bucket, and their sum."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = tuple(bounds)
@@ -156,5 +156,5 @@ class Spread:
 def known(
     among: dict[Labels, object] | dict[Labels, int] | dict[Labels, list[float]], labels: Labels
 ) -> Labels:
-    """Return *labels*, or those that stand for all others once there are many."""
+    """Return *labels*, or those for all others once there are too many."""
     return labels if labels in among or len(among) < MOST else (OTHER,) * len(labels)

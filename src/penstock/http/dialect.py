@@ -69,4 +69,4 @@ class Dialect:
     path_schema: Callable[[str, str], dict[str, Any]] = lambda _name, _path: {"type": "string"}
     query_schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     tag: str = ""  # one heading for all its routes; else they are told apart by their paths
-    attach: Callable[[Service], object] = lambda _: None  # begins what goes on by itself
+    attach: Callable[[Service], object] = lambda _: None  # starts what goes on without requests

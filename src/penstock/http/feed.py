@@ -1,8 +1,8 @@
-"""What happened lately: kept for those who ask, handed at once to those who follow.
+"""The latest events: kept to look back on, and handed at once to followers and readers.
 
 The engine's threads only put events at the end of a list; all the rest is done on the event loop.  Readers
-have buffers of a fixed size, which lose their oldest: nobody slows the engine by reading slowly, or not at all.
-An event that makes one of those who hear it fail is told to the others all the same.
+have buffers of a fixed size, which lose their oldest: a slow reader does not slow the engine.
+An event on which one follower fails reaches the others all the same.
 
 A feed knows what was done through its own process's engine.  Several servers on one database have a feed each,
 and every event is in exactly one of them.
@@ -22,8 +22,8 @@ from penstock.ids import new_id
 from penstock.job import Event
 
 KEPT: Final = 10_000  # events to look back on
-HEARD: Final = 100_000  # events that the loop has not come to yet
-AT_ONCE: Final = 1_000  # events taken in before others on the loop have their turn
+HEARD: Final = 100_000  # events that the loop has not taken in yet
+AT_ONCE: Final = 1_000  # events taken in before the loop does other work
 SOON: Final = 0.01  # seconds: many transactions wake the loop once
 READERS: Final = 1_000
 ALL: Final = "all"
@@ -33,7 +33,7 @@ log = logging.getLogger("penstock.server")
 
 
 class Entry:
-    """An event under its id; ids grow, also from one process to the next.  *shown* is a dialect's to fill."""
+    """An event under its id; ids grow, also from one process to the next.  A dialect keeps its own form in *shown*."""
 
     __slots__ = ("event", "id", "shown")
 
@@ -52,7 +52,7 @@ class Feed:
     def __init__(self, engine: Engine, kept: int = KEPT) -> None:
         self._heard: deque[Event] = deque()
         self._lost = 0
-        self._due = True  # whether the loop is going to look, or cannot yet
+        self._due = True  # whether the loop will look, or cannot yet
         self._loop: asyncio.AbstractEventLoop | None = None
         self._kept: deque[Entry] = deque(maxlen=kept)
         self._forgotten = new_id()  # the last id that cannot be looked back on
@@ -72,7 +72,7 @@ class Feed:
         self._followers.append(follower)
 
     def since(self, cursor: str) -> tuple[Sequence[Entry], bool]:
-        """Return what happened from an id on (or ever, if empty); and whether more did, which is forgotten."""
+        """Return the events from an id on (all, if it is empty), and whether some of those are forgotten."""
         self._take_in()
         kept = list(self._kept)
         if not cursor:
@@ -84,9 +84,9 @@ class Feed:
         return new_id()
 
     def check_room(self) -> None:
-        """Raise if too many are reading."""
+        """Raise if there are too many readers."""
         if len(self._readers) >= READERS:
-            raise StoreBusyError(f"{READERS} are listening already; try again later")
+            raise StoreBusyError(f"{READERS} readers are listening already; try again later")
 
     def open(self, most: int) -> "Reader":
         """Return a new reader that buffers up to *most* events."""
@@ -99,20 +99,20 @@ class Feed:
         self._add(Event(name, self._now(), facts))
 
     def forget(self) -> None:
-        """Forget all there is."""
+        """Forget all events."""
         self._take_in()
         self._kept.clear()
         self._forgotten = new_id()
 
     def close(self) -> None:
-        """Listen no more, and let every reader end."""
+        """Stop listening, and end every reader."""
         self._stop()
         self._stop = lambda: None
         for reader in list(self._readers):
             reader.end()
 
     def _hear(self, events: Sequence[Event]) -> None:
-        """Note events.  In any thread, but in one at a time."""
+        """Note events.  Called by any thread, one at a time."""
         if len(self._heard) >= HEARD:
             self._lost += len(events)
             return
@@ -128,7 +128,7 @@ class Feed:
             self._loop.call_later(SOON, self._take_in)
 
     def _take_in(self) -> None:
-        self._due = False  # before looking: whoever adds something later has us called again
+        self._due = False  # before looking: an event added later calls this again
         heard = self._heard
         for _ in range(AT_ONCE):
             if not heard:
@@ -169,12 +169,12 @@ class Feed:
                         reader.offer(channel, entry)
 
     def join(self, reader: "Reader", channel: str, wants: Wants) -> None:
-        """Let a reader have what it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
-        self._take_in()  # what happened before is no news
+        """Hand a reader the events it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
+        self._take_in()  # earlier events are not for it
         self._channels.setdefault(channel, {})[reader] = wants
 
     def leave(self, reader: "Reader", channel: str) -> None:
-        """Let a reader have no more of a channel."""
+        """Hand a reader no more events of a channel."""
         readers = self._channels.get(channel, {})
         readers.pop(reader, None)
         if not readers:
@@ -186,7 +186,7 @@ class Feed:
 
 
 class Reader:
-    """Somebody who follows some channels, with a buffer that loses its oldest when it is full."""
+    """Follows some channels, with a buffer that loses its oldest event when it is full."""
 
     def __init__(self, feed: Feed, most: int) -> None:
         self.channels: set[str] = set()
@@ -216,7 +216,7 @@ class Reader:
         self._ready.set()
 
     def miss(self) -> None:
-        """Count an event that cannot be put there."""
+        """Count a lost event."""
         self._dropped += 1
 
     async def take(self, timeout: float) -> tuple[str, Entry] | None:  # noqa: ASYNC109 - waiting is its business
@@ -228,17 +228,17 @@ class Reader:
         return self._buffer.popleft() if self._buffer else None
 
     def dropped(self) -> int:
-        """Return how many events were lost since it was last asked."""
+        """Return how many events were lost since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 
     def end(self) -> None:
-        """Let whoever reads come to an end."""
+        """Let `take` return at once from now on."""
         self.over = True
         self._ready.set()
 
     def close(self) -> None:
-        """Follow nothing any more."""
+        """Leave all channels."""
         for channel in list(self.channels):
             self.unsubscribe(channel)
         self._feed.gone(self)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: counted as events come in; how full things are is asked of the store at a scrape.
+"""Metrics for Prometheus: counters fed by events, and gauges that a scrape reads from the store.
 
 Labels never grow without bound: of the keys, and of the queues with their types, a thousand are named and all
 others are counted together as "other".
@@ -20,7 +20,7 @@ from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import spec_queue
 from penstock.job import Gauges
 
-MEDIA: Final = "text/plain"  # without a version, which a conformant server must not name
+MEDIA: Final = "text/plain"  # exactly, without a version: some protocols demand it
 
 
 class _Scrape(Collector):

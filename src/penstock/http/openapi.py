@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock import __version__
-from penstock.http.access import ANYBODY, Role
+from penstock.http.access import PUBLIC, Role
 from penstock.http.dialect import JSON, Dialect
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import LONGEST, PATTERN
@@ -156,7 +156,7 @@ def _tag(dialect: Dialect, route: Route) -> str:
 
 
 def _rank(dialect: Dialect, route: Route) -> int:
-    """Let jobs and workers go before what operators do, and that before dialects under one heading."""
+    """Order headings: jobs and workers, then what is for operators, then dialects under one heading."""
     return 2 if dialect.tag else int(_tag(dialect, route).startswith("admin"))
 
 
@@ -180,8 +180,8 @@ def documented(dialects: Sequence[Dialect], *, secured: bool) -> list[Dialect]:
 
     *others, last = dialects
     pages = (
-        Route("GET", "/openapi.json", show, ANYBODY, "What the server offers, for programs", media=JSON),
-        Route("GET", "/docs", browse, ANYBODY, "What the server offers, for people", media="text/html"),
+        Route("GET", "/openapi.json", show, PUBLIC, "What the server offers, for programs", media=JSON),
+        Route("GET", "/docs", browse, PUBLIC, "What the server offers, for people", media="text/html"),
     )
     found = [*others, replace(last, routes=(*last.routes, *pages))]
     text = msgspec.json.encode(document(found, secured=secured))

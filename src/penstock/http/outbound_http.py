@@ -1,7 +1,7 @@
-"""Post something to somebody else's server, but not to whatever a stranger names.
+"""Post to another server, but not to any address that a stranger names.
 
-A name is resolved, every address it stands for is checked, and the connection goes to one that was: a name that
-means something else a moment later gains nothing by it.
+A name is resolved, every address of it is checked, and the connection goes to a checked address: a name that
+resolves to something else a moment later gains nothing by it.
 """
 
 import asyncio
@@ -34,14 +34,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back; the body is nobody's business."""
+    """What came back, without the body, which is not read."""
 
     status: int
     headers: dict[str, str]
 
 
 def check_url(text: str, *, loopback: bool, field: str = "url") -> SplitResult:
-    """Return a URL to which something may be posted; *loopback* allows this very machine."""
+    """Return a URL that may be posted to; *loopback* allows this machine."""
     if len(text) > _MOST_URL or not text.isprintable() or not text.isascii() or " " in text:
         raise InvalidError(field, f"must be at most {_MOST_URL} printable characters of ASCII without spaces")
     try:

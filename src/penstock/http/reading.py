@@ -1,4 +1,4 @@
-"""Read what was sent: not more than is allowed, and only JSON that can be handled."""
+"""Read the body of a request: bounded, and only JSON that can be handled."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -11,16 +11,16 @@ from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 
-_MOST_HEARD: Final = 64 * 1024 * 1024  # bytes of what is too much
-_PATIENCE, _LONGEST = 1.0, 30.0  # seconds between two parts of it, and for all
+_MOST_HEARD: Final = 64 * 1024 * 1024  # bytes of a body that is too long
+_PATIENCE, _LONGEST = 1.0, 30.0  # seconds between two parts of it, and for all of it
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")  # methods that change nothing
 _BROWSERS: Final = ("origin", "sec-fetch-site")  # what only browsers send
 
 
 async def read_body(method: str, headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
-    """Return what was sent, unless it is too much, no JSON, or nested too deeply."""
+    """Return the body; raise if it is too long, not JSON, or nested too deeply."""
     body = await _received(headers, receive, most)
-    # A page can send a form without asking; it must not change anything, though it be empty.
+    # A page can send a form without asking; even an empty one must not change anything.
     if body or (method not in _SAFE and any(name in headers for name in _BROWSERS)):
         _check_type(headers.get("content-type"))
     if is_deep(body):
@@ -29,7 +29,7 @@ async def read_body(method: str, headers: Mapping[str, str], receive: Receive, m
 
 
 def _check_type(stated: str | None) -> None:
-    """Raise unless a body is said to be JSON: browsers send nothing of that type for a page of another site."""
+    """Raise unless the body is declared as JSON, which browsers never send for a page of another site."""
     kind = (stated or "").partition(";")[0].strip().lower()
     if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
         return
@@ -40,7 +40,7 @@ def _check_type(stated: str | None) -> None:
 async def _received(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
     length = headers.get("content-length", "0")
     if length.isdigit() and int(length) > most:
-        if "expect" not in headers:  # else it waits for our word before it sends
+        if "expect" not in headers:  # a client that expects 100-continue has not sent it
             await _hear_out(receive)
         raise _too_much(most)
     message = await receive()
@@ -66,7 +66,7 @@ def _too_much(most: int) -> RefusedError:
 
 
 async def _hear_out(receive: Receive) -> None:
-    """Read on for a while: many clients listen only when they have sent everything."""
+    """Read on for a while: many clients read the answer only after they have sent everything."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_LONGEST):
             size, message = 0, await asyncio.wait_for(receive(), _PATIENCE)

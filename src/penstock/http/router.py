@@ -1,4 +1,4 @@
-"""Which route is meant?  Paths without parameters are looked up; the others are few at each length."""
+"""Find the route of a path.  Paths without parameters are looked up; of the others few have the same length."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -41,11 +41,11 @@ class Router(Generic[R]):
                 pattern.methods[route.method] = route
                 return
         among.append(_Pattern(parts, {route.method: route}))
-        # What is spelled out goes before what stands for anything.
+        # Fixed parts go before parameters.
         among.sort(key=lambda pattern: [part.startswith("{") for part in pattern.parts])
 
     def find(self, path: str) -> tuple[Mapping[str, R], dict[str, str]]:
-        """Return the methods of a path, still quoted, and what stands in place of its parameters."""
+        """Return the routes of a path (still quoted) by method, and the values of its parameters."""
         plain = self._plain.get(path)
         if plain is not None:
             return plain, {}

@@ -1,4 +1,4 @@
-"""What an HTTP dialect offers: a table of routes, each a typed question and its answer."""
+"""A route: a typed request and its answer."""
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -24,7 +24,7 @@ log = logging.getLogger("penstock.server")
 
 
 class Request:
-    """One HTTP request, once it is known who asks and what for."""
+    """One HTTP request whose token and route are known."""
 
     __slots__ = ("access", "body", "claims", "headers", "id", "params", "query", "service", "tenant")
 
@@ -33,7 +33,7 @@ class Request:
         service: "Service",
         access: Access,
         *,
-        id: str,  # noqa: A002 - what it is called
+        id: str,  # noqa: A002 - its ordinary name
         params: Mapping[str, str],
         query: Mapping[str, str],
         headers: Mapping[str, str],
@@ -58,7 +58,7 @@ class Request:
             raise BadBodyError("body", f"is not JSON: {error}") from None
 
     def fields(self) -> dict[str, Any]:
-        """Return the body as an object; no body at all is an empty one."""
+        """Return the body as an object; without a body, an empty one."""
         if not self.body:
             return {}
         plain = self.json()
@@ -85,7 +85,7 @@ class Request:
         return int(text)
 
     def page(self, per_page: int = 20) -> tuple[int, int]:
-        """Return which page is asked for, from 1, and how many there are on one."""
+        """Return the number of the page, from 1, and how many items are on one."""
         return (
             self.number("page", 1, 1, 10**9),
             self.number("per_page", per_page, 1, _MOST_PER_PAGE),
@@ -94,7 +94,7 @@ class Request:
 
 @dataclass(slots=True)
 class Reply:
-    """An answer: *body* becomes JSON unless it is bytes already; it tells of what was claimed for it."""
+    """An answer.  *body* becomes JSON unless it is bytes already; *claims* are the jobs that it hands out."""
 
     body: object = None
     status: int = 200
@@ -152,9 +152,9 @@ def invalid(error: msgspec.ValidationError) -> InvalidError:
 
 
 async def if_possible(work: Awaitable[T], otherwise: T) -> T:
-    """Return what comes of *work*; if it fails, *otherwise*, because what it is told about was done."""
+    """Return the result of *work*, which only describes something done; if it fails, *otherwise*."""
     try:
         return await work
     except Exception:
-        log.exception("an answer is sent without all that could be said")
+        log.exception("an answer is sent without all its details")
         return otherwise

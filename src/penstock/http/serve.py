@@ -19,7 +19,7 @@ from penstock.http.dialect import Dialect
 from penstock.http.tokens import Keyring
 from penstock.worker.upkeep import Upkeep
 
-GOODBYE: Final = 0.1  # seconds for those who listen to hear that it ends
+GOODBYE: Final = 0.1  # seconds in which readers of events hear that it ends
 GRACE: Final = 10  # seconds for requests that are under way when the server is asked to stop
 
 UPKEEP_EVERY: Final = 0.3  # seconds: about so soon a lease that ran out or a moment that came shows
@@ -105,32 +105,32 @@ class _Server(uvicorn.Server):
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     def give_up(self, error: StoreBrokenError) -> None:
-        """Stop, in any thread: the store is of no use any more."""
+        """Stop because the store is broken.  Called by any thread."""
         log.error("the server stops: %s", error)
         self.trouble = error
         self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        # uvicorn raises what it caught again once it has stopped. After an orderly stop the status is to be 0;
+        # uvicorn raises what it caught again once it has stopped. After an orderly stop the status is 0;
         # a second Ctrl-C cuts off requests, and the status tells so.
         if self.should_exit and sig == signal.SIGINT:
             super().handle_exit(sig, frame)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Those who only wait would keep it from ending.
+        # Requests that only wait would keep it from ending.
         self._drain()
         await asyncio.sleep(GOODBYE)
         await super().shutdown(sockets)
 
 
 def check_open(settings: Settings, keyring: Keyring) -> None:
-    """Raise if anybody on the network could do anything."""
+    """Raise if the whole network could do everything."""
     if keyring.is_open and not settings.insecure and not _is_loopback(settings.host):
         raise InvalidError(
             "host",
             f"{settings.host} can be reached from elsewhere and no token is set; give --token or --token-file, "
-            "or say --insecure to let anybody in",
+            "or say --insecure to let every request in",
         )
 
 

@@ -1,4 +1,4 @@
-"""One engine behind many requests: their verbs are gathered, their waits share one watcher."""
+"""One engine behind many requests: their verbs are batched, and they wait on one thread."""
 
 import asyncio
 import logging
@@ -39,7 +39,7 @@ class Service:
         self.loopback = loopback  # whether only this machine can reach it
         self.feed = Feed(engine)
         self.feed.follow(BlockedSince().note)
-        self.at_start: list[Callable[[], None]] = []  # what else is to be done on the loop when it starts
+        self.at_start: list[Callable[[], None]] = []  # called on the loop when it starts
         self.at_end: list[Callable[[], None]] = []
         self.began = monotonic()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
@@ -69,13 +69,13 @@ class Service:
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs, all or none; they are durable when this returns."""
         added = await self._adding.ask(Adding(jobs))
-        assert isinstance(added, list)  # noqa: S101 - the answer to such a question
+        assert isinstance(added, list)  # noqa: S101 - for mypy
         return added
 
     async def settle(self, settlement: Settlement) -> int | None:
         """Record how an attempt ended; return when, None if its lease was lost."""
         settled = await self._working.ask(settlement)
-        assert settled is None or isinstance(settled, int)  # noqa: S101 - the answer to such a question
+        assert settled is None or isinstance(settled, int)  # noqa: S101 - for mypy
         return settled
 
     async def claim(self, wanted: ClaimFor, claims: Claims, wait: float = 0.0) -> list[Claimed]:
@@ -95,9 +95,9 @@ class Service:
         return claim.jobs
 
     async def take(self, wanted: ClaimFor, claims: Claims) -> Claim:
-        """Start jobs for a worker that knows itself when to ask again, and note them in *claims*."""
+        """Start jobs for a worker, without waiting, and note them in *claims*."""
         claim = await self._working.ask(wanted)
-        assert isinstance(claim, Claim)  # noqa: S101 - the answer to such a question
+        assert isinstance(claim, Claim)  # noqa: S101 - for mypy
         claims.jobs += claim.jobs
         return claim
 
@@ -109,7 +109,7 @@ class Service:
         try:
             answer, claim = await asyncio.shield(asked)
         except asyncio.CancelledError:
-            asked.add_done_callback(self._leave)  # what is under way cannot be taken back
+            asked.add_done_callback(self._leave)  # a thread cannot be stopped
             raise
         claims.jobs += claim.jobs
         return answer, claim
@@ -122,18 +122,18 @@ class Service:
         return watcher.look()
 
     def begin(self) -> None:
-        """Begin what goes on by itself, on the running loop."""
+        """Start what goes on without requests, on the running loop."""
         self.feed.begin()
         for start in self.at_start:
             start()
 
     @property
     def draining(self) -> bool:
-        """Whether nobody may wait any longer."""
+        """Whether requests may no longer wait."""
         return self._work.closed
 
     def drain(self) -> None:
-        """Let nobody wait any longer: the server is about to end."""
+        """End all waiting: the server is about to stop."""
         self.feed.close()
         for watcher in self._watchers.values():
             watcher.close()
@@ -156,7 +156,7 @@ class Service:
             await self.run(lambda engine: engine.settle(settlements))
 
     async def give_back(self, claims: Claims) -> None:
-        """Give back what was claimed for an answer that will not be heard.  Raises nothing but cancellation.
+        """Give back what was claimed for an answer that will not arrive.  Raises nothing but cancellation.
 
         If the store cannot be reached this goes on by itself, until the leases run out.
         """
@@ -166,7 +166,7 @@ class Service:
     async def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
         """Return the attempts that may begin still; the others are given back.
 
-        Their gates remember them as begun by then, and whoever is told of them later begins later.
+        Their gates remember them as begun by then, and a worker that hears of one later would begin later.
         """
         now = self.engine.clock.now()
         late = [job for job in jobs if job.begin_by and now >= job.begin_by]
@@ -176,7 +176,7 @@ class Service:
         return [job for job in jobs if job not in late]
 
     def _take_back(self, answer: Answer) -> None:
-        """Give back what was claimed for somebody who has gone."""
+        """Give back what was claimed for a request that was cancelled."""
         if isinstance(answer, Claim):
             self._give_back_soon(answer.jobs)
 
@@ -209,7 +209,7 @@ class Service:
             await asyncio.sleep(AGAIN)
 
     def remember(self, job: Claimed, worker: str) -> None:
-        """Remember under which fence a job runs, and for whom."""
+        """Remember the fence of an attempt, and its worker."""
         self._held[job.id] = (job, worker)
         self._held.move_to_end(job.id)
         if len(self._held) > REMEMBERED:
@@ -225,24 +225,24 @@ class Service:
         return None if found is None else found[0]
 
     def part(self, kind: type[T]) -> T:
-        """Return what a dialect remembers besides the store: one of each *kind*, made when it is first asked for."""
+        """Return the part of this *kind*, kept in memory; it is made when it is first asked for."""
         found = self._lasting.get(kind, self._parts.get(kind))
         if not isinstance(found, kind):
             found = self._parts[kind] = kind()
         return found
 
     def keep(self, part: object) -> None:
-        """Have *part* be the one of its kind, as long as the service lasts."""
+        """Keep *part* as the one of its kind, also when all else is forgotten."""
         self._lasting[type(part)] = part
 
     def forget_all(self) -> None:
-        """Forget every attempt and whatever dialects remember."""
+        """Forget every attempt, all events, and all parts but those kept."""
         self._held.clear()
         self._parts.clear()
         self.feed.forget()
 
     def close(self) -> None:
-        """Let go of threads; the engine is its owner's."""
+        """End the threads; the engine stays open."""
         self.feed.close()
         for end in self.at_end:
             end()

@@ -39,7 +39,7 @@ async def settings(service: Service) -> Mapping[str, Any]:
                 now, changes = monotonic(), cache.changes
                 found = await service.run(lambda engine: engine.settings(_PREFIX))
                 cache.values = {name.removeprefix(_PREFIX): _decode(value) for name, value in found.items()}
-                # What was set meanwhile may not be among them.
+                # A setting made meanwhile may be missing.
                 cache.read = now if changes == cache.changes else None
     return cache.values
 

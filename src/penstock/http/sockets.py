@@ -20,7 +20,7 @@ class Socket:
         self._send = send
 
     async def receive(self) -> str | None:
-        """Return the next text that was sent; None once the other side has gone."""
+        """Return the next text from the client; None once it has gone."""
         while True:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
@@ -35,7 +35,7 @@ class Socket:
         await self._send({"type": "websocket.send", "text": text})
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
-        """Say goodbye."""
+        """Close it."""
         await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
 
@@ -46,5 +46,5 @@ class SocketRoute:
     path: str
     handler: Callable[[Request, Socket], Awaitable[None]]
     roles: frozenset[Role]
-    subprotocol: str | None = None  # what it speaks, for clients that ask
+    subprotocol: str | None = None  # accepted if the client offers it
     method: str = "WS"

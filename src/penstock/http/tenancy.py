@@ -37,7 +37,7 @@ def tenant_of(access: Access, named: str | None, header: str) -> str | None:
 def check_unbound(request: Request) -> None:
     """Raise if the token is bound to a tenant: what it asks for concerns all of them."""
     if request.access.tenant is not None:
-        raise ForbiddenError("this is decided for all tenants, by an operator who belongs to none")
+        raise ForbiddenError("this is decided for all tenants, with a token that is bound to none")
 
 
 def check_shared(request: Request, jobs: Iterable[NewJob]) -> None:

@@ -1,4 +1,4 @@
-"""Tokens: who has which, and what each allows.
+"""Tokens, and what each allows.
 
 A token may be bound to a tenant and to roles.  In a file each stands on a line of its own, `TOKEN` or
 `TOKEN roles=worker,producer tenant=acme name=reports`; empty lines and those that begin with # do not count.
@@ -22,7 +22,7 @@ _ROOT: Final = 0
 
 
 def token_lines(file: Path) -> list[tuple[int, list[str]]]:
-    """Return number and words of each line of *file* that is neither empty nor a comment."""
+    """Return the number and the words of each line of *file* that is neither empty nor a comment."""
     try:
         with file.open() as opened:
             _check_private(file, os.fstat(opened.fileno()))
@@ -48,7 +48,7 @@ def _check_private(file: Path, found: os.stat_result) -> None:
 
 
 class Keyring:
-    """Tells who sends a token.  Without any token everybody may do everything."""
+    """Knows what each token allows.  While it has none, every request may do everything."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, Access] = {}
@@ -59,7 +59,7 @@ class Keyring:
         return not self._known
 
     def add(self, token: str, access: Access) -> None:
-        """Let whoever sends *token* have *access*."""
+        """Give requests with *token* this *access*."""
         if len(token) < LEAST or not token.isascii() or not token.isprintable() or " " in token:
             raise InvalidError("token", f"must be at least {LEAST} printable characters without spaces")
         digest = _digest(token)

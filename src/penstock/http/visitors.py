@@ -1,8 +1,8 @@
-"""Does a page of another site send this?
+"""Refuse requests that a page of another site sends.
 
-A browser lets any page send requests to this machine, and some without asking first.  It says whose page it is
-(`Origin`, `Sec-Fetch-Site`) and by which name it found us (`Host`): a name of another site that has come to mean
-this machine is not one of ours.  Without a token that is all that tells such a page from a program of the user's.
+A browser lets any page send requests to this machine, and some without asking first.  It says which site the page
+is of (`Origin`, `Sec-Fetch-Site`) and which name it asked for (`Host`): a name of another site that resolves to this
+machine is not one of the server's.  Without a token nothing else tells such a page from a program of the user's.
 """
 
 import ipaddress
@@ -31,7 +31,7 @@ class Visitors:
         self._known = lru_cache(maxsize=256)(self._is_ours)
 
     def refusal(self, headers: Mapping[str, str], arrived: str) -> Refusal | None:
-        """Return why a request that arrived at this address is refused; None if it is welcome."""
+        """Return why a request that arrived at this address is refused; None if it is not."""
         host = headers.get("host", "").lower()
         if len(host) > _MOST or not self._known(host, arrived):
             name = _name(host) or "NAME"

@@ -71,7 +71,7 @@ class WorkerRegistry:
         if not worker:
             return True
         member = self._member(worker, tenant, now)
-        # One that was silent for long is another that took its name.
+        # After a long silence it is another worker of the same name.
         return not member.resting or now - member.beat > STALE
 
     def find(self, worker: str, tenant: str | None) -> KnownWorker | None:
@@ -87,7 +87,7 @@ class WorkerRegistry:
         return sorted(among, key=lambda one: (one.tenant, one.id))
 
     def forget(self, member: KnownWorker) -> None:
-        """Let a worker leave."""
+        """Forget a worker."""
         if self.members.pop((member.tenant, member.id), None) is not None:
             self.bytes -= len(member.said)
 

@@ -1,7 +1,7 @@
 """Write an answer.
 
-Invariant: until its body is being sent, what was claimed for it can be given back.  After that its worker may
-have heard of it, and begun.
+Invariant: until its body is being sent, the jobs claimed for it can be given back.  After that the worker may
+have read it, and begun.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def write(
 
 
 async def stream(dialect: Dialect, reply: Stream, request_id: str, receive: Receive, send: Send) -> None:
-    """Send an answer that goes on, until it ends or the client has gone."""
+    """Send a stream until it ends or the client has gone."""
     more = {"Cache-Control": "no-cache", **dialect.headers, **reply.headers}
     headers = _head(reply.media, request_id, more)
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -1,4 +1,4 @@
-"""The Open Job Spec over HTTP, with its extensions: translates, and never decides."""
+"""The Open Job Spec over HTTP, with its extensions: its words for what `http` and the engine do."""
 
 from typing import Final
 

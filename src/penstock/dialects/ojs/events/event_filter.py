@@ -1,4 +1,4 @@
-"""Which events does somebody want?"""
+"""Which events a reader or a webhook wants."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -43,7 +43,7 @@ def checked(
     tenant: str | None,
     at: str = "",
 ) -> Wanted:
-    """Return what is wanted; *at* says where in the request its fields stand."""
+    """Return a filter; *at* is the place of its fields in the request, for errors."""
     return Wanted(
         _set(types, f"{at}types", _check_pattern),
         _set(queues, f"{at}queues", check_queue),
@@ -53,7 +53,7 @@ def checked(
 
 
 def words(text: str | None) -> list[str] | None:
-    """Return the words of a list that is parted by commas; nothing at all is None."""
+    """Return the words of a comma-separated list; None if there is no list."""
     found = [word.strip() for word in (text or "").split(",") if word.strip()]
     return found or None
 

@@ -1,4 +1,4 @@
-"""What the engine tells, in the spec's words."""
+"""The engine's events, in the spec's words."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -36,7 +36,7 @@ _ENDS: Final = frozenset({"completed", "discarded", "cancelled"})
 
 
 class Shown(Struct, frozen=True):
-    """One event as it is sent.  *ends* tells that its job changes no more; *live* that only streams carry it."""
+    """One event as it is sent.  *ends*: its job changes no more; *live*: only streams carry it."""
 
     id: str
     name: str
@@ -59,19 +59,19 @@ class Shown(Struct, frozen=True):
 
 
 def shown(entry: Entry) -> tuple[Shown, ...]:
-    """Return what an event comes to in the spec's words: nothing, one event or a few."""
+    """Return the spec's events for an event of the engine: none, one or a few."""
     if entry.shown is None:
         entry.shown = tuple(_translated(entry.id, entry.event))
     return entry.shown  # type: ignore[return-value]
 
 
 def lost(count: int, id_: str, at: int) -> Shown:
-    """Return how a reader hears that it missed events."""
+    """Return the event that tells a reader how many it missed."""
     return _envelope(id_, LOST, at, None, {}, {"count": count, "dropped_count": count})
 
 
 def state_now(id_: str, job: Mapping[str, Any], at: int) -> Shown:
-    """Return the present state of a job, for one who came too late for its events; *job* is its envelope."""
+    """Return the present state of a job as an event, for a reader too late for its events; *job* is its envelope."""
     body = {
         "job_id": job["id"],
         "queue": job["queue"],
@@ -102,7 +102,7 @@ def _job(id_: str, event: Event) -> list[Shown]:
     names, before, after = _JOBS[event.name]
     facts = event.facts
     if (event.name == "job.cancelled" and facts.get("asked")) or facts.get("again") is False:
-        return []  # told when it was asked; or told in a moment, as its end
+        return []  # sent when it was asked for; or sent in a moment, as its end
     if event.name == "job.discarded" and not facts.get("error"):
         names, before = ("job.discarded",), "available"  # nothing failed: a limit or a full queue dropped it
         if facts.get("reason") == DROPPED_FOR_ROOM:

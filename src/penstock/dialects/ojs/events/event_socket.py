@@ -1,4 +1,4 @@
-"""Follow events over a WebSocket: any number of channels on one connection, chosen as it goes."""
+"""Follow events over a WebSocket: the client joins and leaves any number of channels."""
 
 import asyncio
 from typing import Any, Final
@@ -84,7 +84,7 @@ class _Conversation:
             await self._send(answer)
 
     async def tell(self) -> None:
-        """Send what happens on the channels, no faster than is good for anybody."""
+        """Send the events of the channels, at a bounded pace."""
         pace = Pace()
         while not self._reader.over:
             taken = await self._reader.take(HEARTBEAT)

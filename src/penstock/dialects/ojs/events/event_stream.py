@@ -1,4 +1,4 @@
-"""Follow events as they happen: what one connection gets, how fast, and when it ends."""
+"""Server-sent events: what one connection gets, how fast, and when it ends."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ class Pace:
     def __init__(self, per_second: int = PER_SECOND) -> None:
         self._gap = SECOND // per_second
         self._most = SECOND - self._gap
-        self._full_at = 0  # when as many as ever may pass at once again
+        self._full_at = 0  # when the whole burst may pass again
 
     async def wait(self) -> None:
         """Return when one more may pass."""
@@ -58,13 +58,13 @@ def entries_wanted(entry: Entry, wanted: Wanted) -> list[Shown]:
 async def stream(
     request: Request, channel: str, job: str | None, wanted: Wanted, after: str
 ) -> AsyncIterator[bytes]:
-    """Send server-sent events until the job has ended, the server stops or the other side has gone."""
+    """Send events until the job has ended, the server stops or the client has gone."""
     feed = request.service.feed
     reader = feed.open(BUFFER)
     try:
         missed, earlier = _replay(request, channel, wanted, after) if after else (False, [])
         reader.subscribe(channel, lambda entry: bool(entries_wanted(entry, wanted)))
-        # Whoever has read this misses nothing that happens from now on.
+        # A client that has read this misses nothing from now on.
         yield b"retry: 3000\n: the events of penstock follow\n\n"
         if missed:
             yield _written(lost(1, feed.latest(), request.service.engine.clock.now()), "")
@@ -81,7 +81,7 @@ async def stream(
 
 
 def _replay(request: Request, channel: str, wanted: Wanted, after: str) -> tuple[bool, list[Shown]]:
-    """Return what happened on a channel since an event, and whether more did that is forgotten."""
+    """Return the events of a channel since one, and whether some of those are forgotten."""
     entries, missed = request.service.feed.since(after.removeprefix("evt_")[:36])
     kind, _, name = channel.partition(":")
     found = [
@@ -119,7 +119,7 @@ async def _follow(
             yield _written(event)
             if job and event.ends:
                 return
-    # Whatever came meanwhile goes before the end.
+    # Events that came meanwhile go before the end.
     while (taken := await reader.take(0)) is not None:
         for event in entries_wanted(taken[1], wanted):
             yield _written(event)
@@ -129,7 +129,7 @@ async def _follow(
 
 
 async def _state(request: Request, job: str) -> Shown | None:
-    """Return how a job stands if it changes no more."""
+    """Return the envelope of a job if it has ended."""
     service = request.service
     envelope = await service.run(lambda engine: show(engine, job))
     now = state_now(service.feed.latest(), envelope, service.engine.clock.now())

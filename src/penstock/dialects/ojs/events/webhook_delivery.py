@@ -1,4 +1,4 @@
-"""Tell one subscriber over HTTP what happens: signed, and tried again when it fails.
+"""Deliver events to one webhook: signed, and tried again when it fails.
 
 What is yet to be delivered is kept in memory, so much for each subscriber; the oldest goes when there is more.
 """
@@ -28,7 +28,7 @@ WAITING: Final = 1_000  # deliveries of one subscriber
 AT_ONCE: Final = 4  # to one subscriber that answers well
 REMEMBERED: Final = 100  # past deliveries of one subscriber
 _LONGEST: Final = 3_600
-_AGAIN: Final = (408, 425, 429)  # answers of the 4xx that are no last word
+_AGAIN: Final = (408, 425, 429)  # statuses of 4xx that are tried again
 OK: Final = range(200, 300)
 _BAD: Final = range(300, 500)
 
@@ -50,7 +50,7 @@ class Delivery:
     error: str = ""
 
     def shown(self, webhook: Webhook) -> dict[str, Any]:
-        """Return what people see of it."""
+        """Return it as operators see it."""
         seen = {
             "id": self.id,
             "subscription_id": webhook.id,
@@ -94,7 +94,7 @@ async def deliver(service: Service, webhook: Webhook, delivery: Delivery) -> Ans
 
 
 class WebhookDelivery:
-    """What is yet to be sent to one webhook, and who sends it."""
+    """The deliveries to one webhook, and the tasks that send them."""
 
     def __init__(self, service: Service, webhook: Webhook) -> None:
         self.webhook = webhook
@@ -125,7 +125,7 @@ class WebhookDelivery:
         return [each.shown(self.webhook) for each in (*self.past, *self._waiting)]
 
     def close(self) -> None:
-        """Send nothing any more."""
+        """Send no more."""
         for task in (self._task, *self._sending):
             task.cancel()
 
@@ -197,7 +197,7 @@ class WebhookDelivery:
 
 
 def wanted_by(webhook: Webhook) -> Wanted:
-    """Return which events a webhook is for; those of its own tenant only, unless it has none."""
+    """Return the filter of a webhook: events of its own tenant only, unless it has none."""
     return Wanted(
         frozenset(webhook.events),
         frozenset(webhook.queues) or None,

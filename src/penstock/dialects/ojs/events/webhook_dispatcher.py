@@ -1,4 +1,4 @@
-"""All who are told over HTTP what happens, each without being in the others' way.
+"""Deliver events to all webhooks, none in the way of another.
 
 Each server delivers what was done through it.
 """
@@ -19,7 +19,7 @@ log = logging.getLogger("penstock.webhooks")
 
 
 class WebhookDispatcher:
-    """All subscribers, kept as the store has them."""
+    """The deliveries to all active webhooks of the store."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -32,18 +32,18 @@ class WebhookDispatcher:
         service.keep(self)
 
     def of(self, tenant: str | None) -> list[WebhookDelivery]:
-        """Return the subscribers of a tenant, or all."""
+        """Return the deliveries to the webhooks of a tenant, or to all."""
         return [
             each for each in self._subscribers.values() if tenant is None or each.webhook.tenant == tenant
         ]
 
     async def refresh(self) -> None:
-        """Have the subscribers be as the store has them now."""
+        """Read the webhooks from the store again."""
         self._read += 1
         number = self._read
         webhooks = await self._service.run(lambda engine: engine.webhooks())
         if number < self._read:
-            return  # somebody has asked later
+            return  # a later call reads newer rows
         active = {webhook.id: webhook for webhook in webhooks if webhook.active}
         for id_ in self._subscribers.keys() - active.keys():
             self._subscribers.pop(id_).close()
@@ -76,7 +76,7 @@ class WebhookDispatcher:
             try:
                 await self.refresh()
             except PenstockError:
-                pass  # the store cannot be reached: those that are known stay
+                pass  # the store cannot be reached: the known webhooks stay
             except Exception:
                 log.exception("the webhooks cannot be read, trying again")
             await asyncio.sleep(REFRESH)

@@ -30,14 +30,14 @@ def throughput(ended: Iterable[QueueCounts]) -> dict[str, int]:
 
 
 def engine_states(name: str, field: str = "state") -> frozenset[str]:
-    """Return the engine's states that one of the spec stands for."""
+    """Return the engine's states for one of the spec."""
     if name not in ENGINE_STATES:
         raise InvalidError(field, f"{name[:40]!r} must be one of: {', '.join(SPEC_STATES)}")
     return frozenset(ENGINE_STATES[name])
 
 
 async def queues_of(request: Request, name: str | None, field: str = "queue") -> frozenset[str] | None:
-    """Return the engine's queues that a name means: a tenant's own, or everybody's; None if none is named."""
+    """Return the engine's queues of that name: of the request's tenant, or of all; None if none is named."""
     if name is None:
         return None
     own = engine_queue(request.tenant, check_queue(name, field))

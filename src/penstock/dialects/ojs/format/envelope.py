@@ -29,7 +29,7 @@ def state_of(view: JobView) -> str:
     if view.state is State.SCHEDULED and view.used:
         return "retryable"
     if view.state is State.WAITING and view.due is not None:
-        return "scheduled"  # to be tried again when its limit lets it
+        return "scheduled"  # its limit lets it be tried again then
     return SPEC_STATE[view.state]
 
 
@@ -37,7 +37,7 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
     """Return the envelope of a job."""
     state = state_of(view)
     shown = _base(view.id, view.task, view.queue, view.args, view.meta, state, view.enqueued)
-    # To the spec an attempt that was lost with its worker counts; it is granted once more, so both do.
+    # The spec counts an attempt that was lost with its worker; the engine grants it again, so the maximum grows.
     shown |= {
         "priority": view.priority,
         "attempt": view.attempt,

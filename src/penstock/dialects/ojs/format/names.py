@@ -1,4 +1,4 @@
-"""How the spec writes names, moments and spans, and how the engine does."""
+"""Check names, and read and write moments and spans as the spec has them."""
 
 import re
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _LAST: Final = 253_402_300_799_999_999  # of the year 9999
 _HOW: Final = 'write an ISO 8601 duration such as "PT30S", "PT1M" or "PT1H30M"'
-_SHOWN: Final = 60  # characters of what is wrong
+_SHOWN: Final = 60  # characters of a name that is wrong
 
 
 def check_type(name: object, field: str = "type") -> str:
-    """Return *name* if it can name a job type: words of lower case, parted by dots."""
+    """Return *name* if it can name a job type: lower-case words with dots between."""
     return _matching(name, field, TYPE, "lower-case words parted by dots, such as email.send")
 
 

@@ -21,7 +21,7 @@ from penstock.limits.rules import Limit
 KEPT: Final = "@ojs"
 _NO_OPTIONS: Final = OptionsBody()
 _KNOWN: Final = frozenset(JobBody.__struct_fields__)
-# What the server says of a job; a client that sends it back, as in a whole envelope, says nothing with it.
+# Fields that the server sets; a client that sends a whole envelope back changes nothing by them.
 _SYSTEM: Final = frozenset(
     [
         "specversion",
@@ -55,7 +55,7 @@ _MOST_TAGS: Final = 100
 
 
 def new_job(plain: object, tenant: str | None, now: int, at: str = "") -> NewJob:
-    """Return the job that a client asks for; *at* says where in the body it stands."""
+    """Return the job that a client sent; *at* is its place in the body, for errors."""
     if not isinstance(plain, dict):
         raise InvalidError(at or "body", "must be a JSON object")
     try:
@@ -133,7 +133,7 @@ def _limits(body: JobBody, options: OptionsBody) -> tuple[Limit, ...]:
 
 
 def _kept(plain: dict[str, Any], options: OptionsBody, due: int | None) -> dict[str, Any]:
-    """Return what is to come back whenever the job is shown."""
+    """Return what the engine does not keep and every envelope of the job shows."""
     kept: dict[str, Any] = {}
     extra = {name: value for name, value in plain.items() if name not in _KNOWN and name not in _SYSTEM}
     if extra:

@@ -1,4 +1,4 @@
-"""Which part of a list is asked for?"""
+"""Pages of a list."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """So many of a list, from one on."""
+    """A part of a list: *limit* items from *offset* on."""
 
     offset: int
     limit: int
@@ -25,7 +25,7 @@ class Page:
         return list(items[self.offset : self.offset + self.limit])
 
     def shown(self, total: int) -> dict[str, Any]:
-        """Tell which part of how many this is, in every way that clients read it."""
+        """Describe the page, in every form that clients read."""
         return {
             "total": total,
             "page": self.offset // self.limit + 1,

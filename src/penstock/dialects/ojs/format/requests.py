@@ -1,4 +1,4 @@
-"""What clients send, as types: they are checked on the way in and shown in the OpenAPI page."""
+"""The bodies of requests, as types: checked on the way in and shown on the OpenAPI page."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -20,7 +20,7 @@ ORDERS: Final = {
     "least-loaded": Order.LEAST_LOADED,
     "least_loaded": Order.LEAST_LOADED,
 }
-# What a worker may say of itself that wants no more jobs.
+# The states of a worker that wants no more jobs.
 RESTING: Final = ("draining", "shutting_down", "quiet", "terminate", "terminating", "stopping")
 DRAINING: Final = {"drain": "draining", "shutdown": "shutting_down"}  # other words for some of them
 
@@ -75,7 +75,7 @@ class UniqueBody(Struct):
 
 
 class OptionsBody(Struct):
-    """How a job is to be treated."""
+    """How a job is treated."""
 
     queue: Queue = "default"
     priority: Annotated[int, Meta(ge=-100, le=100)] = 0

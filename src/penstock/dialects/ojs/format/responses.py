@@ -1,4 +1,4 @@
-"""What the server answers, as types for the OpenAPI page."""
+"""The bodies of answers, as types for the OpenAPI page."""
 
 from typing import Any
 
@@ -76,7 +76,7 @@ class ThrottleShape(Struct):
 
 
 class KeyShape(Struct, omit_defaults=True):
-    """A key: those of its numbers that are limited, and who waits for it."""
+    """A key: those of its numbers that are limited, and how many jobs wait for it."""
 
     key: str
     waiting_count: int
@@ -105,7 +105,7 @@ class KeysAnswer(Struct):
 
 
 class CountsShape(Struct):
-    """A queue, and how many of its jobs are where."""
+    """A queue, and how many of its jobs are in each state."""
 
     name: str
     status: str

@@ -62,7 +62,7 @@ def _span(text: str | None, milliseconds: int | None, field: str, otherwise: int
 
 
 def is_final(error: ErrorBody, patterns: list[str]) -> bool:
-    """Tell whether an error is not to be retried: it says so, or one of the *patterns* fits its names."""
+    """Tell whether an error must not be retried: it says so, or one of the *patterns* fits its names."""
     if error.retryable is False:
         return True
     names = [error.code, error.type or ""]

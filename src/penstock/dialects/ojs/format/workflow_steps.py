@@ -67,9 +67,9 @@ class Reader:
 
     def _dag(self, steps: Sequence[object], field: str) -> tuple[Step[NewJob], ...]:
         found = [self._step(each, n, f"{field}[{n}]") for n, each in enumerate(steps)]
-        everybody = tuple(step.id for step in found if not step.callback)
+        others = tuple(step.id for step in found if not step.callback)
         return tuple(
-            msgspec.structs.replace(step, depends_on=everybody)
+            msgspec.structs.replace(step, depends_on=others)
             if step.callback and not step.depends_on
             else step
             for step in found

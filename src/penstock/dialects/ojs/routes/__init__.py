@@ -1,1 +1,1 @@
-"""What the spec offers: one file for each kind of thing."""
+"""The spec's routes: one file for each resource."""

@@ -17,16 +17,16 @@ from penstock.http.routes import Handler, Reply, Request, Route
 from penstock.http.service import Service
 from penstock.job import JobFilter
 
-MOST: Final = 2_000  # jobs in one request; whoever has more asks again
-HANDS: Final = 8  # at a time, so that others find a thread
-_ERRORS: Final = 100  # of them are told
+MOST: Final = 2_000  # jobs in one request; for more, ask again
+HANDS: Final = 8  # at a time, so that other requests find a thread
+_ERRORS: Final = 100  # are shown
 
 
 Confirmed = Annotated[bool, Meta(extra_json_schema={"enum": [True]})]
 
 
 class BulkBody(Struct):
-    """What is meant, and that it is meant."""
+    """Which jobs, and that it is meant."""
 
     confirm: Confirmed = False
     filter: FilterBody | None = None
@@ -41,7 +41,7 @@ class BulkAnswer(Struct):
 
 
 class PurgeBody(Struct):
-    """Which ended jobs of a queue are to go."""
+    """Which ended jobs of a queue to delete."""
 
     states: Annotated[list[State], Meta(min_length=1)]
     older_than: Moment | None = None

@@ -77,7 +77,7 @@ async def retry_one(request: Request) -> Reply:
 
 
 async def filter_of(body: FilterBody, request: Request) -> JobFilter:
-    """Return which of the jobs of the one who asks are meant."""
+    """Return the filter of a request, for its own tenant."""
     now = request.service.engine.clock.now()
     prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None
     if body.type is not None and prefix is None:

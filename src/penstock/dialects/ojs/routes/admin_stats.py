@@ -1,4 +1,4 @@
-"""The whole at a glance."""
+"""Counts of everything."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class SystemStats(Struct):
 
 
 async def stats(request: Request) -> Reply:
-    """Tell how many there are of everything, and how fast it goes."""
+    """Return how many there are of everything, and how fast jobs end."""
     now = request.service.engine.clock.now()
 
     def work(engine: Engine) -> tuple[list[QueueCounts], list[QueueCounts], list[dict[str, object]]]:

@@ -46,15 +46,15 @@ class WorkerHealth(Struct):
 async def listing(request: Request) -> Reply:
     """Return the workers that were heard from."""
     page, members = page_of(request), request.service.part(WorkerRegistry).of(request.tenant)
-    everybody = [await _shown(request, member) for member in members]
-    states = [one["state"] for one in everybody]
+    shown = [await _shown(request, member) for member in members]
+    states = [one["state"] for one in shown]
     summary = {
         "total": len(states),
         "running": sum(state not in (*RESTING, "stale") for state in states),
         "quiet": sum(state in RESTING for state in states),
         "stale": states.count("stale"),
     }
-    return Reply({"items": page.of(everybody), "summary": summary, "pagination": page.shown(len(everybody))})
+    return Reply({"items": page.of(shown), "summary": summary, "pagination": page.shown(len(shown))})
 
 
 async def info(request: Request) -> Reply:
@@ -63,7 +63,7 @@ async def info(request: Request) -> Reply:
 
 
 async def health(request: Request) -> Reply:
-    """Tell whether a worker goes on."""
+    """Tell whether a worker is alive."""
     member = _found(request)
     shown = await _shown(request, member)
     state = member.state if member.state != RUNNING else shown["state"]

@@ -1,4 +1,4 @@
-"""Jobs that are enqueued again and again, by the clock."""
+"""Schedules: jobs that the clock enqueues."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -32,7 +32,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class CronBody(Struct):
-    """When a job is to be enqueued; the job stands in *job_template*, or beside the name."""
+    """When a job is enqueued; the job stands in *job_template*, or beside the name."""
 
     name: Queue
     expression: Expression | None = None
@@ -152,7 +152,7 @@ def _template(plain: dict[str, Any], body: CronBody) -> tuple[dict[str, Any], st
 
 
 def _ttl(job: NewJob, template: dict[str, Any], now: int, at: str) -> int:
-    """Return how long each job is worth starting; a fixed moment would suit only one of them."""
+    """Return for how long each job may start; a fixed moment would fit only one of them."""
     field = f"{at}.options.expires_at".lstrip(".")
     if not str(template["options"]["expires_at"]).startswith("+"):
         raise InvalidError(field, "must be a span such as +PT10M: each job has its own moment")

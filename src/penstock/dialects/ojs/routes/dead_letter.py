@@ -1,4 +1,4 @@
-"""Jobs that failed for good and are kept until somebody looks at them."""
+"""Dead letters: jobs that failed for good, kept for operators."""
 
 from typing import Any, Final
 
@@ -52,7 +52,7 @@ async def listing(request: Request) -> Reply:
 
 
 async def stats(request: Request) -> Reply:
-    """Tell how many dead letters there are, and where."""
+    """Return how many dead letters there are, by queue and type."""
     tallies = await request.service.run(lambda engine: engine.tally())
     queues = {
         (tally.tenant, tally.queue): tally.counts[State.FAILED]
@@ -86,7 +86,7 @@ async def delete(request: Request) -> Reply:
 
 
 async def delete_quietly(request: Request) -> Reply:
-    """Delete a dead letter; there is nothing to say about it."""
+    """Delete a dead letter, and answer without a body."""
     await delete(request)
     return Reply(None, 204)
 

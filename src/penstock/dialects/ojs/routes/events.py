@@ -32,7 +32,7 @@ class EventShape(Struct):
 
 
 class EventsAnswer(Struct):
-    """Events, the oldest first, and from where to ask on."""
+    """Events, the oldest first, and the cursor to go on from."""
 
     events: list[EventShape]
     cursor: str
@@ -46,7 +46,7 @@ async def poll(request: Request) -> Reply:
     entries, missed = request.service.feed.since(after.removeprefix("evt_")[:36])
     found: list[object] = []
     cursor = after
-    # States are told in so many words by the events themselves; only who asks for them by name gets them.
+    # Other events tell changes of state already; a client gets these only if it names them.
     with_states = wanted.types is not None and STATE_CHANGED in wanted.types
     for entry in entries:
         for event in shown(entry):
@@ -87,7 +87,7 @@ async def _streamed(request: Request, name: str) -> Stream:
     wanted = _wanted(request)
     channel, job = await channel_of(request, name)
     after = request.headers.get("last-event-id", "")
-    # An id that is not ours cannot be replayed from: go on from here, as the spec has it.
+    # An unknown id cannot be replayed from: the spec says to go on from now.
     after = after if _CURSOR.fullmatch(after) else _cursor(request)
     request.service.feed.check_room()
     return Stream(stream(request, channel, job, wanted, after), dict(_HERE))

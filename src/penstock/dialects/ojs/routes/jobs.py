@@ -22,7 +22,7 @@ _DAY = 86_400  # seconds
 
 async def enqueue(request: Request) -> Reply:
     """Add a job."""
-    now = request.service.engine.clock.now()  # for spans; when it came is for the engine to say
+    now = request.service.engine.clock.now()  # for spans; the engine says when it came
     job = new_job(_traced(request, request.json()), request.tenant, now)
     async with admitted(request, [job]):
         (added,), full = await add(request, [job], lambda: block_timeout(request))
@@ -76,7 +76,7 @@ def pressure_headers(full: Fullness | None) -> dict[str, str]:
 
 
 async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:
-    """Return the envelope of the job that stands for one that was sent, or what is left of it if that fails."""
+    """Return the envelope of the job that was added or reused; if that fails, what is known of it."""
 
     async def shown() -> dict[str, object]:
         if added.reused:

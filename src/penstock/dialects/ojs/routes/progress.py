@@ -1,4 +1,4 @@
-"""How far is a job?"""
+"""The progress of a job."""
 
 from typing import Annotated, Any, Final
 
@@ -23,7 +23,7 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class ProgressBody(Struct):
-    """How far a job is, from 0 to 1; what lies outside is taken for the nearest of them."""
+    """How far a job is, from 0 to 1; a number outside counts as the nearest of them."""
 
     progress: float | None = None
     message: Annotated[str, Meta(max_length=10_000)] | None = None
@@ -67,7 +67,7 @@ async def _note(request: Request, job_id: str, body: ProgressBody) -> Reply:
     view = await own(request, job_id)
     note = _noted(body, view, request.service.engine.clock.now())
     kept = await request.service.run(lambda engine: _keep(engine, view, body.worker_id, note))
-    # What comes too early or too late counts for nothing, and hurts nobody.
+    # A report that comes too early or too late changes nothing.
     shown = _shown(view if kept is None else kept)
     if kept is None:
         shown |= {
@@ -100,7 +100,7 @@ def _noted(body: ProgressBody, view: JobView, now: int) -> str:
 
 
 def _keep(engine: Engine, view: JobView, worker: str, note: str) -> JobView | None:
-    """Keep the note if the job runs, and with its worker; such a worker is alive.  None if it is not kept."""
+    """Keep the report if this worker runs the job, and renew its lease.  None if it is not kept."""
     running = engine.attempts([view.id]).get(view.id)
     if running is None or running.cancel_at or (worker and running.worker and worker != running.worker):
         return None

@@ -1,4 +1,4 @@
-"""Queues: how many jobs are where, pause and resume."""
+"""Queues: counts by state, pause and resume."""
 
 from collections import Counter
 from typing import Any, Final
@@ -29,7 +29,7 @@ async def info(request: Request) -> Reply:
 
 
 async def stats(request: Request) -> Reply:
-    """Return how many jobs of a queue are where, in every shape that clients read."""
+    """Return the counts of a queue by state, in every shape that clients read."""
     queue = await _queue(request)
     flat = {name: value for name, value in queue.items() if name != "name"}
     return Reply({"queue": queue, "stats": {"queue": queue["name"], **flat}, "name": queue["name"], **flat})
@@ -63,7 +63,7 @@ async def _queue(request: Request) -> dict[str, Any]:
 
 
 def named(engine: Engine, tenant: str | None, name: str) -> list[str]:
-    """Return the engine's queues of that name: a tenant's own, or nobody's and those of all tenants."""
+    """Return the engine's queues of that name: of one tenant, or of none and of all tenants."""
     own = engine_queue(tenant, name)
     if tenant is not None:
         return [own]
@@ -72,7 +72,7 @@ def named(engine: Engine, tenant: str | None, name: str) -> list[str]:
 
 
 def overview(engine: Engine, tenant: str | None, name: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return queues by the name their tenants know: all of one tenant or of everybody, or the one called *name*."""
+    """Return queues by the name their tenants know: of one tenant or of all, or only the one called *name*."""
     counts: dict[str, Counter[str]] = {} if name is None else {name: Counter()}
     paused = set()
 

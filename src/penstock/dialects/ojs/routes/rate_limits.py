@@ -55,7 +55,7 @@ async def listed(request: Request) -> Reply:
 
 
 async def override(request: Request) -> Reply:
-    """Let other numbers rule a key, until then or until somebody ends that."""
+    """Let other numbers rule a key, until then or until the override is removed."""
     body = request.read(OverrideBody)
     key, tenant = check_key(request.params["key"]), request.tenant or ""
     if body.key not in (None, key):

@@ -6,7 +6,7 @@ from typing import Any, Final
 from penstock import __version__
 from penstock.dialects.ojs.format.names import VERSION
 from penstock.errors import StoreError
-from penstock.http.access import ANYBODY, OPERATORS
+from penstock.http.access import OPERATORS, PUBLIC
 from penstock.http.routes import Reply, Request, Route
 
 # What is there beyond the core; the core is named by its level and its capabilities.
@@ -18,7 +18,7 @@ EXPERIMENTAL: Final = ("multi-tenancy",)
 
 
 async def manifest(request: Request) -> Reply:
-    """Say what this server can do."""
+    """Return the manifest: what this server can do."""
     store = "postgresql" if request.service.engine.store.remote else "sqlite"
     return Reply(
         {
@@ -49,7 +49,7 @@ def _extension(name: str, home: str, version: str) -> dict[str, str]:
 
 
 async def health(request: Request) -> Reply:
-    """Say whether the store can be reached."""
+    """Tell whether the store can be reached."""
     try:
         await request.service.run(lambda engine: engine.store.read(lambda _: None))
     except StoreError:
@@ -77,9 +77,9 @@ async def reset(request: Request) -> Reply:
 
 
 ROUTES = (
-    Route("GET", "/ojs/manifest", manifest, ANYBODY, "What this server can do"),
-    Route("GET", "/ojs/v1/health", health, ANYBODY, "Is the server well?"),
-    Route("GET", "/health", health, ANYBODY, "Is the server well?"),
-    Route("GET", "/ready", health, ANYBODY, "Can the server take requests?"),
+    Route("GET", "/ojs/manifest", manifest, PUBLIC, "What this server can do"),
+    Route("GET", "/ojs/v1/health", health, PUBLIC, "Is the server well?"),
+    Route("GET", "/health", health, PUBLIC, "Is the server well?"),
+    Route("GET", "/ready", health, PUBLIC, "Can the server take requests?"),
 )
 TEST_ROUTES = (Route("POST", "/ojs/v1/admin/reset", reset, OPERATORS, "Empty everything"),)

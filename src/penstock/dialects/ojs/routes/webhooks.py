@@ -37,7 +37,7 @@ class FilterBody(Struct):
 
 
 class SubscriptionBody(Struct):
-    """Whom to tell of what."""
+    """Where to post which events."""
 
     url: Url
     events: Annotated[list[str], Meta(min_length=1, max_length=100)]
@@ -48,7 +48,7 @@ class SubscriptionBody(Struct):
 
 
 class ChangeBody(Struct):
-    """What is to become different."""
+    """What to change."""
 
     url: Url | UnsetType = UNSET
     events: Annotated[list[str], Meta(min_length=1, max_length=100)] | UnsetType = UNSET
@@ -107,7 +107,7 @@ async def change(request: Request) -> Reply:
 
 
 async def unsubscribe(request: Request) -> Reply:
-    """End a subscription; what was yet to be delivered is not."""
+    """End a subscription; its waiting deliveries are dropped."""
     id_ = request.params["id"]
     await request.service.run(lambda engine: engine.delete_webhook(id_, request.tenant))
     await _refresh(request)
@@ -129,14 +129,14 @@ async def rotate(request: Request) -> Reply:
 
 
 async def attempt(request: Request) -> Reply:
-    """Send a test event now, and tell what came of it."""
+    """Send a test event now, and return the result."""
     webhook = await _own(request)
     event = trial(webhook, request.service.engine.clock.now())
     began = monotonic()
     outcome: dict[str, Any] = {"success": False}
     try:
         answer = await deliver(request.service, webhook, Delivery(f"del_{new_id()}", event, event.text))
-        # Not what it answered: that is not everybody's to read.
+        # Not what it answered: that may be a secret of the other server.
         outcome = {"success": answer.status in OK, "status_code": answer.status}
     except (OSError, TimeoutError, InvalidError) as error:
         outcome["error"] = str(error) or "no answer in time"
@@ -152,7 +152,7 @@ async def deliveries(request: Request) -> Reply:
 
 
 def shown(webhook: Webhook) -> dict[str, Any]:
-    """Return what people see of a subscription: never its secret."""
+    """Return a subscription as operators see it: never its secret."""
     found: dict[str, Any] = {"id": webhook.id, "url": webhook.url, "events": list(webhook.events)}
     chosen = {"queues": list(webhook.queues), "job_types": list(webhook.tasks)}
     found |= {"active": webhook.active, "filter": {name: names for name, names in chosen.items() if names}}

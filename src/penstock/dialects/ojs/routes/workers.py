@@ -39,7 +39,7 @@ VISIBILITY: Final = 1_800 * SECOND
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 MOST_BEATS: Final = 10_000
-TRIES: Final = 3  # if all that was claimed comes too late to be told of
+TRIES: Final = 3  # if all that was claimed comes too late to begin
 PUT_OFF: Final = 60 * SECOND
 _FACTS: Final = ("labels", "queues", "hostname", "pid", "concurrency")  # what workers say of themselves
 
@@ -67,7 +67,7 @@ async def fetch(request: Request) -> Reply:
     shown: dict[str, msgspec.Raw] = {}
     for _ in range(TRIES):
         claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, wanted))
-        shown = await _told(request, claimed)
+        shown = await _envelopes(request, claimed)
         jobs = await service.in_time([job for job in claimed if job.id in shown])
         if jobs or not claimed:
             break
@@ -78,8 +78,8 @@ def _lease(milliseconds: int | None) -> int:
     return VISIBILITY if milliseconds is None else milliseconds * MILLISECOND
 
 
-async def _told(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
-    """Return jobs as a worker is told of them; one that cannot be told of is put off, and the others are told."""
+async def _envelopes(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
+    """Return the envelopes of claimed jobs; a job that cannot be written is put off."""
     shown, unreadable = {}, []
     for job in claimed:
         try:
@@ -140,7 +140,7 @@ async def nack(request: Request) -> Reply:
 
 
 async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int | None, list[str]]:
-    """Shut the keys whose limits a handler met elsewhere; return until when, and which are left to the outcome."""
+    """Shut the keys whose limits a handler met elsewhere; return until when, and the keys left to the outcome."""
     error, service = body.error, request.service
     if error.rate_limit_until is None:
         return None, []
@@ -190,7 +190,7 @@ async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[s
             return envelope.of_done(claimed, outcome.result, ended)
         return await service.run(lambda engine: show(engine, attempt.id))
 
-    # It is settled: a worker that heard of a failure would settle it again, in vain.
+    # It is settled: a worker that reads an error would settle it again, in vain.
     known = {"id": attempt.id, **({"state": "completed"} if isinstance(outcome, Done) else {})}
     return await if_possible(shown(), known)
 
@@ -271,7 +271,7 @@ def _test_directive(alive: Sequence[Running]) -> str:
 
 
 def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]) -> list[Running]:
-    """Renew what runs, each for its own time; return what stands."""
+    """Renew the leases of running attempts, each for its own time; return those still held."""
     asked = _lease(body.visibility_timeout_ms)
     spans: dict[int, list[Running]] = {}
     for attempt in engine.attempts(ids).values():

@@ -37,7 +37,7 @@ class StepShape(Struct):
 
 
 class MetadataShape(Struct, omit_defaults=True):
-    """What the server says of a workflow: times, and how many of its jobs ended how."""
+    """A workflow's times, and how many of its jobs ended how."""
 
     created_at: str
     job_count: int
