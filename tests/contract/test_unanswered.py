@@ -263,7 +263,7 @@ def test_jobs_that_cannot_be_given_back_at_once_are_given_back_when_the_store_is
     monkeypatch.setattr(engine, "settle", fails_twice)
     monkeypatch.setattr("penstock.http.service.AGAIN", 0.01)
 
-    assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_told")
+    assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_envelopes")
     waits(engine)
 
 
