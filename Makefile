@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak simulate mutants conformance coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak soak-drawn simulate mutants conformance coverage format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -51,7 +51,11 @@ demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spa
 bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs (3 minutes)
 	$(BIN)/penstock bench MEM
 
-soak: $(READY) ## storms for minutes, wounded engines, half a million jobs (about 12 minutes)
+soak-drawn: $(READY) ## run the tests that draw their cases by lot with many more of them (4 minutes)
+	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
+		$$(grep -rlE '@given|StateMachine|often\(' tests --include='test_*.py')
+
+soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a million jobs (16 minutes)
 	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
 
 simulate: $(READY) ## play a hundred thousand new random histories and stop at the first that fails (SIM_ARGS=...)

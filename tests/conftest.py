@@ -26,6 +26,8 @@ settings.register_profile(
 LONGEST = (
     "conformance/", "chaos/", "unit/test_docs", "simulation/", "property/", "policies/", "e2e/", "postgres/",
 )  # fmt: skip
+# Where there are no suites, `.ci/run` leaves them out, and says so.
+collect_ignore = ["conformance"] if os.environ.get("PENSTOCK_OJS") == "none" else []
 CI = bool(os.environ.get("CI"))
 settings.load_profile("ci" if CI else "dev")
 
