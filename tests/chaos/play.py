@@ -9,6 +9,7 @@ from tests.chaos.rules import storm_rules
 from tests.chaos.storm import Storm
 
 SEED = "PENSTOCK_CHAOS_SEED"
+ROUNDS, ROUND = 5, 5.0  # how often a storm that was too gentle goes on, and for how many seconds
 
 
 def play(url, folder, length, *, patience=30.0, wounds=(), server=None, **blows):
@@ -20,6 +21,10 @@ def play(url, folder, length, *, patience=30.0, wounds=(), server=None, **blows)
     print(f"{SEED}={seed}")
     with Storm(url, folder, seed, server=server, wounds=wounds) as storm:
         storm.rage(draw(seed, length, **blows), length)
+        for more in range(ROUNDS):
+            if not Judge(storm.story(), storm_rules()).gentle():
+                break
+            storm.rage(draw(f"{seed} {more}", ROUND), ROUND)
         storm.calm(patience)
         judge = Judge(storm.story(), storm_rules())
     complaints = storm.complaints + judge.complaints

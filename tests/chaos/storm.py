@@ -1,10 +1,8 @@
 """Workers, producers and a provider around one store, and everything that is done to them."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -20,6 +18,7 @@ from tests.chaos.plan import WORKERS
 from tests.chaos.provider import PROVIDER, now
 from tests.chaos.referee import Story
 from tests.chaos.rules import QUEUE, QUEUE_SLOTS
+from tests.support.command import Process
 
 ROOT = Path(__file__).parents[2]
 PRODUCERS = ("a", "b")
@@ -39,7 +38,7 @@ class Storm:
         self._server = server
         self._wounds = wounds
         self._record = folder / "record"
-        self._log = (folder / "log").open("ab")
+        self._log = folder / "log"
         self._read = 0
         self._lines = []
         self._at_work = Counter()  # handlers, by process
@@ -50,8 +49,6 @@ class Storm:
         # Paths of sockets must be short.
         self._nook = tempfile.TemporaryDirectory(prefix="chaos-")
         self._environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
             "PENSTOCK_URL": url,
             PROVIDER: str(Path(self._nook.name) / "provider"),
         }
@@ -76,7 +73,6 @@ class Storm:
             process.wait()
             process.stdin.close()
             process.stdout.close()
-        self._log.close()
         self._nook.cleanup()
         self.engine.close()
 
@@ -199,13 +195,13 @@ class Storm:
         return self._begin("worker", *self._wounds)
 
     def _begin(self, role, *arguments):
-        process = subprocess.Popen(
-            [sys.executable, "-m", f"tests.chaos.{role}", *arguments],
-            cwd=ROOT,
-            env=self._environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
+        process = Process(
+            *arguments,
+            module=f"tests.chaos.{role}",
+            folder=ROOT,
+            streams=("stdin", "stdout"),
+            log=self._log,
+            **self._environment,
         )
         self._processes.append(process)
         return process

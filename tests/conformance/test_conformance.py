@@ -5,9 +5,8 @@ import pytest
 from tests.conformance.suites import RUNNER, run, unexpected
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.server import served
-from tests.support.soak import often
 
-SLOW = often(3, 10)  # seconds that a test may wait for something
+SLOW = 10  # seconds that a test may wait for something
 
 
 @pytest.fixture

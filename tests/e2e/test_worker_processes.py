@@ -1,10 +1,7 @@
 """Real worker processes on one file: woken, killed, stopped, frozen."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +14,7 @@ from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Limit, Numbers, Window
+from tests.support.command import Process
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
@@ -28,24 +26,17 @@ class Workplace:
     def __init__(self, folder):
         self.store = folder / "jobs.db"
         self.journal = folder / "journal"
+        self.log = folder / "log"
         self.engine = open_engine(str(self.store))
         self.processes = []
 
     def hire(self, **options):
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.support.hand",
-                str(self.store),
-                str(self.journal),
-                json.dumps(options),
-            ],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        process = Process(
+            *(str(self.store), str(self.journal), json.dumps(options)),
+            module="tests.support.hand",
+            folder=ROOT,
+            streams=("stdout",),
+            log=self.log,
         )
         self.processes.append(process)
         assert process.stdout.readline() == "ready\n"
@@ -74,9 +65,9 @@ class Workplace:
 
     def close(self):
         for process in self.processes:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
+            process.kill()
+            process.wait()
+            process.stdout.close()
         self.engine.close()
 
 
@@ -206,7 +197,7 @@ def test_a_second_signal_hands_the_running_jobs_back_at_once(place, number):
     ids = place.enqueue(seconds=60, count=3, limits=one_at_a_time("one"))[:1]
     place.until(lambda: place.lines("began"))
     worker.send_signal(number)
-    place.until(lambda: b"stopping" in os.read(worker.stderr.fileno(), 65536))
+    place.until(lambda: "stopping" in place.log.read_text())
     assert worker.poll() is None
     worker.send_signal(number)
     worker.wait(PATIENCE)
@@ -240,10 +231,10 @@ def test_the_late_outcome_of_a_frozen_worker_counts_for_nothing(place):
     frozen.send_signal(signal.SIGCONT)
     place.until(lambda: len(place.lines("ended")) == 2)
     frozen.send_signal(signal.SIGTERM)
-    _, said = frozen.communicate(timeout=PATIENCE)
+    frozen.wait()
 
     assert place.engine.job(job).result == str(other.pid)
-    assert "lease" in said
+    assert "lease" in place.log.read_text()
 
 
 def test_a_hogged_event_loop_keeps_its_lease(place):

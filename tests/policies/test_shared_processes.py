@@ -7,8 +7,6 @@ import json
 import math
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from itertools import groupby
@@ -22,6 +20,7 @@ from penstock.errors import NotFoundError
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
+from tests.support.command import Process
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 
 ROOT = Path(__file__).parents[2]
@@ -69,16 +68,13 @@ class Crew:
             end(process)
 
     def _begin(self, module, args):
-        with self.complaints.open("ab") as complaints:
-            process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.support.{module}", *args],
-                cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                text=True,
-            )
+        process = Process(
+            *args,
+            module=f"tests.support.{module}",
+            folder=ROOT,
+            streams=("stdin", "stdout"),
+            log=self.complaints,
+        )
         self._processes.append(process)
         return process
 
@@ -112,8 +108,8 @@ class Caller:
     def freeze(self):
         """Stop it; return a moment when it was."""
         os.kill(self.pid, signal.SIGSTOP)
-        _, status = os.waitpid(self.pid, os.WUNTRACED)
-        assert os.WIFSTOPPED(status)
+        while not Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].startswith("T"):
+            time.sleep(0.001)
         return now()
 
     def thaw(self):

@@ -27,28 +27,33 @@ _FORKS.set_forkserver_preload(
 
 
 class Process:
-    """`penstock` at work with *arguments* in *folder*; what it writes to *streams* can be read.
+    """`penstock`, or another *module*, at work with *arguments* in *folder*.
 
-    Its standard error goes to the end of the file *log*, if there is one.
+    There are pipes to its standard *streams*; standard error may go to the end of the file *log* instead.
     """
 
-    def __init__(self, *arguments, folder=".", streams=(), log=None, **environment):
+    def __init__(self, *arguments, module="penstock.cli", folder=".", streams=(), log=None, **environment):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
         pipes = {name: _FORKS.Pipe(duplex=False) for name in streams}
-        writers = {name: writer for name, (_, writer) in pipes.items()}
+        theirs = {name: pipe[name != "stdin"] for name, pipe in pipes.items()}
         self._process = _FORKS.Process(
-            target=_run, args=(arguments, Path(folder).resolve(), inherited | environment, writers, log)
+            target=_run,
+            args=(module, arguments, Path(folder).resolve(), inherited | environment, theirs, log),
         )
         self._process.start()
-        for name, (reader, writer) in pipes.items():
-            setattr(self, name, os.fdopen(os.dup(reader.fileno())))
-            reader.close()
-            writer.close()
+        for name, pipe in pipes.items():
+            ours = os.dup(pipe[name == "stdin"].fileno())
+            setattr(self, name, os.fdopen(ours, "w" if name == "stdin" else "r"))
+            for end in pipe:
+                end.close()
         self.pid = self._process.pid
 
     @property
     def returncode(self):
         return self._process.exitcode
+
+    def poll(self):
+        return self.returncode
 
     def send_signal(self, number):
         if self.returncode is None:
@@ -62,7 +67,7 @@ class Process:
         """Wait until it has ended; return its exit status."""
         self._process.join(seconds)
         if self.returncode is None:
-            raise subprocess.TimeoutExpired("penstock", seconds)
+            raise subprocess.TimeoutExpired(str(self.pid), seconds)
         return self.returncode
 
 
@@ -91,17 +96,17 @@ def document(*arguments, folder=".", status=0, **environment):
     return json.loads(ran.stdout)
 
 
-def _run(arguments, folder, environment, writers, log):
-    """Be `python -m penstock.cli`, in a process that was forked for it."""
+def _run(module, arguments, folder, environment, streams, log):
+    """Be `python -m MODULE`, in a process that was forked for it."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for name, writer in writers.items():
-        os.dup2(writer.fileno(), {"stdout": 1, "stderr": 2}[name])
-        writer.close()
+    for name, stream in streams.items():
+        os.dup2(stream.fileno(), ("stdin", "stdout", "stderr").index(name))
+        stream.close()
     if log:
         os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), 2)
-    sys.stdout, sys.stderr = os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w", 1), os.fdopen(2, "w", 1)
     sys.path.insert(0, str(folder))
-    sys.argv = ["penstock", *arguments]
-    runpy.run_module("penstock.cli", run_name="__main__", alter_sys=True)
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
