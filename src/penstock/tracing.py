@@ -65,9 +65,8 @@ def span(job: Claimed) -> AbstractContextManager[object]:
             "messaging.operation.type": "process",
             "messaging.destination.name": job.queue,
             "messaging.message.id": job.id,
-            "ojs.job.id": job.id,
-            "ojs.job.type": job.task,
-            "ojs.job.attempt": job.attempt,
+            "penstock.task": job.task,
+            "penstock.attempt": job.attempt,
         },
     )
     return manager

@@ -120,6 +120,7 @@ def test_an_error_is_the_same_on_both_sides(error):
         (401, b'{"error":{"code":"unauthorized","message":"a token is needed"}}', AccessError),
         (403, b'{"error":{"code":"forbidden","message":"this needs the role worker"}}', AccessError),
         (404, b"<html>", StoreDownError),
+        (404, b'{"error":{"code":"not_found","message":"there is nothing at this path"}}', StoreDownError),
         (413, b"", InvalidError),
         (502, b"bad gateway", StoreDownError),
         (503, b'{"error":{"code":"store_busy","message":"locked"}}', StoreBusyError),

@@ -61,7 +61,7 @@ def test_a_handler_runs_in_a_child_of_the_span_that_enqueued_it(app, spans, is_a
     assert (context.trace_id, context.span_id) == (handled.parent.trace_id, handled.parent.span_id)
     assert (handled.context.trace_id, handled.context.span_id) == (inside.trace_id, inside.span_id)
     assert parent.split("-")[1:3] == [f"{context.trace_id:032x}", f"{context.span_id:016x}"]
-    assert ("note", 1) == tuple(handled.attributes[name] for name in ("ojs.job.type", "ojs.job.attempt"))
+    assert ("note", 1) == tuple(handled.attributes[name] for name in ("penstock.task", "penstock.attempt"))
 
 
 def test_a_failure_is_noted_on_its_span(app, spans):

@@ -1,4 +1,4 @@
-"""How errors travel: by their code and by what they were made of, so that both sides raise the same."""
+"""How errors travel: by their code and the arguments that they were made with, so that both sides raise the same."""
 
 import msgspec
 
@@ -48,8 +48,10 @@ def from_wire(status: int, body: bytes, where: str) -> PenstockError:
         problem = _refusals.decode(body).error
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
         problem = Problem("", body[:200].decode("utf-8", "replace"))
-    if problem.code in _KINDS:
-        return _made(_KINDS[problem.code], problem)
+    kind = _KINDS.get(problem.code)
+    # A server refuses by the same codes what never reaches an engine, as a path that it does not know.
+    if kind is not None and problem.facts.keys() >= set(_FACTS[kind]):
+        return _made(kind, problem)
     if problem.code in _PLAIN:
         return _PLAIN[problem.code](f"the server at {where} says: {problem.message}")
     return _by_status(status, problem.message, where)
@@ -58,11 +60,11 @@ def from_wire(status: int, body: bytes, where: str) -> PenstockError:
 def _by_status(status: int, message: str, where: str) -> PenstockError:
     match status:
         case 401:
-            return AccessError(f"the server at {where} wants a token that it knows: {message}")
+            return AccessError(f"the server at {where} refuses the token: {message}")
         case 403:
             return AccessError(f"the server at {where} does not allow this: {message}")
         case 404:
-            return StoreDownError(f"what answers at {where} is no server of this version of penstock")
+            return StoreDownError(f"what answers at {where} is not a penstock server of this version")
         case 413:
             return InvalidError("request", f"is too long: {message}")
         case 502 | 503 | 504:
@@ -73,9 +75,6 @@ def _by_status(status: int, message: str, where: str) -> PenstockError:
 
 
 def _made(kind: type[PenstockError], problem: Problem) -> PenstockError:
-    try:
-        error = kind(*(problem.facts[name] for name in _FACTS[kind]))
-    except KeyError:
-        return PenstockError(problem.message)
+    error = kind(*(problem.facts[name] for name in _FACTS[kind]))
     error.args = (problem.message,)
     return error
