@@ -8,7 +8,7 @@ lease is kept, until its settling was answered.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypedDict
+from typing import Final
 
 from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
@@ -27,7 +27,7 @@ from penstock.worker.queues import Choice
 from penstock.worker.settlements import PendingSettlements
 from penstock.worker.wakeups import Wakeups
 
-# Look again after this long whatever the store said: somebody may have set the wall clock.
+# Look again after this long whatever the store said: the wall clock may have been set.
 FALLBACK: Final = 5 * SECOND
 # How long handlers have to begin before the pump asks which of them did.
 BEGINNING: Final = 2 * MILLISECOND
@@ -37,14 +37,6 @@ LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # A job of a task this worker does not know, as while a new version is rolled out, is left to others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
-
-
-class Terms(TypedDict):
-    """On what terms jobs are claimed."""
-
-    worker: str
-    lease: int
-    grace: int
 
 
 class Pump:
@@ -144,9 +136,20 @@ class Pump:
         if self._overdue():
             self._look = True
         while self._hungry():
-            # Read before the claim, so that a change during it is a change to the watcher.
+            # Read before the claim, so that a change during it is a change to the wake-ups.
             token = self._engine.token()
-            claim = self._claim_once()
+            count = self._crew.capacity
+            self._look = False
+            try:
+                claim = self._choice.claim(self._take, count)
+            except BaseException:
+                self._look = True
+                raise
+            # A claim that got all it asked for does not know what else there is.
+            if claim.more or len(claim.jobs) >= count:
+                self._look = True
+            self._look_at = claim.next_at
+            self._looked = since_boot()
             if self._pending.waiting:
                 return 0
             if not self._hungry():
@@ -156,25 +159,13 @@ class Pump:
     def _hungry(self) -> bool:
         return self._look and self._crew.capacity > 0
 
-    def _claim_once(self) -> Claim:
-        count = self._crew.capacity
-        self._look = False
-        try:
-            claim = self._choice.claim(self._take, count)
-        except BaseException:
-            self._look = True
-            raise
-        # A claim that got all it asked for does not know what else there is.
-        if claim.more or len(claim.jobs) >= count:
-            self._look = True
-        self._look_at = claim.next_at
-        self._looked = since_boot()
-        return claim
-
     def _take(self, queues: Sequence[str], count: int) -> Claim:
+        """Claim from *queues*, settle in the same transaction what has ended, and begin what was claimed."""
         before = since_boot()
         offset = before - self._engine.clock.now()
-        claim = self._exchange(queues, count)
+        claim = self._pending.exchange(
+            queues, count, worker=self._worker, lease=self._lease, grace=self._grace.span
+        )
         self._lasted = since_boot() - before
         if claim.jobs:
             try:
@@ -186,17 +177,6 @@ class Pump:
                 raise
         self._pending.tell()
         return claim
-
-    def _exchange(self, queues: Sequence[str], count: int) -> Claim:
-        """Claim, and settle in the same transaction what has ended."""
-        terms: Terms = {"worker": self._worker, "lease": self._lease, "grace": self._grace.span}
-        if self._pending.waiting:
-            claim = self._pending.together(
-                lambda reports: self._engine.exchange(reports, queues, count, **terms)
-            )
-            if claim is not None:
-                return claim
-        return self._engine.claim(queues, count, **terms)
 
     def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
         handlers = self._crew.handlers
@@ -258,7 +238,7 @@ class Pump:
         self._aside = {seq: until for seq, until in self._aside.items() if until > now}
         if sum(count.get(State.SCHEDULED, 0) for count in counts) > len(self._aside):
             return False
-        # Jobs that wait for nothing but a person, as in a paused queue, would keep us for ever.
+        # Jobs that wait for nothing but a person, as in a paused queue, would keep the worker for ever.
         return next_at is None or not any(count.get(State.WAITING) for count in counts)
 
     def _overdue(self) -> bool:

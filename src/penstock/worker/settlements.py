@@ -5,12 +5,11 @@ was claimed along with it has begun, and its leases are kept, before the log is 
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 from penstock.errors import StoreError
-from penstock.job import Settled, Settlement
+from penstock.job import Claim, Settled, Settlement
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.failure import failure
@@ -19,11 +18,9 @@ from penstock.worker.leases import Leases
 
 log = logging.getLogger("penstock.worker")
 
-T = TypeVar("T")
-
 
 class PendingSettlements:
-    """Settles what is *waiting* and takes it out of *running*; `tell` has *ends* tell of it."""
+    """Settles what is *waiting* and takes it out of *running*; `tell` writes it to *ends*, the log."""
 
     def __init__(self, engine: Backend, running: set[Attempt], leases: Leases, ends: JobLog) -> None:
         self.waiting: list[Attempt] = []
@@ -34,9 +31,32 @@ class PendingSettlements:
         self._untold: list[tuple[Attempt, Settled]] = []
 
     def settle(self) -> None:
-        """Settle what is waiting, and tell of it."""
-        self.together(lambda reports: (self._engine.settle(reports), None))
+        """Settle what is waiting, and write it to the log."""
+        try:
+            answers = self._engine.settle(self._settlements())
+        except StoreError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is logged there
+            self._one_by_one(error)
+        else:
+            self._all_settled(answers)
         self.tell()
+
+    def exchange(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int) -> Claim:
+        """Claim, and settle in the same transaction what is waiting."""
+        if self.waiting:
+            try:
+                answers, claim = self._engine.exchange(
+                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace
+                )
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - it is logged there
+                self._one_by_one(error)
+            else:
+                self._all_settled(answers)
+                return claim
+        return self._engine.claim(queues, count, worker=worker, lease=lease, grace=grace)
 
     def tell(self) -> None:
         """Write down how the attempts ended that were settled since the last call."""
@@ -49,44 +69,35 @@ class PendingSettlements:
             with suppress(Exception):
                 log.exception("could not tell how %d attempts ended", len(untold))
 
-    def together(self, settle: Callable[[list[Settlement]], tuple[list[Settled], T]]) -> T | None:
-        """Settle all at once, by means of *settle*; None if that failed, so that each was settled by itself."""
-        try:
-            answers, rest = settle(self._settlements())
-        except StoreError:
-            raise
-        except Exception:
-            with suppress(Exception):  # a filter of the user's may raise
-                log.exception("could not settle %d attempts together", len(self.waiting))
-            self._each()
-            return None
-        settled, self.waiting = self.waiting, []
-        self._settled(settled, answers)
-        return rest
-
     def _settlements(self) -> list[Settlement]:
         for attempt in self.waiting:
             if attempt.progress is not None:
                 self._leases.write_progress(attempt)
         return [attempt.settlement() for attempt in self.waiting]
 
-    def _each(self) -> None:
-        """Settle one by one, so that an attempt the engine chokes on takes no other with it."""
+    def _all_settled(self, answers: Sequence[Settled]) -> None:
+        settled, self.waiting = self.waiting, []
+        self._settled(settled, answers)
+
+    def _one_by_one(self, error: Exception) -> None:
+        """Settle each alone after *error*, so that an attempt the engine fails on takes no other with it."""
+        with suppress(Exception):  # a filter of the user's may raise
+            log.error("could not settle %d attempts together", len(self.waiting), exc_info=error)
         while self.waiting:
             attempt = self.waiting[-1]
             try:
                 (answer,) = self._engine.settle([attempt.settlement()])
             except StoreError:
                 raise
-            except Exception as error:  # noqa: BLE001
-                attempt.outcome, attempt.error = failure(error), error
+            except Exception as own:  # noqa: BLE001
+                attempt.outcome, attempt.error = failure(own), own
                 answer = self._as_failed(attempt)
             # Only now: an outcome that the store could not take is offered again.
             self.waiting.pop()
             self._settled([attempt], [answer])
 
     def _as_failed(self, attempt: Attempt) -> Settled:
-        """Settle *attempt* as failed; if the engine chokes on that too its lease runs out, and is not renewed."""
+        """Settle *attempt* as failed; if the engine fails on that too, its lease runs out and is not renewed."""
         try:
             return self._engine.settle([attempt.settlement()])[0]
         except StoreError:
