@@ -1,7 +1,7 @@
-"""Trace context: carried in a job's meta from whoever enqueues it to its handler.
+"""Trace context: carried in a job's meta from the caller that enqueues it to its handler.
 
 It is the W3C's: `traceparent` and `tracestate`.  Where OpenTelemetry is in use, calls that are enqueued note the
-present span, and handlers run in a span of which that is the parent.  Where nobody has imported it, this costs a
+present span, and handlers run in a span of which that is the parent.  Where it is not imported, this costs a
 look into a dictionary.
 """
 
@@ -73,7 +73,7 @@ def span(job: Claimed) -> AbstractContextManager[object]:
 
 
 def _trace() -> ModuleType | None:
-    """Return OpenTelemetry's module if anybody in this process uses it."""
+    """Return OpenTelemetry's module if this process has imported it."""
     return sys.modules.get("opentelemetry.trace")
 
 

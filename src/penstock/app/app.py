@@ -31,7 +31,7 @@ ComputeT = TypeVar("ComputeT", bound=Compute)
 
 
 class WorkerOptions(TypedDict, total=False):
-    """How a worker is to work: on which queues, how many jobs at once, and when to give up on them."""
+    """How a worker works: on which queues, how many jobs at once, and when it gives up on them."""
 
     queues: Queues
     strict: bool
@@ -60,7 +60,7 @@ class App:
     """Tasks, and the store their jobs live in.
 
     *url* is a path, "sqlite:///path", ":memory:", "postgresql://host/database", or a server's
-    "http://host:8080", which knows us by PENSTOCK_TOKEN; left out, it is read from PENSTOCK_URL.
+    "http://host:8080", to which PENSTOCK_TOKEN is sent; left out, it is read from PENSTOCK_URL.
     Nothing is opened before it is needed.
     """
 
@@ -151,7 +151,7 @@ class App:
         return self._add(Task(self.connection, function, name or task_name(function), options))
 
     def floating(self, name: str) -> Callable[[ComputeT], ComputeT]:
-        """Register what computes a floating limit anew, given its key, present value and metadata."""
+        """Register a function that computes a floating limit from its key, present value and metadata."""
 
         def decorate(compute: ComputeT) -> ComputeT:
             if name in self._refreshers:

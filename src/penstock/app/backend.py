@@ -109,7 +109,7 @@ class AnyEngine(Backend, Protocol):
 
 
 def open_backend(url: str, *, token: str | None = None, migrate: bool = True) -> AnyEngine:
-    """Open what *url* names: a database, or a server such as `http://host:8080`, which knows us by *token*."""
+    """Open what *url* names: a database, or a server such as `http://host:8080`, to which *token* is sent."""
     if is_server(url):
         return RemoteEngine(url, token=token)
     return open_engine(url, migrate=migrate)

@@ -23,7 +23,7 @@ class Client:
     """A producer: enqueues jobs at a server, waits for their results, cancels them.
 
     *url* is a server's "http://host:8080" or whatever an `App` takes; left out, it is read from PENSTOCK_URL.
-    The server knows us by *token*; left out, it is read from the url, as in "http://:token@host:8080", or from
+    *token* is sent to the server; left out, it is read from the url, as in "http://:token@host:8080", or from
     PENSTOCK_TOKEN.  Nothing is opened before it is needed.
     """
 
@@ -57,7 +57,7 @@ class Client:
 
         *options* are those of `Task.with_options`: queue, limits, priority, retry, unique and so on.  Keys may name
         what is in *kwargs*.  Raises an `InvalidError` for what can never run, `DuplicateJobError` if another job
-        stands for this one, `StoreDownError` if the server cannot be reached and `AccessError` if it lets us not in.
+        stands for this one, `StoreDownError` if the server cannot be reached and `AccessError` if it refuses the token.
         """
         engine = self._connection.engine
         job = self._made(task, args, dict(kwargs or {}), options, engine.clock.now())
@@ -81,7 +81,7 @@ class Client:
         return self._connection.engine.cancel(id)
 
     def close(self) -> None:
-        """Hang up; the next use connects again."""
+        """Close the connections; the next use connects again."""
         self._connection.close()
 
     def _open(self) -> AnyEngine:

@@ -32,7 +32,7 @@ class _OpenEngine:
 
 
 class Connection:
-    """An engine that opens at first use, and anew in a forked child, where the parent's must not be touched.
+    """An engine that opens at first use, and again in a forked child, where the parent's must not be touched.
 
     Closing leaves an engine open that is not *owned*.
     """

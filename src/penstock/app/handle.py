@@ -80,7 +80,7 @@ class JobHandle(Generic[T]):
         return self._connection.engine.cancel(self.id)
 
     def retry(self) -> None:
-        """Put the ended job back in line, with all its attempts anew."""
+        """Put the ended job back in line, with all its attempts again."""
         self._connection.engine.retry(self.id)
 
     def why(self) -> Why:
@@ -121,7 +121,7 @@ def ended(view: JobView) -> JobEndedError:
 
 
 class _ResultWait:
-    """How long somebody waits for *job*, and how often they look."""
+    """How long a caller waits for *job*, and how often it looks."""
 
     def __init__(self, job: str, timeout: Duration | None) -> None:
         self._job = job
@@ -145,7 +145,7 @@ class _ResultWait:
     def rest(self) -> float:
         """Return how many seconds not to look, however much changes: a fiftieth of those waited so far.
 
-        In a busy store nearly every change is somebody else's.
+        In a busy store nearly every change concerns another job.
         """
         left = inf if self._span is None else self._began + self._span - monotonic()
         return max(0.0, min((monotonic() - self._began) / 50, _LONGEST_REST, left)) / SECOND

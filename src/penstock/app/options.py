@@ -1,4 +1,4 @@
-"""How jobs are to be enqueued: what users write, and what it comes to once it is checked."""
+"""Options of tasks and jobs: what users write, and what that comes to once it is checked."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

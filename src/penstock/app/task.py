@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A call that is yet to be enqueued; made by `Task.call`."""
+    """A call that is not enqueued yet; made by `Task.call`."""
 
     task: "Task[..., Any, T]"
     args: tuple[object, ...]
@@ -101,7 +101,7 @@ class Task(Generic[P, R, T]):
 
     @property
     def within(self) -> object:
-        """The caller's own database connection, in whose transaction its jobs are to be enqueued."""
+        """The caller's own database connection, in whose transaction its jobs are enqueued."""
         return self._options.connection
 
     def new_job(self, args: tuple[object, ...], kwargs: Mapping[str, object], now: int) -> NewJob:

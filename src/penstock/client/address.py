@@ -1,4 +1,4 @@
-"""Where is the server, and by which token does it know us?  Neither messages nor logs ever show the token."""
+"""The address of a server and the token to send to it.  Neither messages nor logs ever show the token."""
 
 import os
 from dataclasses import dataclass, field

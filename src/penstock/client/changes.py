@@ -1,7 +1,7 @@
-"""Hear from the server that something has changed, without asking while nobody wants to know.
+"""Let threads wait for changes at the server: one thread asks it, however many wait, and only while they do.
 
-One thread asks, and the answer comes when there is one; those who want to know wait for the thread.  The number
-they go by is our own, so that it costs nothing to look at it.
+The server answers when something has changed.  The token is the client's own number, so that it costs nothing to
+look at it.
 """
 
 import threading
@@ -13,10 +13,10 @@ from penstock.errors import PenstockError
 
 # How long one question waits at the server.
 LONGEST: Final = 20.0
-# How often to ask at most on behalf of somebody who looks now and then but does not wait.
+# How often to ask at most while threads look at the token and none waits.
 GLANCE: Final = 0.25
 RECOVERY: Final = 0.5
-# How often to tell of changes at most: in a busy store nearly every one is somebody else's.
+# How often to tell of changes at most: in a busy store nearly every one concerns other processes.
 PACE: Final = 10 * MILLISECOND
 
 Ask = Callable[[int | None, float], int]
@@ -59,7 +59,7 @@ class Changes:
             return self._token
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Let no thread wait any longer."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -67,7 +67,7 @@ class Changes:
     def _begin(self) -> None:
         if self._following:
             return
-        # Asked for before anybody is told a token, so that whatever comes after that is a change.
+        # Asked for before a token is given out, so that whatever comes after that is a change.
         seen = self._ask(None, 0.0)
         with self._changed:
             following, self._following = self._following, True
@@ -85,7 +85,7 @@ class Changes:
                 self._take(seen)
 
     def _wanted(self) -> bool:
-        """Wait until somebody wants to know; False once nobody ever will."""
+        """Wait until a thread waits or looks; False once this is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._looked or self._closed)
             self._changed.wait_for(lambda: self._waiting or self._closed, GLANCE)
@@ -105,7 +105,7 @@ class Changes:
     def _unwell(self) -> None:
         with self._changed:
             if self._well:
-                # Whoever waits looks for themselves, and hears what is wrong.
+                # Every thread that waits looks for itself, and hears what is wrong.
                 self._well = False
                 self._tell()
             self._changed.wait_for(lambda: self._closed, RECOVERY)

@@ -1,8 +1,8 @@
-"""What time is it at the server?  Never earlier than we say.
+"""The server's time, as the client knows it: never earlier than it is there.
 
-Every answer says what time it was at the server when the question arrived, which was not before it was sent.
-So whoever takes that moment for the one of sending reckons the server's time too late, by the way there, and
-never too early: a handler that must begin by a moment of the server's begins in time.
+Every answer carries the server's time at which the request arrived.  The client takes that for the time at which it
+sent the request, and so reckons the server's time too late, by the time the request was under way, and never too
+early.  A handler that must begin by a moment of the server's begins in time.
 """
 
 import threading
@@ -25,7 +25,7 @@ class RemoteClock:
     def learn(self, sent: int, arrived: int) -> None:
         """Take into account that what was *sent* then, in this machine's time, *arrived* then in the server's."""
         with self._lock:
-            # One that was long under way, as when somebody waits, knows less than a younger one.
+            # An answer that was long under way, as that to a wait, knows less than a younger one.
             if sent >= self._sent:
                 self._sent, self._ahead = sent, arrived - sent
 

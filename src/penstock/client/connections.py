@@ -1,4 +1,4 @@
-"""Connections to one server, kept open between questions.  Any thread may ask; each has one to itself meanwhile."""
+"""Connections to one server, kept open between requests.  Any thread may ask; it has one to itself meanwhile."""
 
 import http.client
 import socket
@@ -16,7 +16,7 @@ IDLE: Final = 50 * SECOND
 
 
 class Response(NamedTuple):
-    """An answer, and when its question was *sent*, in this machine's time since its start."""
+    """An answer, and when its request was *sent*, in microseconds since this machine was started."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -25,7 +25,7 @@ class Response(NamedTuple):
 
 
 class LostError(StoreDownError):
-    """No answer came; the question may have been heard.  *late*: nobody hung up, it just did not come in time."""
+    """No answer came; the request may have arrived.  *late*: the connection stands, but the time was up."""
 
     def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
@@ -58,12 +58,14 @@ class Connections:
                 f"the server at {self._address} has not answered for {timeout:g} s", late=True
             ) from None
         except (OSError, http.client.HTTPException) as error:
-            raise LostError(f"the server at {self._address} hung up: {_said(error)}", late=False) from None
+            raise LostError(
+                f"the server at {self._address} closed the connection: {_said(error)}", late=False
+            ) from None
         finally:
             self._given_back(line)
 
     def close(self) -> None:
-        """Hang up, also where somebody waits for an answer."""
+        """Close all connections, also those on which a thread waits for an answer."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []

@@ -56,7 +56,7 @@ def remote(verb: Verb[P, B, A]) -> "Callable[Concatenate[RemoteEngine, P], A]":
 
 
 class RemoteEngine:
-    """Jobs, gates and queues behind the server at *url*, which knows this client by *token*."""
+    """Jobs, gates and queues behind the server at *url*, to which *token* is sent."""
 
     def __init__(self, url: str, *, token: str | None = None) -> None:
         self.rpc = Rpc(server_address(url, token))
@@ -200,8 +200,8 @@ class RemoteEngine:
     # Listening and waiting.
 
     def listen(self, listener: Listener) -> Callable[[], None]:  # noqa: ARG002 - it is never called
-        """Raise: a server has its own streams of events, at /ojs/v1/events."""
-        raise InvalidError("listen", "a server tells of what happens at /ojs/v1/events, and not here")
+        """Raise: events of a server are read over HTTP."""
+        raise InvalidError("listen", "events of a server are read over HTTP, and not here")
 
     def token(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process changed something about *topic*."""

@@ -1,7 +1,7 @@
 """What is said on the wire: one body for each verb, sent to `POST /penstock/v1/{verb}` as JSON.
 
 The nouns are the engine's own.  Every answer says in a header what time it was at the server when the
-question arrived.
+request arrived.
 """
 
 from collections.abc import Collection, Sequence

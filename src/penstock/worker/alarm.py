@@ -1,4 +1,4 @@
-"""Whose time is up?  Asked of the machine's own clock alone, so neither a slow store nor a blocked loop delays it."""
+"""Leases and timeouts that end, by the machine's own clock alone: neither a slow store nor a blocked loop delays it."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -44,7 +44,7 @@ class Alarm:
             else:
                 self._next = min(self._next, deadline)
         for attempt in list(self._running):
-            # Early by one look, so that the lease is given up before anybody else can have it.
+            # Early by one look, so that the lease is given up before another worker can have it.
             if now >= attempt.lease_end - self._tick and not attempt.lost and not attempt.ended:
                 self._lose(attempt)
         return max(0, self._next - since_boot()) / SECOND

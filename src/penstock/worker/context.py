@@ -71,12 +71,12 @@ class Job:
 
     @property
     def lease_lost(self) -> bool:
-        """Whether somebody else may hold the job now, so that what this attempt does counts for nothing."""
+        """Whether another worker may hold the job now, so that what this attempt does counts for nothing."""
         return self._attempt.lease_lost
 
     @property
     def cancel_asked(self) -> bool:
-        """Whether somebody asked to cancel the job."""
+        """Whether the job shall be cancelled."""
         return self._attempt.cancel_asked
 
     @property

@@ -1,4 +1,4 @@
-"""Who runs the handlers, and how many more can begin at once."""
+"""The event loop and the threads that run handlers, and how many more can begin at once."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -55,7 +55,7 @@ class Crew:
             self._threads.start()
 
     def stop(self) -> None:
-        """Let everybody go, waiting only a moment for handlers that will not end."""
+        """End the loop and the threads, waiting only a moment for handlers that do not end."""
         if self.loop:
             self.loop.stop(_PATIENCE)
         if self._threads:
@@ -97,7 +97,7 @@ class Crew:
             raise
 
     def ended(self) -> list[Attempt]:
-        """Return the attempts that have ended since the last call; their hands are free again."""
+        """Return the attempts that have ended since the last call; their places are free again."""
         ended = [self._ended.popleft() for _ in range(len(self._ended))]
         tasks = sum(attempt.handler.is_async for attempt in ended)
         self._free_tasks += tasks

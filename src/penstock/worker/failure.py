@@ -1,4 +1,4 @@
-"""How an error is told to people who were not there."""
+"""How the error of a handler is recorded."""
 
 import traceback
 from os import sep

@@ -81,7 +81,7 @@ def warn(attempt: Attempt | None, text: str, *args: object, stack: str | None = 
     if log.isEnabledFor(logging.WARNING):
         who = "a handler" if attempt is None else named(attempt.claimed)
         extra = None if attempt is None else fields(attempt.claimed)
-        # `Logger.warning` would take the stack of whoever calls it.
+        # `Logger.warning` would take the stack of its caller.
         told = (f"%s {text}", (who, *args), None, None, extra, stack)
         log.handle(log.makeRecord(log.name, logging.WARNING, "", 0, *told))
 

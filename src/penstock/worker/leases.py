@@ -14,14 +14,14 @@ from penstock.worker.backend import Backend
 from penstock.worker.job_log import warn
 
 PROGRESS_EVERY: Final = SECOND // 2
-# How soon after another a heartbeat may be that only asks whether somebody wants a job cancelled.
+# How soon after another a heartbeat may be that only asks whether a job shall be cancelled.
 ASK_EVERY: Final = SECOND
 
 
 class Leases:
     """Renews, three times per *lease*, every attempt of *running* that is not new.
 
-    Does so earlier if the store has changed: somebody may have asked to cancel a job.
+    Does so earlier if the store has changed: perhaps a job shall be cancelled.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Leases:
             self.lose(attempt)
 
     def lose(self, attempt: Attempt) -> None:
-        """Treat *attempt* as one that somebody else may hold now."""
+        """Treat *attempt* as one that another worker may hold now."""
         if attempt.lost or attempt.ended:
             return
         attempt.lost = True
@@ -72,7 +72,7 @@ class Leases:
     def _round(self) -> float:
         now = since_boot()
         if now >= self._next_beat or (now >= self._next_ask and self._token != self._engine.token()):
-            # Read before the beat: what somebody asks for meanwhile is a change to the next one.
+            # Read before the beat: a request to cancel that comes meanwhile is a change to the next one.
             token = self._engine.token()
             all_asked = self._beat(now)
             self._next_beat = now + self._lease // 3

@@ -53,7 +53,7 @@ class Loop:
         try:
             self._loop.call_soon_threadsafe(self._begin, attempts)
         except RuntimeError:
-            # The loop has just ended; whoever mends it may have seen these or not.
+            # The loop has just ended; what ends its attempts may have seen these or not.
             self._give_back(attempts)
         except BaseException:
             self._present.difference_update(attempts)

@@ -111,7 +111,7 @@ def error_outcome(attempt: Attempt, error: BaseException) -> Outcome:
 
 
 def _gave_up(attempt: Attempt, error: BaseException) -> bool:
-    """Tell whether the handler was made to leave the job to somebody else."""
+    """Tell whether the handler was made to leave the job to another attempt."""
     match error:
         case HandBack():
             return True

@@ -51,7 +51,7 @@ class InOrder:
         for queue in self.queues:
             claims.append(claim := take([queue], count))
             count -= len(claim.jobs)
-            # Whoever has more to give must be asked again before the next one is.
+            # A queue that has more to give must be asked again before the next one is.
             if count <= 0 or claim.more:
                 break
         return merged(claims)

@@ -1,4 +1,4 @@
-"""Compute floating limits anew when they are due."""
+"""Compute floating limits when they are due."""
 
 import asyncio
 import inspect

@@ -1,6 +1,6 @@
-"""Who keeps others waiting?  A handler that blocks the event loop, or goes on long after its timeout.
+"""Warn of handlers that keep others waiting: they block the event loop, or go on long after their timeout.
 
-Looks from a thread of its own while handlers run, and says each thing once.
+A thread of its own looks while handlers run, and warns once of each.
 """
 
 import sys
@@ -45,7 +45,7 @@ class Watchdog:
             # While the loop is blocked, what stands still there is not to blame.
             if not (self._told and attempt.handler.is_async):
                 self._look_at(attempt)
-        # Written first: whoever begins after the look at what runs finds it resting, and wakes it.
+        # Written first: a handler that begins after the look at what runs finds it resting, and wakes it.
         self._resting = True
         self._resting = not self._running and not self._asked
         return None if self._resting else EVERY / SECOND

@@ -23,7 +23,7 @@ from penstock.worker.refresh import Refresher
 from penstock.worker.wiring import Parts
 
 DEFAULT_QUEUES: Final = ("default",)
-# How long jobs that ended can be looked at, unless somebody says otherwise.
+# How long jobs that ended can be looked at, unless the caller says otherwise.
 KEEP: Final = "7d"
 # How long handlers that were told to end at once have to do so.
 GRACE: Final = SECOND // 2

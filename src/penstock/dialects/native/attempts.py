@@ -1,4 +1,4 @@
-"""What workers ask: claim, settle, and that they are still there."""
+"""What workers ask: claim, settle, and renew leases."""
 
 from collections.abc import Sequence
 
@@ -98,7 +98,7 @@ async def progress(request: Request, body: wire.ProgressRequest) -> bool:
 
 
 async def refreshes(request: Request, body: wire.RefreshesRequest) -> list[Refresh]:
-    """Lend floating limits that are due; to nobody who speaks for one tenant only, because all may share them."""
+    """Lend floating limits that are due; none to a token of one tenant, because all tenants may share them."""
     if request.tenant is not None:
         return []
     return await request.service.run(
@@ -137,7 +137,7 @@ def _accepted(told: Sequence[Settled]) -> list[Settled]:
 
 
 def _known(request: Request, claim: Claim) -> Claim:
-    """Return a claim as whoever asked for it knows its queues; their jobs are remembered as theirs."""
+    """Return a claim with the queue names of the request's tenant, and remember whose its jobs are."""
     if request.tenant is None:
         return claim
     owners = request.service.part(Owners)

@@ -1,6 +1,6 @@
-"""What was answered a moment ago: a question that is sent again, because its answer was lost, does nothing twice.
+"""Answers of the last minute: a request that is sent again, because its answer was lost, does nothing twice.
 
-Invariant: jobs that were claimed for an answer are given back once nobody waits for it any more, and whoever
+Invariant: jobs that were claimed for an answer are given back once no request waits for it any more.  A request that
 asks for it after that is not told of them.
 """
 
@@ -34,7 +34,7 @@ class KeptAnswer(Claims):
         self.at = monotonic()
 
     def unheard(self) -> list[Claimed]:
-        """Return the jobs to give back because one more of those who wanted the answer has gone."""
+        """Note that one request for this answer has gone; return the jobs to give back if it was the last."""
         self.takers -= 1
         if self.takers > 0 or not self.jobs:
             return []
@@ -62,7 +62,7 @@ class AnswerMemory:
             made = await make()
         except BaseException as error:
             self._kept.pop(place, None)
-            # Who waits for the same answer was not cancelled, and asks again.
+            # Another request for the same answer was not cancelled, and is sent again.
             given_up = StoreBusyError("the request was given up before it was answered")
             future.set_exception(error if isinstance(error, Exception) else given_up)
             future.exception()  # else asyncio complains where no other request waits for it

@@ -1,4 +1,4 @@
-"""Is it JSON, and of the kind that others expect?  What is kept as text here is read elsewhere, among other jobs'."""
+"""Check texts that are stored as they come: they must be JSON that workers and other clients can read."""
 
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ def check_job(job: NewJob) -> None:
 
 
 def check_settlement(settlement: Settlement) -> None:
-    """Raise unless others can read how an attempt ended."""
+    """Raise unless other clients can read how an attempt ended."""
     match settlement.outcome:
         case Done(result=result):
             _check("result", result, _VALUE)

@@ -1,4 +1,4 @@
-"""Whose is it?  A token that is bound to a tenant sees its own jobs, queues and gates, by its own names for them."""
+"""A token that is bound to a tenant sees its own jobs, queues and gates, by its own names for them."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ REMEMBERED: Final = 100_000
 
 
 def engine_queue_of(request: Request, queue: str) -> str:
-    """Return what the engine calls a queue of whoever asks."""
+    """Return what the engine calls a queue of the request's tenant."""
     if request.tenant is not None and ":" in queue:
         raise InvalidError("queue", f"{queue!r} must be without a colon, which parts it from its tenant")
     return engine_queue(request.tenant, queue)
 
 
 def own_queue(request: Request, queue: str) -> str:
-    """Return a queue's name as whoever asks knows it."""
+    """Return what the request's tenant calls a queue."""
     return queue if request.tenant is None else spec_queue(queue)
 
 
 def tenant_in(request: Request, named: str) -> str:
-    """Return whose gate is meant."""
+    """Return the tenant whose gate is meant."""
     if request.tenant is None:
         return named
     if named not in {"", request.tenant}:
@@ -45,7 +45,7 @@ def check_own_key(request: Request, key: str) -> None:
 
 
 def only_for_all(request: Request, what: str) -> None:
-    """Raise unless whoever asks speaks for all tenants."""
+    """Raise if the request is for one tenant only."""
     if request.tenant is not None:
         raise ForbiddenError(f"{what} for all tenants; this token speaks for tenant {request.tenant!r} only")
 
@@ -70,24 +70,24 @@ async def own_arguments(request: Request, body: Struct, *, changes: bool) -> dic
 
 
 class Owners:
-    """Remembers whose jobs are, by number: that never changes."""
+    """Remembers the tenants of jobs, by number: a job's tenant never changes."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, str] = OrderedDict()
 
     def note(self, seq: int, tenant: str) -> None:
-        """Remember whose job this is."""
+        """Remember the tenant of a job."""
         self._known[seq] = tenant
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
     def get(self, seq: int) -> str | None:
-        """Return whose job this is, if that is known."""
+        """Return the tenant of a job, if that is known."""
         return self._known.get(seq)
 
 
 async def own_attempts(request: Request, numbers: Iterable[int]) -> set[int]:
-    """Return those of *numbers* that are jobs of whoever asks."""
+    """Return those of *numbers* that are jobs of the request's tenant."""
     wanted = set(numbers)
     if request.tenant is None:
         return wanted
@@ -100,7 +100,7 @@ async def own_attempts(request: Request, numbers: Iterable[int]) -> set[int]:
 
 
 def _owners(engine: Engine, numbers: Iterable[int]) -> list[tuple[int, str]]:
-    """Return whose jobs are; those that are nobody's are left out."""
+    """Return the tenants of jobs by number; numbers of no job are left out."""
     found = []
     for seq in numbers:
         views = engine.jobs(before=seq + 1, limit=1)
