@@ -84,8 +84,10 @@ class Fate:
         rules = 0.4 if self._calm else 1.5
         return [
             (20, self._enqueue),
-            (26, self._claim),
-            (20, self._settle),
+            (22, self._claim),
+            (16, self._settle),
+            (6, self._exchange),
+            (6, self._claims),
             (18, self._advance),
             (6, lambda: ("begun", self._pick(self._world.hands))),
             (3, self._cancel),
@@ -285,10 +287,28 @@ class Fate:
         lease = LEASE if chance.random() < 0.8 else chance.choice((SECOND, 60 * SECOND))
         return ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS))
 
+    def _claims(self) -> Operation:
+        """Claim for several workers at once, often for the same queues."""
+        if self._world.mode == "C":
+            return self._claim()  # what each leaves behind is explained by the turns of its moment
+        chance = self._chance
+        asked = [self._claim() for _ in range(chance.randint(2, 4))]
+        same = chance.random() < 0.4
+        requests = [
+            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], one[5]) for one in asked
+        ]
+        return ("claims", requests, asked[0][4], chance.choice(("priority", "strict")))
+
     def _settle(self) -> Operation:
+        return ("settle", self._reports())
+
+    def _exchange(self) -> Operation:
+        return ("exchange", self._reports(), *self._claim()[1:])
+
+    def _reports(self) -> list[tuple[str, Operation, bool]]:
         hands = list(self._world.hands)
         names = self._chance.sample(hands, min(len(hands), self._chance.choice((1, 2, 3, 5))))
-        return ("settle", [(name, self._outcome(), self._chance.random() < 0.4) for name in names])
+        return [(name, self._outcome(), self._chance.random() < 0.4) for name in names]
 
     def _outcome(self) -> Operation:
         chance = self._chance

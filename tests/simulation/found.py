@@ -1,10 +1,15 @@
-"""What the simulation found, each history shrunk to the few operations that matter."""
+"""What random histories found, each shrunk to the few operations that matter, and a wound that it notices.
+
+Numbers are `c` slots, `r` rate and `t` throttle; times are microseconds.
+"""
 
 from tests.simulation.world import Operation
 
-FOUND: dict[str, tuple[str, list[Operation]]] = {
+# By name: the mode, the wound, the history.
+FOUND: dict[str, tuple[str, str, list[Operation]]] = {
     "a limit of its type that was set later keeps a job, and why says so": (
         "A",
+        "a why that forgets the type",
         [
             ("enqueue", [{"name": "a", "queue": "q"}]),
             ("configure", "type", "t1", "c0"),
@@ -13,6 +18,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a job too heavy for what is left of its queue's rate is told so": (
         "B",
+        "a why that forgets the queue",
         [
             ("configure", "queue", "q", "r2/3000000"),
             ("enqueue", [{"name": "a", "queue": "q"}, {"name": "b", "queue": "q", "cost": 2}]),
@@ -22,6 +28,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "one that was claimed and has not begun yet does not make a prediction too late": (
         "A",
+        "a prediction that counts nobody ahead",
         [
             ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "r2/200000", "wait"),)}]),
             ("claim", ["q"], 1),
@@ -34,6 +41,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a begin told after the clock was set back is remembered when it was, though the attempt is handed back": (
         "C",
+        "begins that do not move with the clock",
         [
             ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "c1;r5/100000;t3/100000", "wait"),)}]),
             ("claim", ["q"], 1, 15_000_000, (10_000,)),
@@ -46,6 +54,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a begin told after the clock was set back opens the gate of another queue on time": (
         "A",
+        "begins that do not move with the clock",
         [
             ("enqueue", [{"name": "a", "queue": "q1", "limits": (("X", "c1;t2/100000", "wait"),)}]),
             ("set_clock", -1_000_000),
@@ -59,6 +68,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a job whose type was paused since it came is not given the turn": (
         "C",
+        "a turn for a job whose type is limited since it came",
         [
             (
                 "enqueue",
@@ -99,6 +109,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a turn ends when the type of its holder is paused": (
         "C",
+        "a turn that outlives the pause of its holder's type",
         [
             ("enqueue", [{"name": "j1", "queue": "q2", "limits": (("A", "c1", "wait"),), "task": "t2"}]),
             ("enqueue", [{"name": "j7", "queue": "q2", "limits": [("*E", "c1", "wait", 5000000)]}]),
@@ -134,6 +145,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a job that ends with its lease leaves its lane's next where it stands": (
         "A",
+        "an end that drops the next of its lane",
         [
             (
                 "enqueue",
@@ -161,6 +173,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a prediction counts rate and throttle of those ahead together": (
         "A",
+        "a prediction that adds rate and throttle",
         [
             (
                 "enqueue",
@@ -184,6 +197,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a prediction counts rate and throttle together after a start": (
         "A",
+        "a prediction that adds rate and throttle",
         [
             (
                 "enqueue",
@@ -204,6 +218,7 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
     ),
     "a begin told after the clock was set back opens a throttle on time": (
         "C",
+        "begins that do not move with the clock",
         [
             (
                 "enqueue",
@@ -216,6 +231,188 @@ FOUND: dict[str, tuple[str, list[Operation]]] = {
             ("claim", ["q1"], 1, 15000000, (1000, 44000, None), "w2"),
             ("advance", 1000000),
             ("rest",),
+        ],
+    ),
+    "two light starts at one moment are not one heavy start": (
+        "A",
+        "starts of one moment taken for a heavy one",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "r3/3000000", "wait"),)}]),
+            ("enqueue", [{"name": "b", "queue": "q", "limits": (("X", "r3/3000000", "wait"),)}]),
+            ("claim", ["q"], 3),
+            ("advance", 1550000),
+            ("enqueue", [{"name": "c", "queue": "q", "limits": (("X", "r3/3000000;t2/3000000", "wait"),)}]),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "an attempt handed back after it began counts from when it began": (
+        "A",
+        "a begin forgotten when the attempt is handed back",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "t2/100000", "wait"),)}]),
+            ("claim", ["q"], 1),
+            ("settle", [("a", ("handed back",), True)]),
+            ("claim", ["q"], 1),
+            ("advance", 51000),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a cancel outlives being limited by the called system": (
+        "A",
+        "a cancel forgotten when the attempt is handed back",
+        [
+            ("enqueue", [{"name": "a", "queue": "q"}]),
+            ("claim", ["q"], 1),
+            ("cancel", "a"),
+            ("settle", [("a", ("limited", 500000, "X"), False)]),
+        ],
+    ),
+    "a cancelled job that is retried by hand after its time to live runs": (
+        "A",
+        "a retry by hand that keeps its time to live",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "expires": 500000}]),
+            ("cancel", "a"),
+            ("advance", 3000000),
+            ("retry", "a"),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a job that is due, dropped and expired at one moment ends once": (
+        "A",
+        "a dropped job that expires too",
+        [
+            ("configure", "key", "X", "c0"),
+            (
+                "enqueue",
+                [
+                    {
+                        "name": "a",
+                        "queue": "q",
+                        "limits": (("X", "c1", "drop"),),
+                        "due": 50000,
+                        "expires": 50000,
+                    }
+                ],
+            ),
+            ("advance", 200000),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a job whose type was configured later keeps its place": (
+        "A",
+        "a job of a type limited since that goes to the back",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "task": "t2"}]),
+            ("configure", "type", "t2", "c1"),
+            ("enqueue", [{"name": "b", "queue": "q"}, {"name": "c", "queue": "q", "task": "t2"}]),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a newcomer that comes before its like is dropped at a shut gate": (
+        "A",
+        "a first newcomer that is not dropped",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "c1", "drop"),)}]),
+            ("shut", "X", 500000),
+            ("enqueue", [{"name": "b", "queue": "q", "limits": (("X", "c1", "drop"),), "priority": 1}]),
+        ],
+    ),
+    "a parked job that became too heavy does not block its line": (
+        "B",
+        "a parked job too heavy for its key that blocks its line",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "r5/100000", "wait"),), "cost": 3}]),
+            ("enqueue", [{"name": "b", "queue": "q", "limits": (("X", "r5/100000", "wait"),), "cost": 3}]),
+            ("claim", ["q"], 1),
+            ("claim", ["q"], 1),
+            ("override", "X", "r2/100000", None),
+            ("enqueue", [{"name": "c", "queue": "q", "limits": (("X", "r5/100000", "reschedule"),)}]),
+            ("advance", 1000000),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a job too heavy for its queue does not block its like": (
+        "B",
+        "a job too heavy for its queue that blocks its lane",
+        [
+            ("configure", "type", "t1", "r1000/100000"),
+            ("enqueue", [{"name": "a", "queue": "q", "cost": 3}, {"name": "b", "queue": "q"}]),
+            ("configure", "queue", "q", "r2/200000"),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a job once too heavy for its key and now for its queue does not block the queue": (
+        "B",
+        "a job set apart from its key that blocks its queue",
+        [
+            ("configure", "queue", "q", "r1/100000"),
+            ("configure", "key", "X", "r2/200000"),
+            ("enqueue", [{"name": "a", "queue": "q"}]),
+            (
+                "enqueue",
+                [
+                    {
+                        "name": "b",
+                        "queue": "q",
+                        "limits": (("X", "r3/200000", "wait"),),
+                        "cost": 3,
+                        "priority": 1,
+                    }
+                ],
+            ),
+            ("configure", "key", "X", "r3/200000"),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "a heavy start weighs on its queue's rate": (
+        "B",
+        "a heavy start that a queue takes for a light one",
+        [
+            ("configure", "queue", "q", "r3/200000"),
+            ("enqueue", [{"name": "a", "queue": "q", "cost": 2}, {"name": "b", "queue": "q", "cost": 2}]),
+            ("claim", ["q"], 2),
+        ],
+    ),
+    "a heavy throttled start is remembered for all its gaps": (
+        "B",
+        "a heavy start forgotten after one gap",
+        [
+            ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "t1/200000", "wait"),), "cost": 3}]),
+            ("enqueue", [{"name": "b", "queue": "q", "limits": (("X", "t1/200000", "wait"),)}]),
+            ("claim", ["q"], 1),
+            ("advance", 500000),
+            ("enqueue", [{"name": "c", "queue": "q", "limits": (("X", "t3/200000", "wait"),)}]),
+            ("claim", ["q"], 1, 15000000, (None,)),
+            ("settle", [("c", ("handed back",), False)]),
+            ("claim", ["q"], 1),
+        ],
+    ),
+    "no turn stands while a gate of its holder lets nothing through": (
+        "C",
+        "a turn that stands before a gate shut by the clock",
+        [
+            ("configure", "key", "X", "t0/500000"),
+            ("enqueue", [{"name": "a", "queue": "p", "limits": (("Y", "t3/3000000", "wait"),)}]),
+            (
+                "enqueue",
+                [
+                    {
+                        "name": "b",
+                        "queue": "q",
+                        "limits": (("X", "t1/500000", "wait"), ("Y", "t3/3000000", "wait")),
+                    },
+                    {"name": "c", "queue": "q", "limits": (("Y", "t3/3000000", "reschedule"),)},
+                ],
+            ),
+            ("override", "X", "t2/500000", 1000),
+            ("claim", ["p", "q"], 2),
+            ("advance", 3000000),
+            ("claim", ["q"], 1),
+            ("override", "X", "t3/500000", 10000),
+            ("claim", ["q"], 1),
+            ("advance", 15000000),
+            ("claim", ["q"], 1),
         ],
     ),
 }

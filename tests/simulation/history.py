@@ -1,6 +1,7 @@
 """Play histories: a whole one from a seed, or a few operations; and tell of one that fails as a test to paste."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,10 +16,11 @@ MODES = "ACACACBCAC"  # the last digit of a seed; most of the time with turns, a
 
 
 class Played(NamedTuple):
-    """A history that went well: how many operations it had, and a digest of all that happened."""
+    """A history that went well: how many operations it had, a digest of all that happened, and how often what did."""
 
     steps: int
     digest: str
+    counts: Counter[str]
 
 
 class Failure(NamedTuple):
@@ -34,15 +36,16 @@ def mode_of(seed: int) -> str:
     return MODES[seed % len(MODES)]
 
 
-def play(seed: int, steps: int = STEPS) -> Played | Failure:
+def play(seed: int, steps: int = STEPS, url: str | None = None, *, by_door: bool = False) -> Played | Failure:
     """Let happen what the seed brings."""
     mode, done = mode_of(seed), []
     try:
-        with world(mode) as fresh:
+        with world(mode, url, by_door=by_door) as fresh:
             for operation in Fate(fresh, seed).history(steps):
                 done.append(operation)
                 fresh.do(operation)
-            return Played(len(done), hashlib.sha256("\n".join(fresh.trace).encode()).hexdigest())
+            digest = hashlib.sha256("\n".join(fresh.trace).encode()).hexdigest()
+            return Played(len(done), digest, fresh.machine.counts)
     except Exception as error:  # noqa: BLE001 - an engine that breaks is a finding too
         return Failure(mode, seed, f"{type(error).__name__}: {error}", done)
 

@@ -37,8 +37,8 @@ def find(name: str, steps: int = STEPS, most: int = TRIED) -> tuple[str, int | N
             result = play(seed, steps)
             if isinstance(result, Failure):
                 return name, seed + 1, result.error
-        for number, history in enumerate(FOUND.values(), 1):
-            error = failure_of(*history)
+        for number, (mode, _, history) in enumerate(FOUND.values(), 1):
+            error = failure_of(mode, history)
             if error is not None:
                 return name, most + number, error
     return name, None, "nothing"

@@ -513,8 +513,13 @@ class Model:
         jobs = [j for j in self.live.values() if j.state == WAITING and (queues is None or j.queue in queues)]
         return sorted(jobs, key=lambda job: job.rank)
 
-    def running(self, name: Name) -> int:
-        return sum(job.state == RUNNING and name in job.names for job in self.live.values())
+    def running(self, name: Name, at: int | None = None) -> int:
+        """Count the attempts that hold a slot, less those whose lease will be over *at* a later moment."""
+        later = at is not None and at > self.now
+        return sum(
+            job.state == RUNNING and name in job.names and not (later and job.lease <= at)
+            for job in self.live.values()
+        )
 
     def in_force(self, name: Name, own: Numbers, now: int) -> Numbers:
         """Return the numbers in force: live override, else configured, else floating, else the job's own."""
@@ -530,8 +535,10 @@ class Model:
             *(next((n for n in column if n is not None), None) for column in zip(*layers, strict=True))
         )
 
-    def is_open(self, name: Name, own: Numbers, cost: int, now: int, after: Job | None = None) -> bool:
-        """Tell whether one more may pass the gate, *after* another had started."""
+    def is_open(
+        self, name: Name, own: Numbers, cost: int, now: int, after: Job | None = None, *, lapse: bool = False
+    ) -> bool:
+        """Tell whether one more may pass the gate, *after* another had started; leases end if they may *lapse*."""
         gate = self.gates.get(name)
         if gate is None:
             return True
@@ -539,7 +546,7 @@ class Model:
             return False
         slots, rate, throttle = self.in_force(name, own, now)
         more = after is not None and name in after.names
-        if slots is not None and self.running(name) + more >= slots:
+        if slots is not None and self.running(name, now if lapse else None) + more >= slots:
             return False
         starts = [*gate.starts, Start(now, after.cost)] if more else gate.starts
         if rate is not None and sum(s.cost for s in starts if s.at + rate[1] > now) + cost > rate[0]:
@@ -548,16 +555,19 @@ class Model:
             return True
         return throttle[0] > 0 and all(s.at + s.cost * gap(throttle) <= now for s in starts)
 
-    def shut_gates(self, job: Job, now: int | None = None) -> list[Name]:
+    def shut_gates(self, job: Job, now: int | None = None, *, lapse: bool = False) -> list[Name]:
         """Name the gates that keep *job* from starting."""
         at = self.now if now is None else now
-        return [name for name, own, _ in job.gates if not self.is_open(name, own, job.cost, at)]
+        return [name for name, own, _ in job.gates if not self.is_open(name, own, job.cost, at, lapse=lapse)]
 
-    def opening(self, jobs: Sequence[Job], before: int | None = None) -> int | None:
-        """Return when, if nobody does anything, the clock lets one of *jobs* start, if that is *before* then."""
+    def opening(self, jobs: Sequence[Job], before: int | None = None, *, lapse: bool = False) -> int | None:
+        """Return when the clock alone lets one of *jobs* start, if that is *before* then.
+
+        With *lapse* attempts whose leases end by then are over, and their jobs wait again.
+        """
         moments = {self.now} | {moment for moment in self._moments() if moment > self.now}
         for at in sorted(moment for moment in moments if before is None or moment < before):
-            if any(self._there(job, at) and not self.shut_gates(job, at) for job in jobs):
+            if any(self._there(job, at, lapse) and not self.shut_gates(job, at, lapse=lapse) for job in jobs):
                 return at
         return None
 
@@ -590,13 +600,16 @@ class Model:
         """Return when the clock alone next changes something."""
         return min((moment for moment in self._moments() if moment > self.now), default=None)
 
-    def _there(self, job: Job, at: int) -> bool:
+    def _there(self, job: Job, at: int, lapse: bool) -> bool:
+        if job.state == RUNNING:
+            return lapse and job.lease <= at and not job.cancel and job.lost < MAX_LOST
         expired = job.expires is not None and job.expires <= at
         return not expired and (job.state == WAITING or (job.state == SCHEDULED and job.due <= at))
 
     def _moments(self) -> Iterator[int]:
         for job in self.live.values():
             yield job.due
+            yield job.lease if job.state == RUNNING else 0
         for name, gate in self.gates.items():
             yield gate.shut_until
             yield gate.override_until or 0
@@ -767,9 +780,9 @@ class Model:
         if job.cancel:
             self._finish(job, CANCELLED)
             return
-        job.attempt -= 1
         job.due = due
         self._wait_again(job, SCHEDULED)
+        job.attempt -= job.state == SCHEDULED
 
     def _fail(self, job: Job, after: int | None) -> None:
         if job.cancel:

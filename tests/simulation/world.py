@@ -9,17 +9,19 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from penstock.engine import Engine
 from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
-from penstock.job import Claimed, NewJob, Refresh, Schedule, Settlement
+from penstock.job import Claim, Claimed, ClaimFor, NewJob, Order, Refresh, Schedule, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Floating, Limit, OnLimit, numbers_from_text
-from tests.simulation.machine import BEGINNING, UPTIME, machine
-from tests.simulation.model import AFTER, ANY, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
+from tests.simulation.machine import BEGINNING, UPTIME, gates_taken, machine
+from tests.simulation.model import AFTER, ANY, GRACE, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
 from tests.simulation.referee import Attempt, Pass, Referee
 
 T = TypeVar("T")
@@ -67,12 +69,19 @@ class Hand:
 
 
 class World:
-    """Everything there is.  Mode A: turns off, costs 1, every answer is foretold.  B: costs.  C: turns."""
+    """Everything there is.  Mode A: turns off, costs 1, every answer is foretold.  B: costs.  C: turns.
 
-    def __init__(self, mode: str = "A") -> None:
+    With a *url* the store is a PostgreSQL database.  *by_door* has every enqueue there find the gates taken,
+    so that its jobs are let in later.
+    """
+
+    def __init__(self, mode: str = "A", url: str | None = None, *, by_door: bool = False) -> None:
         self.mode = mode
+        self._by_door = by_door
         self._open = ExitStack()
-        self.machine = self._open.enter_context(machine(turns=mode == "C"))
+        if by_door:
+            self._open.enter_context(gates_taken())
+        self.machine = self._open.enter_context(machine(url, turns=mode == "C"))
         self.offset = BEGINNING - UPTIME
         self.model = Model(self.now)
         self.model.name_of = lambda schedule: self.engine.schedule(schedule.name).last_job or ""
@@ -100,6 +109,7 @@ class World:
     def do(self, operation: Operation) -> None:
         """Let something happen, and see that all is well."""
         verb, *rest = operation
+        self.machine.counts[verb] += 1
         self.model.now = self.now
         with suppress(Undone):
             getattr(self, f"_{verb}")(*rest)
@@ -118,6 +128,8 @@ class World:
     # What users do.
 
     def _enqueue(self, asks: Sequence[dict[str, Any]]) -> None:
+        if self._by_door:
+            self._upkeep()  # so that the next upkeep does nothing but let these in
         jobs = [new_job(ask, self.now) for ask in asks]
         try:
             answers = self._ask(lambda engine: engine.enqueue(jobs))
@@ -126,6 +138,8 @@ class World:
         told = self.model.enqueue(asks)
         same("enqueued", told, None if answers is None else [(a.id, a.reused) for a in answers])
         self._changes += any("unique" in ask for ask in asks)
+        if self._by_door:
+            self._upkeep()
 
     def _cancel(self, name: str) -> None:
         if name in self.model.jobs:
@@ -211,24 +225,73 @@ class World:
         worker: str = "w1",
     ) -> None:
         """Take jobs; their handlers begin so long after that, one by one, or never."""
-        claim = self._ask(lambda engine: engine.claim(queues, count, worker=worker, lease=lease))
+        self._claims([(queues, count, lease, worker)], lags)
+
+    def _claims(
+        self,
+        requests: Sequence[tuple[Sequence[str], int, int, str]],
+        lags: Sequence[int | None] = (0,),
+        order: str = "priority",
+    ) -> None:
+        """Take jobs for several workers in one transaction, as if for one after the other."""
+        wanted = [
+            ClaimFor(tuple(queues), count, worker, lease, GRACE, order=Order(order))
+            for queues, count, lease, worker in requests
+        ]
+        claims = self._ask(lambda engine: engine.claims(wanted))
+        for claim, one in zip(claims, wanted, strict=True):
+            self._given(claim, one, lags)
+
+    def _exchange(
+        self,
+        reports: Sequence[tuple[str, Operation, bool]],
+        queues: Sequence[str],
+        count: int,
+        lease: int = LEASE,
+        lags: Sequence[int | None] = (0,),
+        worker: str = "w1",
+    ) -> None:
+        """Settle and take jobs in one transaction."""
+        told, settlements = self._settlements(reports)
+        accepted, claim = self._ask(
+            lambda engine: engine.exchange(settlements, queues, count, worker=worker, lease=lease)
+        )
+        self._settled(told, accepted)
+        self._given(claim, ClaimFor(tuple(queues), count, worker, lease, GRACE), lags)
+
+    def _given(self, claim: Claim, wanted: ClaimFor, lags: Sequence[int | None]) -> None:
+        """Compare what a worker was given, asking on for as long as there is more."""
         jobs = list(claim.jobs)
-        while claim.more and len(jobs) < count:
-            claim = self.engine.claim(queues, count - len(jobs), worker=worker, lease=lease)
+        while claim.more and len(jobs) < wanted.count:
+            self.machine.counts["asked again"] += 1
+            (claim,) = self.engine.claims([replace(wanted, count=wanted.count - len(jobs))])
             jobs += claim.jobs
-        names = [job.id for job in jobs]
-        if self.mode == "A":
-            started = self.model.claim(queues, count, lease)
-            same("started", [job.name for job in started], names)
-        else:
-            started = self.model.follow(queues, count, lease, names, self._turns(), ordered=self.mode == "B")
+        # Strictly one queue after the other is a claim on each, as long as there is room.
+        strict = wanted.order is Order.STRICT
+        left, started = jobs, []
+        for queues in [[queue] for queue in wanted.queues] if strict else [wanted.queues]:
+            mine = [job for job in left if job.queue in queues]
+            same("first of the queues", mine, left[: len(mine)])
+            left = left[len(mine) :]
+            started += self._started(mine, queues, wanted.count - len(started), wanted.lease)
+        same("of other queues", [], left)
         for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
-            self._take(job, claimed, worker, lags[number % len(lags)])
-        if len(jobs) < count and self.mode == "A":
-            coming = [job for job in self.model.live.values() if job.queue in queues]
-            opening = self.model.opening(coming, before=claim.next_at)
+            self._take(job, claimed, wanted.worker, lags[number % len(lags)])
+        if len(jobs) < wanted.count and self.mode == "A":
+            coming = [job for job in self.model.live.values() if job.queue in wanted.queues]
+            opening = self.model.opening(coming, before=claim.next_at, lapse=True)
             if opening is not None:
-                raise Mismatch(f"a claim on {queues} finds somebody at {opening}, not at {claim.next_at}")
+                raise Mismatch(f"a claim on {wanted.queues} finds a job at {opening}, not at {claim.next_at}")
+
+    def _started(self, jobs: Sequence[Claimed], queues: Sequence[str], count: int, lease: int) -> list[Job]:
+        """Have the model start the same, or explain it."""
+        names = [job.id for job in jobs]
+        if self.mode != "A":
+            ordered = self.mode == "B"
+            return self.model.follow(queues, count, lease, names, self._turns(), ordered=ordered)
+        started = self.model.claim(queues, count, lease) if count else []
+        same("started", [job.name for job in started], names)
+        return started
 
     def _take(self, job: Job, claimed: Claimed, worker: str, lag: int | None) -> None:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
@@ -256,31 +319,38 @@ class World:
 
     def _settle(self, reports: Sequence[tuple[str, Operation, bool]]) -> None:
         """Settle attempts, given (job, outcome, whether to tell when it began)."""
+        told, settlements = self._settlements(reports)
+        self._settled(told, self._ask(lambda engine: engine.settle(settlements)))
+
+    def _settlements(
+        self, reports: Sequence[tuple[str, Operation, bool]]
+    ) -> tuple[list[tuple[str, Operation, int | None]], list[Settlement]]:
+        """Return the reports that are about attempts in hand, and as the engine takes them."""
         told = [
             (name, *self._report(name, outcome, tell))
             for name, outcome, tell in reports
             if name in self.hands
         ]
-        hands = {name: self.hands[name] for name, *_ in told}
-        settlements = [
-            Settlement(
-                hands[name].claimed.seq,
-                hands[name].claimed.fence,
-                outcome_of(*outcome),
-                hands[name].after(began),
+        settlements = []
+        for name, outcome, began in told:
+            hand = self.hands[name]
+            settlements.append(
+                Settlement(hand.claimed.seq, hand.claimed.fence, outcome_of(*outcome), hand.after(began))
             )
-            for name, outcome, began in told
-        ]
-        accepted = [bool(answer) for answer in self._ask(lambda engine: engine.settle(settlements))]
+        return told, settlements
+
+    def _settled(self, told: Sequence[tuple[str, Operation, int | None]], accepted: Sequence[object]) -> None:
+        """Compare what the engine answered to settlements, and let their jobs go."""
+        hands = {name: self.hands[name] for name, *_ in told}
         expected = self.model.settle(
             [
                 (name, hands[name].claimed.fence, outcome, None if began is None else began + self.offset)
                 for name, outcome, began in told
             ]
         )
-        same("settled", expected, accepted)
+        same("settled", expected, [bool(answer) for answer in accepted])
         self._changes += 1
-        for (name, outcome, _), answer in zip(told, accepted, strict=True):
+        for (name, outcome, _), answer in zip(told, expected, strict=True):
             self.referee.ended(
                 hands[name].attempt, self.machine.since_start, accepted=answer, done=outcome[0] == "done"
             )
@@ -344,6 +414,7 @@ class World:
         lent = self._ask(lambda engine: engine.refreshes(["h"], 100, worker=worker, lease=lease))
         fences = {("key", refresh.tenant, refresh.key): refresh.fence for refresh in lent}
         same("lent", self.model.refreshes(fences, lease), set(fences))
+        self.machine.counts["refresh lent"] += len(lent)
         if not self._silent:
             for refresh in lent:
                 self.lent.setdefault(("key", refresh.tenant, refresh.key), []).append(refresh)
@@ -357,6 +428,7 @@ class World:
         error = "" if value is not None else "no"
         accepted = self._ask(lambda engine: engine.refreshed(refresh, value=value, error=error))
         same("refreshed", self.model.refreshed(name, refresh.fence, value), accepted)
+        self.machine.counts["refresh taken" if accepted else "refresh refused"] += 1
         self._changes += 1
 
     # What fate does.
@@ -373,8 +445,10 @@ class World:
 
     def _upkeep(self) -> None:
         off = self.machine.wall - self.now
-        self._ask(lambda engine: engine.upkeep())
+        done = self._ask(lambda engine: engine.upkeep())
+        self.machine.counts["let in at the door"] += done["let_in"]
         if abs(off) >= STEP:
+            self.machine.counts["clock followed"] += 1
             self.offset += off
             self.model.move(off)
             self._foretold.clear()
@@ -401,12 +475,16 @@ class World:
         if self.model.live:
             job = next(iter(self.model.live.values()))
             raise Mismatch(f"{job.name} is {job.state} for ever: {self.engine.why(job.name).sentence}")
+        self.machine.counts.update(job.state for job in self.model.jobs.values())
         self._upkeep()
         self._examine()
         left = self.machine.store.read(
             lambda db: db.all("SELECT name FROM gate WHERE running <> 0 OR lanes <> 0")
         )
         same("gates in use", [], left)
+        views = {(view.id, view.state.value, view.attempt) for view in self.engine.jobs(limit=1_000_000)}
+        jobs = {(job.name, job.state, job.attempt) for job in self.model.jobs.values()}
+        same("jobs", jobs - views, views - jobs)
         if complaints := self.referee.finish():
             raise Mismatch(complaints[0])
 
@@ -488,7 +566,15 @@ class World:
         same("slots", taken, {(scope, tenant, name): running for scope, tenant, name, running in slots})
 
     def _examine(self) -> None:
+        """See that the store is consistent, and that users are shown what is so."""
         same("doctor", [], self.engine.doctor())
+        views, total = self.engine.gates(limit=1_000)
+        same("gates", len(views), total)
+        waiting = [job for job in self.model.live.values() if job.shown == WAITING]
+        for view in views:
+            name = ("key", view.tenant, view.key)
+            same(f"running at {name}", self.model.running(name), view.running)
+            same(f"waiting at {name}", sum(name in job.names for job in waiting), view.waiting)
 
     def _foretell(self, job: Job, place: int | None, earliest: int | None) -> None:
         """See whether it is right about one that nobody is ahead of; else remember it until the job starts."""
@@ -616,9 +702,9 @@ def refused(call: Callable[[], T]) -> T | None:
 
 
 @contextmanager
-def world(mode: str) -> Any:
+def world(mode: str, url: str | None = None, *, by_door: bool = False) -> Any:
     """Give a world, and end it."""
-    made = World(mode)
+    made = World(mode, url, by_door=by_door)
     try:
         yield made
     finally:

@@ -205,6 +205,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.views.why:_outside",
         ('(("queue", view.queue), ("type", view.task))', '(("type", view.task),)'),
     ),
+    "a why that forgets the type": (
+        "engine.views.why:_outside",
+        ('(("queue", view.queue), ("type", view.task))', '(("queue", view.queue),)'),
+    ),
     "a place that counts nobody ahead": (
         "engine.views.why:_why_in_lane",
         ("reasons, place = list(outside), in_lane", "reasons, place = list(outside), 0"),
@@ -220,6 +224,67 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     "an expiry that is not seen": (
         "engine.upkeep:bring_up_to_date",
         ("remove_all(board, expired, State.EXPIRED, EXPIRED)", "pass"),
+    ),
+    "starts of one moment taken for a heavy one": (
+        "limits.gate:Starts.add",
+        (
+            "index = bisect_right(self.times, at)",
+            "weight += self.since(at - 1) if at in self.times else 0\n    index = bisect_right(self.times, at)",
+        ),
+    ),
+    "a heavy start forgotten after one gap": (
+        "limits.gate:Starts.prune",
+        ("t + self.span * w > now", "t + self.span > now"),
+    ),
+    "a begin forgotten when the attempt is handed back": (
+        "engine.settle:Settling._hand_back",
+        ("began_after if outcome.begun else None", "None"),
+    ),
+    "a cancel forgotten when the attempt is handed back": (
+        "engine.settle:Settling._stand_again",
+        ("if attempt.cancel:", "if False:"),
+    ),
+    "a retry by hand that keeps its time to live": (
+        "store.jobs:begin_anew",
+        ('("failure", "progress", "expiry")', '("failure", "progress")'),
+    ),
+    "a dropped job that expires too": (
+        "engine.removal:remove",
+        ("board.flush_lanes()", "pass"),
+    ),
+    "a job of a type limited since that goes to the back": (
+        "engine.claim:Claiming._leave_free",
+        (
+            "rejoin(self.board, [(seq, ord_, attempt, lost)])",
+            "rejoin(self.board, [(seq, None, attempt, lost)])",
+        ),
+    ),
+    "a first newcomer that is not dropped": (
+        "engine.admission.placement:join",
+        ("if any(stand.on_limit is OnLimit.DROP for stand in lane.stands):", "if False:"),
+    ),
+    "a parked job too heavy for its key that blocks its line": (
+        "engine.admission.board:Board._too_heavy",
+        ("if lane.cost == 1 or lane.heavy:", "if True:"),
+    ),
+    "a job too heavy for its queue that blocks its lane": (
+        "engine.claim:Claiming._consider_lane",
+        ("if self._too_heavy(queue, lane.cost) and", "if False and"),
+    ),
+    "a job set apart from its key that blocks its queue": (
+        "engine.claim:Claiming._consider_lane",
+        (
+            "if self._too_heavy(queue, lane.cost) and",
+            "if not lane.heavy and self._too_heavy(queue, lane.cost) and",
+        ),
+    ),
+    "a heavy start that a queue takes for a light one": (
+        "engine.claim:Claiming._consider_free",
+        ("if self._queue_open(queue, cost):", "if self._queue_open(queue, 1):"),
+    ),
+    "a turn that stands before a gate shut by the clock": (
+        "engine.admission.turns:_worth_waiting",
+        ("if numbers.throttle is not None and", "if False and"),
     ),
 }
 

@@ -68,7 +68,7 @@ def _simpler_operations(operation: Operation) -> Iterator[Operation]:
         yield ("claim", *rest[1:])
         for fewer in _fewer(rest[0]):
             yield (verb, fewer, *rest[1:])
-    elif verb in {"settle", "claim"}:
+    elif verb in {"settle", "claim", "claims"}:
         for fewer in _fewer(rest[0]):
             yield (verb, fewer, *rest[1:])
     if verb == "claim" and rest[1] > 1:

@@ -1,6 +1,6 @@
 """Stand jobs in line: new ones, due ones, retried, rescued and handed-back ones all arrive the same way.
 
-Starts nothing: only a claim does.
+Takes no decision about starting: that is the claim's.
 """
 
 from collections import defaultdict
