@@ -49,7 +49,7 @@ def uses(engine):
         "enqueue": lambda: engine.enqueue([JOB]),
         "claim": lambda: engine.claim(["default"], 1, worker="w"),
         "count": engine.count,
-        "token": engine.token,
+        "revision": engine.revision,
         "wait": lambda: engine.wait(-1, 5.0),
         "doctor": engine.doctor,
         "upkeep": engine.upkeep,
@@ -75,7 +75,7 @@ class TestLost:
         assert f"{file} was {happened}" in str(caught.value)
         assert "stop every process" in str(caught.value)
 
-    @pytest.mark.parametrize("use", ["enqueue", "claim", "count", "token", "wait", "doctor", "upkeep"])
+    @pytest.mark.parametrize("use", ["enqueue", "claim", "count", "revision", "wait", "doctor", "upkeep"])
     def test_every_use_notices_a_copy_that_was_moved_into_place(self, engine, path, copy, use):
         copy.replace(path)
 
@@ -121,9 +121,9 @@ class TestLost:
 
         def wait():
             try:
-                token = engine.token()
+                revision = engine.revision()
                 began.set()
-                engine.wait(token, 60.0)
+                engine.wait(revision, 60.0)
             except StoreReplacedError as error:
                 told.append(error)
 
@@ -199,7 +199,7 @@ class TestLost:
             assert [] == engine.doctor()
         assert [] == list(elsewhere.iterdir())
 
-    @pytest.mark.parametrize("use", ["enqueue", "claim", "count", "token", "wait"])
+    @pytest.mark.parametrize("use", ["enqueue", "claim", "count", "revision", "wait"])
     def test_a_store_that_is_closed_under_a_caller_is_closed_and_not_lost(self, engine, use, monkeypatch):
         """When its last connection is closed SQLite removes the log."""
         store = engine.store

@@ -137,7 +137,7 @@ class TestGathering:
         assert notes(sqlite) == ["good"]
 
     def test_a_work_that_raises_changes_nothing(self, sqlite: SqliteStore) -> None:
-        token = sqlite.token()
+        revision = sqlite.revision()
 
         with pytest.raises(LookupError):
             sqlite.write(note("bad", fail=True))
@@ -146,7 +146,7 @@ class TestGathering:
         assert not sqlite.connection.in_transaction
         sqlite.write(note("good"))
         assert notes(sqlite) == ["good"]
-        assert sqlite.token() != token
+        assert sqlite.revision() != revision
 
     def test_an_interrupted_work_changes_nothing_and_the_next_goes_on(self, sqlite: SqliteStore) -> None:
         def interrupted(db: Session) -> None:
@@ -202,12 +202,12 @@ class TestProcesses:
         engine.close()
 
     def test_another_process_is_noticed(self, sqlite: SqliteStore, path: Path) -> None:
-        token = sqlite.token()
+        revision = sqlite.revision()
         with closing(SqliteStore(str(path))) as other:
             other.write(note("hello"))
 
-            assert sqlite.wait(Topic.WORK, token, 30) != token
-        assert sqlite.wait(Topic.WORK, sqlite.token(), 0.01) == sqlite.token()
+            assert sqlite.wait(Topic.WORK, revision, 30) != revision
+        assert sqlite.wait(Topic.WORK, sqlite.revision(), 0.01) == sqlite.revision()
 
 
 class TestFiles:

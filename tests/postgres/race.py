@@ -24,13 +24,13 @@ WAITS = """
 
 
 def quiet(engine):
-    """Have an engine listen; return its token once nothing more arrives."""
+    """Have an engine listen; return its revision once nothing more arrives."""
     end = time.monotonic() + PATIENCE
-    token = engine.token()
-    while (after := engine.wait(token, QUIET)) != token:
+    revision = engine.revision()
+    while (after := engine.wait(revision, QUIET)) != revision:
         assert time.monotonic() < end
-        token = after
-    return token
+        revision = after
+    return revision
 
 
 class Undone(Exception):

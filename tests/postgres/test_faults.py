@@ -687,12 +687,12 @@ class TestOpening:
 class TestClosing:
     def test_a_store_that_was_closed_says_so(self, home):
         engine = open_engine(home)
-        token = engine.token()
+        revision = engine.revision()
         engine.close()
 
         for use in (
-            engine.token,
-            lambda: engine.wait(token, 5),
+            engine.revision,
+            lambda: engine.wait(revision, 5),
             lambda: engine.enqueue([NewJob("task")]),
             lambda: claim(engine),
             engine.count,
@@ -703,14 +703,14 @@ class TestClosing:
     @pytest.mark.parametrize("topic", Topic)
     def test_one_who_waits_need_not_wait_for_what_will_never_come(self, home, topic):
         engine = open_engine(home)
-        token = engine.token(topic)
+        revision = engine.revision(topic)
         time.sleep(0.1)
-        token = engine.token(topic)
+        revision = engine.revision(topic)
         told = []
 
         def wait():
             try:
-                engine.wait(token, 30, topic)
+                engine.wait(revision, 30, topic)
             except StoreDownError as error:
                 told.append(str(error))
 
@@ -727,7 +727,7 @@ class TestClosing:
         before = set(threading.enumerate())
         engine = open_engine(f"{home}&application_name=short")
         engine.enqueue([NewJob("task")])
-        engine.wait(engine.token(), 0.1)
+        engine.wait(engine.revision(), 0.1)
         assert backends(server, "short")
         engine.close()
 
@@ -743,10 +743,10 @@ from penstock.job import NewJob
 
 engine = open_engine(sys.argv[1])
 engine.enqueue([NewJob("task")])
-engine.token()
+engine.revision()
 child = os.fork()
 if not child:
-    for use in (engine.count, engine.token, lambda: engine.enqueue([NewJob("task")])):
+    for use in (engine.count, engine.revision, lambda: engine.enqueue([NewJob("task")])):
         try:
             use()
         except StoreDownError as error:

@@ -188,7 +188,7 @@ def warnings(log):
 
 def test_one_who_cannot_hear_says_so_and_looks(pooled, opened, log):
     waiter, teller = opened(pooled), opened(pooled)
-    waiter.token()
+    waiter.revision()
     end = time.monotonic() + 5
     while not warnings(log):
         assert time.monotonic() < end
@@ -198,9 +198,9 @@ def test_one_who_cannot_hear_says_so_and_looks(pooled, opened, log):
     assert "?listen=host:port" in warning
 
     for _ in range(3):
-        token = waiter.token()
+        revision = waiter.revision()
         teller.enqueue([NewJob("task")])
-        assert waiter.wait(token, 2) != token
+        assert waiter.wait(revision, 2) != revision
 
 
 def test_one_who_is_told_where_the_server_is_hears(pooled, url, opened, log):
@@ -209,10 +209,10 @@ def test_one_who_is_told_where_the_server_is_hears(pooled, url, opened, log):
     quiet(waiter)
     spans = []
     for _ in range(20):
-        token = waiter.token()
+        revision = waiter.revision()
         teller.enqueue([NewJob("task")])
         began = time.monotonic()
-        assert waiter.wait(token, 5) != token
+        assert waiter.wait(revision, 5) != revision
         spans.append(time.monotonic() - began)
         time.sleep(0.05)
 

@@ -118,9 +118,9 @@ def teller(url, opened):
 
 def hears(engine, action, topic=Topic.WORK, timeout=QUIET):
     """Tell whether *action* ends a wait."""
-    token = engine.token(topic)
+    revision = engine.revision(topic)
     action()
-    return engine.wait(token, timeout, topic) != token
+    return engine.wait(revision, timeout, topic) != revision
 
 
 def cut(url, name):
@@ -147,9 +147,9 @@ class TestWhat:
         (producer,) = producers()
         spans = []
         for _ in range(20):
-            token = waiter.token()
+            revision = waiter.revision()
             producer.begin()
-            assert waiter.wait(token, SOON) != token
+            assert waiter.wait(revision, SOON) != revision
             woken = time.monotonic()
             spans.append(woken - producer.ended())
             time.sleep(0.05)
@@ -161,11 +161,11 @@ class TestWhat:
         assert not hears(waiter, teller.count)
 
     def test_what_was_committed_before_the_wait_ends_it_too(self, waiter, teller):
-        token = waiter.token()
+        revision = waiter.revision()
         teller.enqueue([NewJob("task")])
         time.sleep(0.2)
 
-        assert waiter.wait(token, 0) != token
+        assert waiter.wait(revision, 0) != revision
 
     @pytest.mark.parametrize(
         "job",
@@ -187,7 +187,7 @@ class TestWhat:
         teller.enqueue([NewJob("task", limits=limits)])
         (job,) = teller.claim(["default"], 1, worker="worker").jobs
         quiet(waiter)
-        before = waiter.token()
+        before = waiter.revision()
 
         assert hears(
             waiter, lambda: teller.settle([Settlement(job.seq, job.fence, Done())]), Topic.ENDS, SOON
@@ -234,7 +234,7 @@ class TestConnections:
 
         def wait():
             together.wait(10)
-            engine.wait(engine.token(), 0.7)
+            engine.wait(engine.revision(), 0.7)
 
         threads = [threading.Thread(target=wait) for _ in range(30)]
         for thread in threads:
@@ -249,11 +249,11 @@ class TestConnections:
         assert connections(url, "teller") == 1
 
     def test_one_who_lost_its_connection_listens_again_and_misses_nothing(self, url, waiter, teller):
-        token = waiter.token()
+        revision = waiter.revision()
         assert cut(url, "waiter") >= 1
         teller.enqueue([NewJob("task")])
 
-        assert waiter.wait(token, SOON) != token
+        assert waiter.wait(revision, SOON) != revision
         time.sleep(0.6)
         quiet(waiter)
         assert hears(waiter, lambda: teller.enqueue([NewJob("task")]), timeout=SOON)
@@ -344,11 +344,11 @@ def counting(engines):
 
     def wait(number):
         engine = engines[number]
-        token = engine.token()
+        revision = engine.revision()
         while not over.is_set():
-            after = engine.wait(token, 0.1)
-            wakes[number] += after != token
-            token = after
+            after = engine.wait(revision, 0.1)
+            wakes[number] += after != revision
+            revision = after
 
     threads = [threading.Thread(target=wait, args=(number,)) for number in range(len(engines))]
     for thread in threads:
@@ -434,9 +434,9 @@ class TestWorker:
             claim = claim_once(self)
             if len(begun) < 5 and not claim.jobs:
                 # Committed and heard of when the claim has looked already, before the worker says that it waits.
-                token = engine.token()
+                revision = engine.revision()
                 teller.enqueue([NewJob("task")])
-                assert engine.wait(token, SOON) != token
+                assert engine.wait(revision, SOON) != revision
             return claim
 
         monkeypatch.setattr(pump.Pump, "_claim_once", late)
@@ -468,7 +468,7 @@ def test_a_store_that_is_closed_keeps_no_thread_waiting(url, topic):
 
     def wait():
         with suppress(StoreDownError):
-            engine.wait(engine.token(topic), 600, topic)
+            engine.wait(engine.revision(topic), 600, topic)
         ended.set()
 
     thread = threading.Thread(target=wait)

@@ -40,7 +40,7 @@ class StubEngine:
         self._waiting: dict[str, list[Claimed]] = {}
         self._running: dict[int, Claimed] = {}
         self._seq = 0
-        self._token = 0
+        self._revision = 0
         self._changed = threading.Condition()
 
     def enqueue(self, task, *args, queue="default", begin_in=None, timeout=None, count=1, **kwargs) -> str:
@@ -85,7 +85,7 @@ class StubEngine:
             self.claims.append((tuple(queues), count, len(jobs)))
             more, self.more = self.more, False
             if jobs:
-                self._token += 1
+                self._revision += 1
             self._changed.notify_all()
             return Claim(jobs, more or any(self._waiting.get(queue) for queue in queues), self.next_at)
 
@@ -164,13 +164,13 @@ class StubEngine:
             self._changed.notify_all()
         return True
 
-    def token(self) -> int:
-        return self._token
+    def revision(self) -> int:
+        return self._revision
 
-    def wait(self, token: int, timeout: float) -> int:
+    def wait(self, revision: int, timeout: float) -> int:
         with self._changed:
-            self._changed.wait_for(lambda: self._token != token, timeout)
-            return self._token
+            self._changed.wait_for(lambda: self._revision != revision, timeout)
+            return self._revision
 
     def _settle(self, settlement: Settlement) -> bool:
         job = self._running.pop(settlement.seq, None)
@@ -200,5 +200,5 @@ class StubEngine:
         )
 
     def _change(self) -> None:
-        self._token += 1
+        self._revision += 1
         self._changed.notify_all()

@@ -50,7 +50,7 @@ def test_a_request_that_waits_for_a_change_hears_of_it_though_looking_failed_onc
     monkeypatch.setattr(engine, "wait", once)
 
     async def work():
-        watcher = Watcher(engine.token, engine.wait)
+        watcher = Watcher(engine.revision, engine.wait)
         watcher.look()
         await asyncio.to_thread(once.again.wait, PATIENCE)
         token = watcher.look()

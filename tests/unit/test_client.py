@@ -156,21 +156,21 @@ class Asked:
     """A server's side of waiting: answers as the test says."""
 
     def __init__(self):
-        self.token = 7
+        self.revision = 7
         self.questions = []
         self.failing = False
         self.changed = threading.Condition()
 
-    def __call__(self, token, timeout):
+    def __call__(self, revision, timeout):
         with self.changed:
-            self.questions.append(token)
+            self.questions.append(revision)
             self.changed.notify_all()
             if self.failing:
                 raise StoreDownError("away")
-            self.changed.wait_for(lambda: self.token != token or self.failing, timeout)
+            self.changed.wait_for(lambda: self.revision != revision or self.failing, timeout)
             if self.failing:
                 raise StoreDownError("away")
-            return self.token
+            return self.revision
 
     def change(self, **facts):
         with self.changed:
@@ -192,49 +192,49 @@ def changes(asked):
     changes = Changes(asked, "test")
     yield changes
     changes.close()
-    asked.change(token=-1)
+    asked.change(revision=-1)
 
 
 def test_nobody_is_asked_while_nobody_wants_to_know(asked, changes):
-    changes.token()
+    changes.revision()
     asked.until(lambda: asked.questions == [None, 7])
-    asked.change(token=8)
+    asked.change(revision=8)
     time.sleep(0.5)
 
     assert [None, 7] == asked.questions
 
 
 def test_whoever_waits_hears_of_a_change_after_their_token(asked, changes):
-    token = changes.token()
-    asked.change(token=8)
+    revision = changes.revision()
+    asked.change(revision=8)
 
-    assert token != changes.wait(token, 5)
+    assert revision != changes.wait(revision, 5)
 
 
 def test_changes_are_told_of_a_hundred_times_a_second_at_most(asked, changes):
-    token, told = changes.token(), 0
+    revision, told = changes.revision(), 0
     end = time.monotonic() + 0.3
     while time.monotonic() < end:
-        asked.change(token=asked.token + 1)
-        before, token = token, changes.wait(token, 0.001)
-        told += before != token
+        asked.change(revision=asked.revision + 1)
+        before, revision = revision, changes.wait(revision, 0.001)
+        told += before != revision
 
     assert 3 <= told <= 40
 
 
 def test_a_wait_without_a_change_ends_in_time(changes):
-    token = changes.token()
+    revision = changes.revision()
 
-    assert token == changes.wait(token, 0.01)
+    assert revision == changes.wait(revision, 0.01)
 
 
 def test_whoever_waits_looks_for_themselves_when_the_server_is_gone_and_when_it_is_back(asked, changes):
-    token = changes.token()
+    revision = changes.revision()
     asked.change(failing=True)
-    gone = changes.wait(token, 5)
-    asked.change(failing=False, token=100)
+    gone = changes.wait(revision, 5)
+    asked.change(failing=False, revision=100)
 
-    assert token != gone
+    assert revision != gone
     assert gone != changes.wait(gone, 5)
 
 

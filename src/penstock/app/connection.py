@@ -27,7 +27,8 @@ class _OpenEngine:
         # Not the loop's own threads: handlers may fill those while they wait for each other's results.
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
         self.ends = Watcher(
-            lambda: engine.token(Topic.ENDS), lambda token, seconds: engine.wait(token, seconds, Topic.ENDS)
+            lambda: engine.revision(Topic.ENDS),
+            lambda revision, seconds: engine.wait(revision, seconds, Topic.ENDS),
         )
 
 

@@ -50,20 +50,20 @@ class JobHandle(Generic[T]):
         """
         engine = self._connection.engine
         patience = _ResultWait(self.id, timeout)
-        token = engine.token(Topic.ENDS)
+        revision = engine.revision(Topic.ENDS)
         while (view := engine.job(self.id)).state in LIVE:
             pause(patience.rest())
-            token = engine.wait(token, patience.left(), Topic.ENDS)
+            revision = engine.wait(revision, patience.left(), Topic.ENDS)
         return self._value(view)
 
     async def aresult(self, timeout: Duration | None = None) -> T:
         """Wait as `result` does, without holding up the event loop."""
         patience = _ResultWait(self.id, timeout)
-        token, view = await self._connection.in_thread(self._look)
+        revision, view = await self._connection.in_thread(self._look)
         while view.state in LIVE:
             await asyncio.sleep(patience.rest())
-            await self._connection.ends.changed(token, patience.left())
-            token, view = await self._connection.in_thread(self._look)
+            await self._connection.ends.changed(revision, patience.left())
+            revision, view = await self._connection.in_thread(self._look)
         return self._value(view)
 
     @property
@@ -88,9 +88,9 @@ class JobHandle(Generic[T]):
         return self._connection.engine.why(self.id)
 
     def _look(self) -> tuple[int, JobView]:
-        # In this order, so that a change after the look is a change of the token.
-        token = self._connection.ends.look()
-        return token, self._connection.engine.job(self.id)
+        # In this order, so that a change after the look is a change of the revision.
+        revision = self._connection.ends.look()
+        return revision, self._connection.engine.job(self.id)
 
     def _value(self, view: JobView) -> T:
         if view.state is State.DONE:

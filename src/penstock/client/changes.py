@@ -1,6 +1,6 @@
 """Let threads wait for changes at the server: one thread asks it, however many wait, and only while they do.
 
-The server answers when something has changed.  The token is the client's own number, so that it costs nothing to
+The server answers when something has changed.  The revision is the client's own number, so that it costs nothing to
 look at it.
 """
 
@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 
 # How long one question waits at the server.
 LONGEST: Final = 20.0
-# How often to ask at most while threads look at the token and none waits.
+# How often to ask at most while threads look at the revision and none waits.
 GLANCE: Final = 0.25
 RECOVERY: Final = 0.5
 # How often to tell of changes at most: in a busy store nearly every one concerns other processes.
@@ -23,13 +23,13 @@ Ask = Callable[[int | None, float], int]
 
 
 class Changes:
-    """What `Engine.token` and `Engine.wait` are about, for one topic; *ask* waits at the server."""
+    """What `Engine.revision` and `Engine.wait` are about, for one topic; *ask* waits at the server."""
 
     def __init__(self, ask: Ask, name: str) -> None:
         self._ask = ask
         self._name = name
         self._changed = threading.Condition()
-        self._token = 0
+        self._revision = 0
         self._seen: int | None = None
         self._looked = False
         self._waiting = 0
@@ -38,25 +38,25 @@ class Changes:
         self._following = False
         self._closed = False
 
-    def token(self) -> int:
+    def revision(self) -> int:
         """Return a number that changes after something did."""
         self._begin()
         with self._changed:
             self._looked = True
             self._changed.notify_all()
-            return self._token
+            return self._revision
 
-    def wait(self, token: int, timeout: float) -> int:
-        """Wait until something changed after *token*, or for *timeout* seconds; return the new token."""
+    def wait(self, revision: int, timeout: float) -> int:
+        """Wait until something changed after *revision*, or for *timeout* seconds; return the new revision."""
         self._begin()
         with self._changed:
             self._waiting += 1
             self._changed.notify_all()
             try:
-                self._changed.wait_for(lambda: self._token != token or self._closed, timeout)
+                self._changed.wait_for(lambda: self._revision != revision or self._closed, timeout)
             finally:
                 self._waiting -= 1
-            return self._token
+            return self._revision
 
     def close(self) -> None:
         """Let no thread wait any longer."""
@@ -67,7 +67,7 @@ class Changes:
     def _begin(self) -> None:
         if self._following:
             return
-        # Asked for before a token is given out, so that whatever comes after that is a change.
+        # Asked for before a revision is given out, so that whatever comes after that is a change.
         seen = self._ask(None, 0.0)
         with self._changed:
             following, self._following = self._following, True
@@ -111,6 +111,6 @@ class Changes:
             self._changed.wait_for(lambda: self._closed, RECOVERY)
 
     def _tell(self) -> None:
-        self._token += 1
+        self._revision += 1
         self._told = monotonic()
         self._changed.notify_all()

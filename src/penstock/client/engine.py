@@ -203,13 +203,13 @@ class RemoteEngine:
         """Raise: events of a server are read over HTTP."""
         raise InvalidError("listen", "events of a server are read over HTTP, and not here")
 
-    def token(self, topic: Topic = Topic.WORK) -> int:
+    def revision(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process changed something about *topic*."""
-        return self._changes[topic].token()
+        return self._changes[topic].revision()
 
-    def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
-        """Wait until something about *topic* changed after *token*, or for *timeout* seconds; return the new token."""
-        return self._changes[topic].wait(token, timeout)
+    def wait(self, revision: int, timeout: float, topic: Topic = Topic.WORK) -> int:
+        """Wait until something about *topic* changed after *revision*, or for *timeout* seconds; return the new one."""
+        return self._changes[topic].wait(revision, timeout)
 
     def close(self) -> None:
         """Close all connections."""
@@ -227,8 +227,8 @@ class RemoteEngine:
             )
 
     def _waiter(self, topic: Topic) -> Ask:
-        def wait(token: int | None, timeout: float) -> int:
-            body = wire.WaitRequest(topic.name.lower(), token, timeout)
+        def wait(revision: int | None, timeout: float) -> int:
+            body = wire.WaitRequest(topic.name.lower(), revision, timeout)
             return self.rpc.ask(verbs.WAIT, body, timeout=timeout + _SLACK)
 
         return wait

@@ -60,10 +60,10 @@ class Engine(
         """Call *listener* with batches of events; call the answer to stop."""
         return self._publisher.listen_to_batches(listener)
 
-    def token(self, topic: Topic = Topic.WORK) -> int:
+    def revision(self, topic: Topic = Topic.WORK) -> int:
         """Return a number that changes whenever any process changed something about *topic*."""
         return self.store.revision(topic)
 
-    def wait(self, token: int, timeout: float, topic: Topic = Topic.WORK) -> int:
-        """Wait until something about *topic* changed after *token*, or for *timeout* seconds; return the new token."""
-        return self.store.wait(topic, token, timeout)
+    def wait(self, revision: int, timeout: float, topic: Topic = Topic.WORK) -> int:
+        """Wait until something about *topic* changed after *revision*, or for *timeout* seconds; return the new one."""
+        return self.store.wait(topic, revision, timeout)

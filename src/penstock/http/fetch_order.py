@@ -96,7 +96,7 @@ async def claim(request: Request, fetch: Fetch) -> list[Claimed]:
     pool = _pool(await part.refresh_pools(request.service), request.tenant, fetch)
     end = monotonic() + fetch.wait
     while True:
-        token = request.service.token() if fetch.wait else 0
+        revision = request.service.revision() if fetch.wait else 0
         groups = await _groups(request, fetch, part)
         left = max(end - monotonic(), 0)
         wait = min(left / SECOND, SLICE)
@@ -106,7 +106,7 @@ async def claim(request: Request, fetch: Fetch) -> list[Claimed]:
         else:
             jobs = await _by_turns(request, fetch, pool, groups)
             if not jobs and wait:
-                await request.service.changed(token, wait)
+                await request.service.changed(revision, wait)
         if jobs or monotonic() >= end or request.service.draining:
             part.went(jobs)
             return jobs

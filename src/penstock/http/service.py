@@ -82,14 +82,14 @@ class Service:
         """Start jobs for a worker and note them in *claims*; with *wait*, wait so many seconds for the first."""
         end = monotonic() + int(wait * SECOND)
         while True:
-            token = self._work.look() if wait else 0
+            revision = self._work.look() if wait else 0
             claim = await self.take(wanted, claims)
             while not claim.jobs and claim.more:
                 claim = await self.take(wanted, claims)
             left = end - monotonic()
             if claim.jobs or left <= 0 or self.draining:
                 break
-            await self._work.changed(token, self._pause(claim, left) / SECOND)
+            await self._work.changed(revision, self._pause(claim, left) / SECOND)
         for job in claim.jobs:
             self.remember(job, wanted.worker)
         return claim.jobs
@@ -114,11 +114,11 @@ class Service:
         claims.jobs += claim.jobs
         return answer, claim
 
-    async def wait(self, topic: Topic, token: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
-        """Wait until something happened about *topic* after *token*, or so many seconds; return the new token."""
+    async def wait(self, topic: Topic, revision: int | None, timeout: float) -> int:  # noqa: ASYNC109 - it is no failure
+        """Wait until something happened about *topic* after *revision*, or so many seconds; return the new revision."""
         watcher = self._watchers[topic]
-        if token == watcher.look():
-            await watcher.changed(token, timeout)
+        if revision == watcher.look():
+            await watcher.changed(revision, timeout)
         return watcher.look()
 
     def begin(self) -> None:
@@ -138,13 +138,13 @@ class Service:
         for watcher in self._watchers.values():
             watcher.close()
 
-    def token(self) -> int:
+    def revision(self) -> int:
         """Return a number that changes whenever any process did something."""
         return self._work.look()
 
-    async def changed(self, token: int, seconds: float) -> None:
-        """Return once something happened after *token*, or after so many *seconds*."""
-        await self._work.changed(token, seconds)
+    async def changed(self, revision: int, seconds: float) -> None:
+        """Return once something happened after *revision*, or after so many *seconds*."""
+        await self._work.changed(revision, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
         """Give back attempts that were never begun: they keep their place, and count for nothing."""
@@ -253,7 +253,9 @@ class Service:
 
     def _watcher(self, topic: Topic) -> Watcher:
         engine = self.engine
-        return Watcher(lambda: engine.token(topic), lambda token, seconds: engine.wait(token, seconds, topic))
+        return Watcher(
+            lambda: engine.revision(topic), lambda revision, seconds: engine.wait(revision, seconds, topic)
+        )
 
     def _pause(self, claim: Claim, left: int) -> int:
         """Return how long to wait for something to happen, at most *left*."""

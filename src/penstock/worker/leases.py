@@ -34,7 +34,7 @@ class Leases:
         self._pace = min(lease // 3, ASK_EVERY)
         self._next_ask = 0
         self._next_beat = 0
-        self._token = 0
+        self._revision = 0
         self._next_progress = 0
         self._moved: dict[Attempt, None] = {}
         self.thread = PeriodicThread("leases", self._round)
@@ -71,12 +71,12 @@ class Leases:
 
     def _round(self) -> float:
         now = since_boot()
-        if now >= self._next_beat or (now >= self._next_ask and self._token != self._engine.token()):
+        if now >= self._next_beat or (now >= self._next_ask and self._revision != self._engine.revision()):
             # Read before the beat: a request to cancel that comes meanwhile is a change to the next one.
-            token = self._engine.token()
+            revision = self._engine.revision()
             all_asked = self._beat(now)
             self._next_beat = now + self._lease // 3
-            self._token = token if all_asked else -1
+            self._revision = revision if all_asked else -1
         if now >= self._next_ask:
             self._next_ask = now + self._pace
         if self._moved and now >= self._next_progress:

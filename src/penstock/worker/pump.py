@@ -137,7 +137,7 @@ class Pump:
             self._look = True
         while self._hungry():
             # Read before the claim, so that a change during it is a change to the wake-ups.
-            token = self._engine.token()
+            revision = self._engine.revision()
             count = self._crew.capacity
             self._look = False
             try:
@@ -153,7 +153,7 @@ class Pump:
             if self._pending.waiting:
                 return 0
             if not self._hungry():
-                self._rest(claim, token)
+                self._rest(claim, revision)
         return self._pause()
 
     def _hungry(self) -> bool:
@@ -215,13 +215,13 @@ class Pump:
         reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
         return self._left(job, HandedBack(after=UNKNOWN_PAUSE, reason=reason))
 
-    def _rest(self, claim: Claim, token: int) -> None:
+    def _rest(self, claim: Claim, revision: int) -> None:
         if self._crew.capacity > 0:
-            self.wakeups.watch(token, found=bool(claim.jobs))
+            self.wakeups.watch(revision, found=bool(claim.jobs))
         if self._idle is None or self._crew.running:
             return
         # If something has changed since the claim, the watcher lets it be asked again.
-        if self._is_idle(claim.next_at) and self._engine.token() == token:
+        if self._is_idle(claim.next_at) and self._engine.revision() == revision:
             self._idle()
 
     def _is_idle(self, next_at: int | None) -> bool:
