@@ -10,7 +10,7 @@ PenstockError
 │   ├── DuplicateJobError     .existing
 │   ├── WrongStateError       .state, .wanted
 │   ├── QueueFullError        .queue, .depth, .bound
-│   └── LeaseLostError        someone else may hold the job now
+│   └── LeaseLostError        another worker may hold the job now
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
 │   ├── JobDroppedError       a limit said no and the job was to be dropped (also a KeyError)
@@ -18,10 +18,10 @@ PenstockError
 │   ├── JobCancelledError
 │   └── JobExpiredError
 ├── ResultTimeoutError    the job was not finished in time (also a TimeoutError)
-└── StoreError            the database failed us; trying again may help
+└── StoreError            the database failed; trying again may help
     ├── StoreBusyError        locked for too long
     ├── StoreDownError        cannot open or reach it
-    ├── AccessError           the server does not let us in, or not do this
+    ├── AccessError           the server refuses the token, or this request
     ├── SchemaError           made by another version of penstock
     └── StoreBrokenError      trying again does not help: stop, and put the file right
         ├── StoreReplacedError    it was removed or replaced while it was open    .file
@@ -119,7 +119,7 @@ class WrongStateError(ConflictError):
 
 
 class LeaseLostError(ConflictError):
-    """The lease ran out or was taken back, so someone else may hold the job now."""
+    """The lease ran out or was taken back, so another worker may hold the job now."""
 
     code = "lease_lost"
 
@@ -187,7 +187,7 @@ class ResultTimeoutError(PenstockError, TimeoutError):
 
 
 class StoreError(PenstockError):
-    """The database failed us; trying again may help."""
+    """The database failed; trying again may help."""
 
     code = "store"
 

@@ -158,7 +158,7 @@ class OnFull(StrEnum):
 
 
 class Bound(Struct, frozen=True):
-    """How many jobs may wait in a queue; from *warning* of it on, a part of 1, producers hear of it."""
+    """How many jobs may wait in a queue; from the part *warning* of it on (at most 1), producers are warned."""
 
     max_depth: int
     strategy: OnFull = OnFull.REJECT
@@ -470,7 +470,7 @@ class Gauges(Struct, frozen=True):
 
 
 class Webhook(Struct, frozen=True):
-    """Whom to tell over HTTP of which events; empty lists stand for all queues and all tasks.
+    """A URL to which events are posted, and which of them; empty lists stand for all queues and all tasks.
 
     The *previous* secret signs too, until then.  Secrets are never shown.
     """

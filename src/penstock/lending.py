@@ -1,4 +1,4 @@
-"""What a process asks of a store that lends slots, and what it is told.  Plain data.
+"""The nouns of lending: what a process asks of the engine, and the answer.  Plain data.
 
 All times are spans in microseconds: the borrower measures them by its own clock, from before its request.
 """
@@ -49,7 +49,7 @@ class Loan(Struct, frozen=True):
 
 
 class Audit(Struct, frozen=True):
-    """All that a holder has (by gate), and the wants that stand in line."""
+    """All slots that a holder has, by gate, and its wants that stand in line."""
 
     held: dict[int, int]
     asking: frozenset[int]

@@ -31,7 +31,7 @@ def engine(url, opened):
 def long_way(url, opened):
     """An engine of another process that claims by the steps it has for everything."""
     engine = opened(url)
-    engine._thoughtful = 1_000_000
+    engine._slow_claims = 1_000_000
     return engine
 
 

@@ -241,7 +241,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("began_after if outcome.begun else None", "None"),
     ),
     "a cancel forgotten when the attempt is handed back": (
-        "engine.settle:Settling._stand_again",
+        "engine.settle:Settling._return_to_line",
         ("if attempt.cancel:", "if False:"),
     ),
     "a retry by hand that keeps its time to live": (

@@ -1,4 +1,4 @@
-"""Claim for several workers at once, from several queues, in the order that they ask for."""
+"""Claims of several workers in one transaction, from several queues in the order that each asks for."""
 
 import random
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ class ClaimVerbs(Transactions):
             return []
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
-        # If a machine that holds both loses its power nothing runs: a claim that is forgotten breaks no limit.
+        # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
         return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
@@ -76,12 +76,12 @@ class ClaimVerbs(Transactions):
             return None
         if self._gated or self._publisher.listeners or not self._time.is_stores:
             return None
-        if self._thoughtful:
-            self._thoughtful -= 1
+        if self._slow_claims:
+            self._slow_claims -= 1
             return None
         taken = take(request.queues[0], request.count, request.worker, request.lease)
         if taken is None:
-            self._thoughtful = SELDOM
+            self._slow_claims = SELDOM
             return None
         self._time.heed(taken.moment)
         return _claimed_at_once(request, taken)
@@ -194,7 +194,7 @@ class _Claims:
         return self._divided(self._by_shares(view))
 
     def _by_shares(self, view: ClaimSnapshot) -> Claim:
-        """Take from one queue after the other, and what one of them lacks from the rest."""
+        """Take each queue's share; what one queue lacks is taken from the others."""
         board, strict = self._board, self._asked.order is Order.STRICT
         view = self._again(view)
         jobs: list[Claimed] = []

@@ -24,7 +24,7 @@ class DoctorVerbs(Transactions):
         return self._read(_examine)
 
     def advice(self) -> list[str]:
-        """Return what an operator should look after in the database, though nothing is wrong with the jobs."""
+        """Return what an operator should attend to in the database, though nothing is wrong with the jobs."""
         return self.store.advice()
 
 

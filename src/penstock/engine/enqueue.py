@@ -213,9 +213,7 @@ def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool 
 def _make_room(board: Board, jobs: Sequence[NewJob]) -> None:
     """Make room for those of *jobs* that become new jobs, before anything is written."""
     coming: Counter[str] = Counter()
-    standing: dict[
-        str, tuple[str, State] | None
-    ] = {}  # by key: queue and state of the job that stands for it
+    standing: dict[str, tuple[str, State] | None] = {}  # by key: queue and state of its holder
     spared = set()
     for job in jobs:
         if job.unique is None:

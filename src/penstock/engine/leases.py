@@ -1,4 +1,4 @@
-"""Attempts that run: renew their leases, tell when they began and how far they are."""
+"""Attempts that run: renew their leases, report when they began and how far they are."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,12 +14,12 @@ from penstock.store import leases as lease_rows
 from penstock.store.session import Locks
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
-LOOSE: Final = 100 * MILLISECOND  # how much too late a worker may reckon the store's time
+LOOSE: Final = 100 * MILLISECOND  # how far a worker may estimate the store's time too late
 
 
 class LeaseVerbs(Transactions):
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
-        """Tell how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
+        """Report how long after its claim each handler began, as (seq, fence, span), so that windows open on time."""
         if reports:
             self._write(lambda board: begun(board, reports), keep=False)
 
@@ -34,7 +34,7 @@ class LeaseVerbs(Transactions):
         )
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
-        """Keep how far a running attempt is, as JSON; False if its lease was lost."""
+        """Store the progress of a running attempt, as JSON; False if its lease was lost."""
         return self._write(
             lambda board: lease_rows.progress(board.db, seq, fence, value, board.now),
             Locks.NONE,
@@ -105,7 +105,7 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     starts = post.gate.starts
     if starts is None or not begin_by or began + GUARD == begin_by:
         return False
-    # A start that was merged or forgotten is left alone, unless it began later than anyone thought.
+    # A start that was merged or forgotten is left alone, unless it began later than it is remembered.
     if not starts.remove(begin_by, cost) and began + GUARD < begin_by:
         return False
     starts.add(began + GUARD, cost)
@@ -114,7 +114,7 @@ def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
 
 
 def began_at(attempt: AttemptRow, after: int | None, now: int) -> int | None:
-    """Return when a handler began that began so long *after* its claim; None if that is unknown or cannot be.
+    """Return when a handler began, so long *after* its claim; None if that is unknown or impossible.
 
     `started` moves with the clock when that is set, so the answer is by the clock as it is now.
     """

@@ -1,4 +1,4 @@
-"""Take waiting jobs out of line: cancelled, expired or replaced; ask for those that run."""
+"""End waiting jobs that were cancelled, expired or replaced; ask the workers of running ones to stop."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             return False
         table, _, lane, *_ = found
         in_line = table == "lane_job"
-        # One without limits may be started at this very moment; then it is found elsewhere.
+        # A job without limits may start at this very moment; then it is found elsewhere.
         attempt = (
             _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
         )
@@ -36,7 +36,7 @@ def end(board: Board, seq: int, attempt: int, state: State, reason: str) -> None
 
 
 def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:
-    """End those that still wait; return the others."""
+    """End the jobs that still wait; return the others."""
     board.db.need_gates()
     gone = job_rows.leave_free(board.db, list(seqs))
     if gone:

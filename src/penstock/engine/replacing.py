@@ -34,7 +34,7 @@ class Replacement(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where a call goes: how it is to *arrive*, None if it has its place already; when it is due, and since when."""
+    """Where a replacement goes: its *arrival* (None: it has its place already), its due time, since when calls came."""
 
     arrival: Arrival | None
     due: int
@@ -42,16 +42,16 @@ class Placed(NamedTuple):
 
 
 def by_itself(new: Replacement) -> Placed:
-    """Return where a call goes before which no other came."""
+    """Return the place of a call that replaces no job."""
     return Placed(new.arrival, new.due_at(new.at), new.at)
 
 
 def take_place(board: Board, old: int, old_since: int | None, new: Replacement) -> Placed:
-    """Let a call take the place of an earlier job; the caller lets it arrive if it has no place then."""
+    """Let a replacement take the place of an earlier job; if the answer has an arrival, the caller lets it arrive."""
     board.db.need_gates()
     while True:
         board.flush_lanes()  # a job that was dropped in this transaction, as one let in, waits no more
-        # Another transaction may start or end a job without limits at any moment; then it is looked for again.
+        # Another transaction may start or end a job without limits at any moment; then its place is read again.
         found = job_rows.place(board.db, old)
         if found is None:
             return by_itself(new)
@@ -78,17 +78,17 @@ def take_place(board: Board, old: int, old_since: int | None, new: Replacement) 
 
 
 def let_in(board: Board, rows: Sequence[Row]) -> None:
-    """Let in those from the door, given (seq, attempt, lost, whom it replaces, due)."""
+    """Let jobs in from the door, given (seq, attempt, lost, the job it replaces, due)."""
     rejoin(board, [(seq, seq, attempt, lost) for seq, attempt, lost, replaces, _ in rows if replaces is None])
     replacing = [row for row in rows if row[3] is not None]
     if replacing:
-        job_rows.attempts(board.db, [row[3] for row in replacing])  # kept from others in one order
+        job_rows.attempts(board.db, [row[3] for row in replacing])  # locked in one order everywhere
     for seq, _, _, _, due in replacing:
-        # Called in a transaction of the caller's own, which must not keep others from starting jobs.
+        # Enqueued in a transaction of the caller's own, which must not keep jobs from starting.
         (known,) = job_rows.arriving(board.db, [seq])
         arrival = Arrival._make((*known, seq, 0, 0, 0))
         new = Replacement(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
-        # The one it was to replace may have been cancelled, and not the one before.
+        # The job it was to replace may have been cancelled, but not the one before that.
         found = earlier(board, seq)
         placed = by_itself(new) if found is None else take_place(board, found.seq, found.since, new)
         if new.pause is not None:
@@ -106,7 +106,7 @@ def stand(board: Board, arrival: Arrival, due: int) -> None:
 
 
 def _wait_for(board: Board, old: int, new: Replacement, due: int) -> bool:
-    """Have a call wait for the end of a job that runs; False if that has just ended."""
+    """Let a replacement wait for the end of a job that runs; False if that has just ended."""
     if not successor_rows.announce(board.db, old):
         return False
     other = successor_rows.of(board.db, old)
@@ -124,7 +124,7 @@ def _replace_successor(board: Board, old: int, new: Replacement, due: int) -> bo
 
 
 def _stand_in(board: Board, old: int, attempt: int, lane_id: int, new: Replacement) -> None:
-    """Put a call exactly where a job with the same limits waits, which may have been called or have the turn."""
+    """Put a replacement exactly where a job with the same limits waits; its call or its turn passes on."""
     lane = board.lane(lane_id)
     job_rows.stand_in(board.db, old, new.arrival.seq)
     lane.upcoming = []
@@ -145,7 +145,7 @@ def _reason(id_: str) -> str:
 
 
 def _alike(board: Board, old: int, new: Arrival) -> bool:
-    """Tell whether two jobs wait in one lane, at one place whichever of them it is."""
+    """Tell whether two jobs belong in one lane, at the same place."""
     ((_, *known),) = job_rows.arriving(board.db, [old])
     return known == [new.tenant, new.queue, new.task, new.limits, new.priority, new.cost]
 

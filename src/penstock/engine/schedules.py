@@ -80,9 +80,6 @@ class ScheduleVerbs(Transactions):
         self._write(work, Locks.NONE)
 
 
-# Firing.
-
-
 def fire(board: Board, most: int) -> int:
     """Fire what is due; return how many were looked at."""
     due = [_schedule(row) for row in rows.due(board.db, board.now, most)]
@@ -178,9 +175,6 @@ def _job(board: Board, schedule: Schedule) -> NewJob:
         limits = (*limits, Limit(f"schedule:{schedule.name}", Numbers(slots=1)))
     expires = None if schedule.ttl is None else board.now + schedule.ttl
     return structs.replace(job, meta=meta, limits=limits, expires=expires)
-
-
-# Keeping.
 
 
 def _checked(schedule: Schedule) -> Schedule:

@@ -64,9 +64,7 @@ class Settling:
         self._put_off: list[tuple[object, ...]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
-        self._successors: dict[
-            int, tuple[int, int, int, str]
-        ] = {}  # by the job that ends: seq, place, due and id
+        self._successors: dict[int, tuple[int, int, int, str]] = {}  # by the job that ends
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
@@ -105,7 +103,7 @@ class Settling:
         for attempt in attempts:
             self._stop(attempt)
             deadline = deadlines.get((attempt.seq, attempt.fence))
-            # A worker whose lease ended before was lost, however late that is seen.
+            # If the lease ended before the deadline its worker was lost, however late that is seen.
             if deadline is not None and attempt.lease >= deadline:
                 self._fail(attempt, too_long(deadline - attempt.started))
                 continue
@@ -152,10 +150,10 @@ class Settling:
             case Cancelled(reason):
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
-                # A moment that has passed, as by another's clock, would have it come back at once, for ever.
+                # A moment in the past, as by another machine's clock, would let it come back at once, for ever.
                 until = max(until, self.board.now + LEAST_PAUSE)
                 if shut_until(self.board, attempt.gate_ids, until, key, reason):
-                    self._stand_again(attempt)
+                    self._return_to_line(attempt)
                 else:
                     self._limit_alone(attempt, until, key, reason)
             case Failed() | Again():
@@ -165,11 +163,11 @@ class Settling:
     def _limit_alone(self, attempt: AttemptRow, until: int, key: str | None, reason: str) -> None:
         """Put off a job that was told "too many" and has no gate to shut."""
         if key is not None:
-            # A mistake of the handler.  The job keeps away from the called system all the same, and its attempt.
+            # A mistake of the handler.  The job waits all the same, and uses up no attempt.
             reason = f"{not_carried(key, keys(self.board, attempt.gate_ids))}; {reason}".removesuffix("; ")
             error = error_text(Failed("InvalidError", reason))
             self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
-        self._stand_again(attempt, until, rate_limited(reason))
+        self._return_to_line(attempt, until, rate_limited(reason))
 
     def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
         self._stop(attempt, began_after if outcome.begun else None)
@@ -182,9 +180,9 @@ class Settling:
         returns = not attempt.cancel and attempt.seq not in self._successors
         self.board.events.tell("job.handed_back", job=attempt.seq, again=returns)
         due = self.board.now + outcome.after if outcome.after else None
-        self._stand_again(attempt, due, in_short(outcome.reason) or "handed back by its worker")
+        self._return_to_line(attempt, due, in_short(outcome.reason) or "handed back by its worker")
 
-    def _stand_again(self, attempt: AttemptRow, due: int | None = None, reason: str = "") -> None:
+    def _return_to_line(self, attempt: AttemptRow, due: int | None = None, reason: str = "") -> None:
         """Put a job back at its place, as if this attempt had not been; unless it was cancelled."""
         if attempt.cancel:
             self._end(attempt, State.CANCELLED, "cancelled")
@@ -194,7 +192,7 @@ class Settling:
     def _wait(
         self, attempt: AttemptRow, due: int | None, ord_: int | None, made: int, lost: int, reason: str = ""
     ) -> None:
-        """Have a job wait for its next attempt, at this place; or have a later call of its key do so instead."""
+        """Let a job wait for its next attempt, at this place; or let its successor wait instead."""
         if attempt.seq in self._successors:
             seq, own_place, own_due, id_ = self._successors[attempt.seq]
             self._successors[attempt.seq] = (seq, own_place if ord_ is None else ord_, own_due, id_)

@@ -27,12 +27,12 @@ class SlotVerbs(Transactions):
         return self._write(lambda board: _lend(board, asked), keep=self.far)
 
     def lent_to(self, holder: int) -> bool:
-        """Tell whether a process that waits for slots should ask again."""
+        """Tell whether there may be slots for a process that waits for them."""
         now = self._time.seen()
         return self.store.read(lambda db: rows.anything_for(db, holder, now))
 
     def await_loan(self, holder: int, timeout: float) -> bool:
-        """Wait until something may have happened, or for *timeout* seconds; then tell the same."""
+        """Wait for that, or for *timeout* seconds; then answer the same as `lent_to`."""
         revision = self.store.revision(Topic.SLOTS)
         if self.lent_to(holder):
             return True
@@ -47,7 +47,7 @@ class SlotVerbs(Transactions):
         return self.store.read(lambda db: rows.contended(db, holder, gates))
 
     def leave(self, holder: int) -> None:
-        """Take back everything from a process that goes."""
+        """Take back all slots and wants of a process that ends."""
         self._write(lambda board: board.ring(board.loans.forget(holder)), keep=False)
 
 

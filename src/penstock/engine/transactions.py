@@ -31,7 +31,7 @@ class Transactions:
         self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
         self._before_close: list[Callable[[], None]] = []
-        self._thoughtful = 0  # so many more claims are assumed to need more than one step
+        self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates
         self._plain = None if store.add_free is None else BulkInsert(store.add_free)
         store.write(self._time.now, keep=False)

@@ -18,7 +18,7 @@ from penstock.store.session import Row
 
 
 class Holder(NamedTuple):
-    """A job that stands for a unique key.  *since* is when the calls began that it waits for a pause in, if it does."""
+    """A job that stands for a unique key.  If it waits for a pause in the calls, they have come *since* then."""
 
     seq: int
     id: str

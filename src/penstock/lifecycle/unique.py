@@ -89,7 +89,7 @@ class Unique:
 
 
 def pause_ends(called: int, quiet: int, max_wait: int | None, since: int) -> int:
-    """Return when a job may start that was *called* then, for calls that have come *since* then."""
+    """Return when a job may start whose latest call came at *called*, and whose first call at *since*."""
     return called + quiet if max_wait is None else min(called + quiet, since + max_wait)
 
 

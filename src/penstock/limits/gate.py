@@ -91,7 +91,7 @@ class Starts:
         return cls(span, list(accumulate((head[1], *steps))), weights)
 
     def _merge(self) -> None:
-        # Merging towards the later time can only make someone wait; it never admits too much.
+        # Merging towards the later time can only make a job wait; it never admits too much.
         grain = max(self.span // COARSE_STARTS, 1)
         old_times, old_weights = self.times[:-EXACT_STARTS], self.weights[:-EXACT_STARTS]
         times: list[int] = []

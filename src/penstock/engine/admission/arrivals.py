@@ -1,6 +1,6 @@
 """Stand jobs in line: new ones, due ones, retried, rescued and handed-back ones all arrive the same way.
 
-Takes no decision about starting: that is the claim's.
+Starts nothing: only a claim does.
 """
 
 from collections import defaultdict

@@ -57,7 +57,7 @@ class Board:
         self._shortened: list[Lane] = []
         self._called: list[Lane] = []
         self._ended: list[tuple[int, State, str]] = []
-        # How jobs ended whose workflows, if any, are yet to go on, and their results.
+        # How jobs ended, and their results, until their workflows, if any, have gone on.
         self.ended: dict[int, tuple[State, str | None]] = {}
         self.in_workflows = False
         self.next_wake = ON_RELEASE  # the earliest of those that were set
@@ -236,7 +236,7 @@ class Board:
         self._changed_lanes[lane.id] = lane
 
     def lower_wake(self, gate: int, at: int) -> None:
-        """Have the gate looked at again *at* that moment at the latest, or when its rules change by themselves."""
+        """Wake the gate *at* that moment at the latest, or when its rules change by themselves."""
         post = self._post(gate)
         if post.gate.rules is not None:
             at = min(at, post.gate.rules.next_change(self.now))

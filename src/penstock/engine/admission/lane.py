@@ -40,7 +40,7 @@ class Lane:
     signature: str = ""
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
-    unread: bool = False  # the head is whichever job comes first once those are gone
+    unread: bool = False  # the head is the first job once those are gone
     upcoming: list[Row] = field(default_factory=list)
     stands: tuple[Stand, ...] = field(init=False)
 
@@ -88,7 +88,9 @@ class Post:
     turn: Turn | None
     saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
-    gathering: int | None = None  # slots that the first call waits for, if it wants several; None if unknown
+    gathering: int | None = (
+        None  # slots that the first waiting call gathers, if it wants several; None if unknown
+    )
     wake: int | None = None
 
 

@@ -1,11 +1,11 @@
 """Calls in other processes that wait at a gate to borrow slots.  They are no jobs.
 
 At each gate they form one queue, first come, first served.  `Board.ring` serves it, after it has called the first jobs
-in line: so a borrower is served when its gate opens, and a job that finds the gate shut again counts a refusal.  After
-a few of these the job has the turn, and what is kept for it is kept from borrowers too (I5).  The first borrower
-gathers slots if it wants several: jobs are tested as if it had them.
+in line: so a waiting call is served when its gate opens, and a job that finds the gate shut again counts a refusal.
+After a few of these the job has the turn, and what is kept for it is kept from waiting calls too (I5).  The first
+waiting call gathers slots if it wants several: jobs are tested as if it had them.
 
-Invariant: if a gate is open for its first borrower, that one was given its slots, or was called to take them.
+Invariant: if a gate is open for its first waiting call, that one was given its slots, or was called to take them.
 """
 
 from collections import Counter
@@ -24,11 +24,11 @@ CALLED = -1
 
 
 class LoanQueue:
-    """The borrowers that wait at the gates on a board."""
+    """The calls that wait for slots at the gates on a board."""
 
     def __init__(self, board: "Board") -> None:
         self._board = board
-        self._held: Counter[tuple[int, int]] = Counter()  # by how much (holder, gate) changes
+        self._lent: Counter[tuple[int, int]] = Counter()  # by how many slots (holder, gate) changes
         self.me = 0  # the holder that this transaction serves: it can take a start that must be remembered
         self.mine: set[tuple[int, int]] = set()  # what that holder was given, by gate and place
 
@@ -37,7 +37,7 @@ class LoanQueue:
         return post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
 
     def gathered(self, post: Post, lane: Lane) -> int:
-        """Return how many slots are kept from a lane for the first borrower, which wants several of them.
+        """Return how many slots are kept from a lane for the first waiting call, which wants several of them.
 
         Not from jobs of higher priority, nor from one that has the turn.
         """
@@ -48,14 +48,14 @@ class LoanQueue:
         return post.gathering
 
     def serve(self, gates: Iterable[int]) -> None:
-        """Lend to the borrowers at these gates what there is."""
+        """Lend to the calls that wait at these gates what there is."""
         for gate in gates:
             post = self._board.posts[gate]
             while post.asking and self._serve_first(post):
                 post.gathering = None
 
     def lend(self, post: Post, holder: int, own: Numbers, slots: int, most: int) -> int:
-        """Take slots of an open gate for a holder: *most* if there are so many and no other borrower or job waits."""
+        """Take slots of an open gate for a holder: *most* if there are so many and no other call or job waits."""
         gate, now = post.gate, self._board.now
         if gate.starts is None and most > slots and not post.lanes and not post.asking:
             free = (gate.numbers(own, now).slots or 0) - gate.running - (1 if self._kept(post) else 0)
@@ -66,14 +66,14 @@ class LoanQueue:
             post.memory_changed = True
             # A window must not forget its starts, even if the machine loses its power.
             self._board.db.keep()
-        self._held[holder, gate.id] += slots
+        self._lent[holder, gate.id] += slots
         self._board.turns.looked_at_again([gate.id])
         return slots
 
     def take_back(self, post: Post, holder: int, slots: int) -> None:
         """Give slots back to their gate, which the caller must ring."""
         post.gate.running -= slots
-        self._held[holder, post.gate.id] -= slots
+        self._lent[holder, post.gate.id] -= slots
 
     def forget(self, holder: int) -> set[int]:
         """Take everything from a holder, whose lease is over; return the gates to ring."""
@@ -92,16 +92,16 @@ class LoanQueue:
 
     def flush(self) -> None:
         """Save how many slots each holder has."""
-        changed = [(*whose, slots) for whose, slots in self._held.items() if slots]
-        self._held.clear()
+        changed = [(*whose, slots) for whose, slots in self._lent.items() if slots]
+        self._lent.clear()
         if changed:
             rows.change_held(self._board.db, changed)
 
     def _serve_first(self, post: Post) -> bool:
-        """Lend the first borrower at a gate what it wants; False if it must wait."""
+        """Lend the first waiting call at a gate what it wants; False if it must wait."""
         board, gate = self._board, post.gate.id
         found = rows.first(board.db, gate)
-        assert found is not None, f"no borrower waits at gate {gate}"  # noqa: S101 - a broken store
+        assert found is not None, f"no call waits at gate {gate}"  # noqa: S101 - a broken store
         ord_, holder, text, slots, most, lease = found
         if lease <= board.now:
             # Its process is gone: slots that it got would be unused.

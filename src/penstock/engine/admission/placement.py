@@ -19,13 +19,13 @@ class Budget:
         self.left = left
 
     def spend(self) -> bool:
-        """Tell whether there is something left, and use it."""
+        """Use up one test; False if none was left."""
         self.left -= 1
         return self.left >= 0
 
 
 def place(board: Board, lane: Lane, budget: Budget, *, arriving: bool = False) -> None:
-    """Test a lane's first job: open, ready; shut, parked; shut and to be dropped, dropped and the next tested."""
+    """Test a lane's first job: make the lane ready or park it; or drop the job and test the next."""
     while True:
         if lane.head is None:
             board.empty(lane)
@@ -39,7 +39,7 @@ def place(board: Board, lane: Lane, budget: Budget, *, arriving: bool = False) -
         board.next_head(lane)
     waiting = [s for s in shut if s.stand.on_limit is not OnLimit.DROP]
     if not waiting:
-        # Open; or a drop gate that is shut only by a turn, which decides at the claim.
+        # Open; or a drop gate that only a turn shuts: the claim decides.
         board.set_ready(lane)
         return
     set_aside(board, lane, waiting)
@@ -76,7 +76,7 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
 def join(
     board: Board, lane: Lane, seq: int, priority: int, ord_: int, cost: int, budget: Budget, heaviest: int = 1
 ) -> None:
-    """Have newcomers stand in a lane, of which the given one comes first: it matters if it comes before all."""
+    """Add newcomers to a lane; the first of them, given here, matters if it comes before the lane's head."""
     if lane.unread:
         board.flush_lanes()
     if max(cost, heaviest) > 1:

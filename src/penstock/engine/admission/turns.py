@@ -48,7 +48,7 @@ class Turns:
         return turn.cost if self._stands(turn) else 0
 
     def kept_from_loans(self, post: Post) -> int:
-        """Return the cost of the start that is kept at a gate against borrowers, which count as jobs of priority 0."""
+        """Return the cost of the start kept at a gate against waiting calls, which count as jobs of priority 0."""
         turn = post.turn
         return turn.cost if turn is not None and turn.priority >= 0 and self._stands(turn) else 0
 
@@ -100,7 +100,7 @@ class Turns:
                 self.ended_at.update(s.gate for s in self._board.lane(turn.lane).stands)
 
     def with_neighbours(self, gates: set[int]) -> set[int]:
-        """Add, to gates that changed, the other gates of the holders at them: their keeps may be void now."""
+        """Add, to gates that changed, the other gates of the holders at them: what is kept for them may be void now."""
         self._board.load_gates(gates)
         if not self.present:
             return gates
@@ -124,7 +124,7 @@ class Turns:
                     self._board.set_ready(lane)
 
     def look_after(self, gates: set[int]) -> None:
-        """See to it that turns at these gates lapse, and are looked at when a rule changes by itself."""
+        """Set wakes so that turns at these gates lapse, and are looked at when a rule changes by itself."""
         for gate in gates if self.present else ():
             turn = self._board.posts[gate].turn
             if turn is not None and self._stands(turn):

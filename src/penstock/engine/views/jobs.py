@@ -94,7 +94,7 @@ class JobViews(Transactions):
 
 def _why(board: Board, id_: str) -> Why:
     row = _row(board.db, id_)
-    # As it is stored, so that one that is due tells what put it off; and as it is now.
+    # As it is stored, so that a job that is due tells what put it off; and its state now.
     return why(board, job_view(row, 0), job_view(row, board.now).state)
 
 

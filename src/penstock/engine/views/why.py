@@ -21,7 +21,7 @@ FARTHEST: Final = 10_000  # places are counted up to here
 
 
 def why(board: Board, view: JobView, state: State) -> Why:
-    """Say why a job waits, given how it is stored and its *state* now, in which a job that is due waits."""
+    """Say why a job waits, given how it is stored and its *state* now: a job that is due is stored as scheduled."""
     if (by_key := by_its_key(board, view)) is not None:
         return by_key
     if view.state is State.SCHEDULED:
@@ -110,7 +110,7 @@ def _openings(gate_: Gate, rate: Window, most: int, now: int) -> list[int]:
 
 
 def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:
-    """Say what keeps a job besides its lane's gates, the *passed*: its queue, and a type limited since it came."""
+    """Say what keeps a job besides the gates that its lane *passed*: its queue, and a type limited since it came."""
     reasons = []
     if queue_rows.is_paused(board.db, view.queue):
         reasons.append(Reason(_title("queue", view.queue), "paused; opens when it is resumed", None))
