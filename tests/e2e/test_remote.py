@@ -531,14 +531,14 @@ def unused():
 @pytest.mark.parametrize("sent", [None, "a-token-that-is-wrong"])
 def test_a_bad_token_is_refused_and_told_to_nobody(guarded, sent, monkeypatch):
     monkeypatch.delenv("PENSTOCK_TOKEN", raising=False)
-    with pytest.raises(AccessError, match="wants a token") as caught:
+    with pytest.raises(AccessError, match="refuses the token") as caught:
         Client(guarded.url, token=sent).enqueue("a")
 
     assert str(sent) not in str(caught.value)
     environment = {"PENSTOCK_TOKEN": sent} if sent else {}
     ran = penstock("worker", "tests.support.outside:app", "--url", guarded.url, folder=ROOT, **environment)
     assert 4 == ran.returncode
-    assert "wants a token" in ran.stderr
+    assert "refuses the token" in ran.stderr
     assert str(sent) not in ran.stderr + ran.stdout
 
 
