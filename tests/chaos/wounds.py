@@ -10,7 +10,7 @@ from penstock.engine.settle import Settling
 from penstock.job import Enqueued
 from penstock.limits.gate import Gate, Rules
 from penstock.limits.rules import Window
-from penstock.store import jobs as job_rows
+from penstock.store import attempts as attempt_rows
 
 
 def one_slot_too_many():
@@ -68,7 +68,7 @@ def a_fence_with_a_hole():
     settle = Settling.settle
 
     def trusting(settling, settlements):
-        rows = job_rows.attempts(settling.board.db, [s.seq for s in settlements])
+        rows = attempt_rows.locked(settling.board.db, [s.seq for s in settlements])
         fences = {row[0]: row[1] for row in rows}
         settle(settling, [replaced(s, fence=fences.get(s.seq, s.fence)) for s in settlements])
         return [True] * len(settlements)
@@ -77,12 +77,12 @@ def a_fence_with_a_hole():
 
 
 def leases_that_end_early():
-    overdue = job_rows.overdue
+    overdue = attempt_rows.overdue
 
     def impatient(db, now, most):
         return overdue(db, now + 2_700_000, most)
 
-    job_rows.overdue = impatient
+    attempt_rows.overdue = impatient
 
 
 def jobs_that_are_forgotten():

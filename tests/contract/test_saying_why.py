@@ -301,7 +301,7 @@ def test_jobs_that_were_between_attempts_before_reasons_were_kept_still_say_so(m
 
     def stand(db: Session) -> None:
         for seq, (name, (attempt, lost)) in enumerate(attempts.items(), 1_001):
-            job_rows.add(db, [job_row(NewJob("task"), seq, name, due)])
+            job_rows.add(db, [job_row(NewJob("task"), seq, name, due, "")])
             db.run("INSERT INTO scheduled VALUES (?, ?, ?, ?)", seq, due, attempt, lost)
 
     reasons = {view.id: view.reason for view in migrated("0009_reasons.sql", stand).jobs()}

@@ -20,7 +20,20 @@ import pytest
 import penstock
 from penstock.job import JobFilter
 from penstock.lifecycle.states import State
-from penstock.store import counts, gates, jobs, lending, pools, prune, schedules, search, views, workflows
+from penstock.store import (
+    attempts,
+    counts,
+    gates,
+    jobs,
+    lending,
+    pools,
+    prune,
+    schedules,
+    search,
+    views,
+    waiting,
+    workflows,
+)  # fmt: skip
 from penstock.store.postgres import translation as postgres
 from penstock.store.sqlite import translation as sqlite
 from penstock.store.statements import Part, for_rows, parts
@@ -29,7 +42,7 @@ from tests.support.postgres import split_schema
 SOURCE = Path(penstock.__file__).parent
 METHODS = {"all", "one", "run", "many", "last"}
 FOR_ROWS = {"many", "last"}
-POSTGRES_ONLY = ("jobs.start_first:", "postgres.")
+POSTGRES_ONLY = ("attempts.start_first:", "postgres.")
 # Steps of the schema are not in the language; `tests/schema` has what comes of them.
 APART = ("migrations.", "sqlite.")
 
@@ -41,14 +54,14 @@ EXAMPLES = [
     lambda db: counts.depth(db, "x", scheduled=True),
     lambda db: counts.depth(db, "x", scheduled=False),
     lambda db: gates.sweep(db, 0, 1, 2),
-    lambda db: jobs.schedule(db, [(1, 2, 0, 0)]),
-    lambda db: jobs.put_off(db, [(1, 2, 0, 0, "")]),
-    lambda db: [jobs.running_of(db, scope, "x") for scope in ("queue", "type")],
+    lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
+    lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),
+    lambda db: [attempts.of(db, scope, "x") for scope in ("queue", "type")],
     lambda db: [
         jobs.leave(db, table, 1) for table in ("lane_job", "ready", "scheduled", "door", "successor")
     ],
     lambda db: jobs.leave_free(db, [1]),
-    lambda db: jobs.begin_anew(db, 1),
+    lambda db: jobs.revive(db, 1),
     lambda db: lending.forget_holder(db, 1),
     lambda db: [pools.all_of(db, tenant) for tenant in (None, "x")],
     lambda db: prune.forget(db, 1),

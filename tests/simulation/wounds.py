@@ -89,7 +89,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.settle:Settling.settle",
         (
             "{(s.seq, s.fence) for s in settlements}",
-            "{row[:2] for row in job_rows.attempts(self.board.db, [s.seq for s in settlements])}",
+            "{a[:2] for a in attempt_rows.locked(self.board.db, [s.seq for s in settlements])}",
         ),
         ("attempt.fence != s.fence", "False"),
     ),
@@ -99,7 +99,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "an old refresh that counts": (
         "engine.floating:refreshed",
-        ("fence != refresh.fence", "False"),
+        ("row.fence != refresh.fence", "False"),
     ),
     "a value refreshed and forgotten": (
         "engine.floating:refreshed",
@@ -163,8 +163,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a latest call that goes to the back": (
         "engine.replacing:take_place",
-        ("new.arrival.ord if ord_ is None else ord_", "new.arrival.ord"),
-        ('table == "lane_job" and placed.due', 'table == "lane_job" and 0 and placed.due'),
+        ("new.arrival.ord if found.ord is None else found.ord", "new.arrival.ord"),
+        ("found.lane is not None and placed.due", "found.lane is not None and 0 and placed.due"),
     ),
     "a latest call that does not wait for the end": (
         "engine.replacing:take_place",
@@ -183,7 +183,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a latest call that a rescue puts last": (
         "engine.settle:Settling._wait",
-        ("own_place if ord_ is None else ord_", "own_place"),
+        ("if ord_ is not None:", "if False:"),
     ),
     "a pause without an end": (
         "lifecycle.unique:pause_ends",
@@ -245,7 +245,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if attempt.cancel:", "if False:"),
     ),
     "a retry by hand that keeps its time to live": (
-        "store.jobs:begin_anew",
+        "store.jobs:revive",
         ('("failure", "progress", "expiry")', '("failure", "progress")'),
     ),
     "a dropped job that expires too": (

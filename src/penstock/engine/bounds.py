@@ -15,7 +15,8 @@ from penstock.job import DROPPED_FOR_ROOM, Bound, OnFull
 from penstock.lifecycle.checks import MAX_NUMBER, check_queue, check_whole
 from penstock.lifecycle.states import State
 from penstock.store import bounds as bound_rows
-from penstock.store.session import Locks, Row, Session
+from penstock.store.bounds import BoundRow
+from penstock.store.session import Locks, Session
 
 _PARTS: Final = 1_000_000  # of one, in which a warning is stored
 
@@ -98,7 +99,7 @@ def _drop(board: Board, queue: str, depth: int, most: int, spared: Collection[in
     return depth
 
 
-def _read(rows: Sequence[Row]) -> dict[str, Bound]:
+def _read(rows: Sequence[BoundRow]) -> dict[str, Bound]:
     return {
         queue: Bound(most, OnFull(strategy), None if warning is None else warning / _PARTS)
         for queue, most, strategy, warning in rows

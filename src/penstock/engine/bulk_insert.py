@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock.errors import StoreError
-from penstock.store.session import Row
+from penstock.store.session import JobRow
 
 _INTERRUPTED: Final = (
     "the thread that enqueued for several was interrupted: this may or may not have been written"
@@ -23,7 +23,7 @@ class _Piece:
 
     __slots__ = ("error", "finished", "rows", "signal")
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[JobRow]) -> None:
         self.rows = rows
         self.finished = False
         self.error: BaseException | None = None
@@ -34,13 +34,13 @@ class _Piece:
 class BulkInsert:
     """Inserts the rows of all threads that wait with one *add*: all of them or none."""
 
-    def __init__(self, add: Callable[[Sequence[Row]], None]) -> None:
+    def __init__(self, add: Callable[[Sequence[JobRow]], None]) -> None:
         self._add = add
         self._lock = threading.Lock()
         self._busy = False
         self._waiting: deque[_Piece] = deque()
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[JobRow]) -> None:
         """Return once *rows* were inserted, perhaps together with those of other threads."""
         piece = _Piece(rows)
         with self._lock:

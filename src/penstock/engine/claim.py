@@ -24,12 +24,16 @@ from penstock.engine.admission.placement import (
 from penstock.job import START_GRACE, Claimed, Topic
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import leases as lease_rows
+from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
-from penstock.store.session import Row
+from penstock.store.jobs import PayloadRow
+from penstock.store.session import StartedRow
+from penstock.store.waiting import FreeJob
 
 UNTOLD: Final = 4  # where the true begin is never reported: at most such a part of a gap or a window
 LEAST_UNTOLD: Final = 20 * MILLISECOND  # but long enough for the answer to reach the worker
@@ -83,7 +87,7 @@ class _Queue:
     name: str
     gate: Post | None
     pools: list[Post] = field(default_factory=list)  # where its jobs take a slot as well
-    free: list[tuple[int, ...]] = field(default_factory=list)  # last first
+    free: list[FreeJob] = field(default_factory=list)  # last first
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
     read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
@@ -104,7 +108,7 @@ class _Queue:
 def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> list[Claimed]:
     """Start jobs of a queue in which no job has limits, in one statement."""
     fence, first = board.db.fence(), terms.workers[0]
-    rows = job_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
+    rows = attempt_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
     jobs = claimed_free(rows, queue, fence, terms)
     for n, job in enumerate(jobs):
         board.events.started(job, terms.worker(n))
@@ -117,7 +121,7 @@ def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> li
     return jobs
 
 
-def claimed_free(rows: Sequence[Row], queue: str, fence: int, terms: LeaseTerms) -> list[Claimed]:
+def claimed_free(rows: Sequence[StartedRow], queue: str, fence: int, terms: LeaseTerms) -> list[Claimed]:
     """Return jobs without limits that were started, as `start_first` tells of them."""
     return [
         Claimed(
@@ -144,7 +148,7 @@ class Claiming:
         self._types = snapshot.type_gates
         self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
-        self._payloads: dict[int, Row] = {}
+        self._payloads: dict[int, PayloadRow] = {}
         self._free_attempts: dict[int, tuple[int, int]] = {}
         self._queues = {q.name: q for q in self._open_queues(queues)}
 
@@ -176,7 +180,7 @@ class Claiming:
         """Read what the workers get of the jobs that start: before the writes, so that those can be sent together."""
         if self.admitted:
             rows = job_rows.payloads(self.board.db, [t.seq for t in self.admitted])
-            self._payloads = {row[0]: row[1:] for row in rows}
+            self._payloads = {row[0]: row for row in rows}
 
     def save(self, terms: LeaseTerms) -> list[Claimed]:
         """Write the starts down; return what the workers get."""
@@ -190,9 +194,8 @@ class Claiming:
         attempts = self.board.left | self._free_attempts
         rows, free, claimed, ends = [], [], [], []
         for n, t in enumerate(self.admitted):
-            id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = self._payloads[
-                t.seq
-            ]
+            payload = self._payloads[t.seq]
+            _, id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = payload
             attempt, lost = attempts[t.seq]
             lease, deadline = usual, None
             if own is not None or (terms.timed and timeout is not None):
@@ -216,12 +219,12 @@ class Claiming:
             )  # fmt: skip
             events.started(claimed[-1], worker)
         if free:
-            job_rows.run_ready(db, free, fence, first, usual, now)
+            attempt_rows.run_ready(db, free, fence, first, usual, now)
         if rows:
             moved = [row[0] for row in rows if row[0] in self._free_attempts]
             if moved:
-                job_rows.leave_ready(db, moved)
-            job_rows.start(db, rows)
+                waiting_rows.leave_ready(db, moved)
+            attempt_rows.start(db, rows)
         if ends:
             lease_rows.set_deadlines(db, ends)
         workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
@@ -267,7 +270,7 @@ class Claiming:
     def _read_free(self, queue: _Queue) -> None:
         if not queue.free and queue.free_left and len(self.admitted) < self._count:
             wanted = self._count - len(self.admitted)
-            rows = job_rows.first_ready(self.board.db, queue.name, queue.free_passed, wanted)
+            rows = waiting_rows.first_ready(self.board.db, queue.name, queue.free_passed, wanted)
             queue.free_left = len(rows) == wanted
             queue.free = rows[::-1]
         if queue.free:
@@ -286,7 +289,7 @@ class Claiming:
                 self._leave_free(seq, ord_, attempt, lost)
                 break
             if self._too_heavy(queue, cost):
-                job_rows.leave_ready(self.board.db, [seq])
+                waiting_rows.leave_ready(self.board.db, [seq])
                 apart_at_queue(
                     self.board, queue.name, queue.gate_id, (seq, priority, ord_, cost, attempt, lost)
                 )
@@ -300,7 +303,7 @@ class Claiming:
 
     def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
         """Move a job to the lane that passes the gate of its type, configured since it came."""
-        job_rows.leave_ready(self.board.db, [seq])
+        waiting_rows.leave_ready(self.board.db, [seq])
         rejoin(self.board, [(seq, ord_, attempt, lost)])
         self.budget.spend()
 
@@ -310,7 +313,7 @@ class Claiming:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         page = max(self._count, LEAST_PAGE)
         rows = lane_rows.ready(self.board.db, queue.name, page)
-        queue.read_to = (-rows[-1][4], rows[-1][5]) if len(rows) == page else None
+        queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
         for lane in self.board.adopt(rows):
             if lane.ready and lane.head is not None:
                 self._push(queue, lane)

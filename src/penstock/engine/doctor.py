@@ -80,7 +80,7 @@ def _asking(board: Board) -> list[str]:
         post, first = board.posts[gate], lending_rows.first(db, gate)
         if first is None or post.gate.starts is not None or post.turn is not None:
             continue
-        if board.loans.opens_at(post, numbers_from_text(first[2]), first[3]) <= board.now < first[5]:
+        if board.loans.opens_at(post, numbers_from_text(first.own), first.slots) <= board.now < first.lease:
             found.append(
                 f"gate {checks.gate_name(db, gate)} is open, but the first call that waits for slots was given none"
             )

@@ -32,14 +32,15 @@ from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.spec import limits_to_json
+from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import uniqueness as unique_rows
-from penstock.store.session import BoundedError, Locks, Row
+from penstock.store import waiting as waiting_rows
+from penstock.store.session import BoundedError, JobRow, Locks
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 _DEFAULT_PRIORITY: Final = 0
-_LIMITS: Final = 8  # where a job's limits are in its row
 
 
 class EnqueueVerbs(Transactions):
@@ -66,14 +67,14 @@ class EnqueueVerbs(Transactions):
 
     def _add_plain(self, plain: BulkInsert, jobs: Sequence[NewJob]) -> list[Enqueued]:
         now = self._time.seen()
-        rows = [job_row(job, None, new_id(), now) for job in jobs]
+        rows = [job_row(job, None, new_id(), now, "") for job in jobs]
         if self._publisher.listeners:
             self._add_and_tell(plain, rows, now)
         else:
             plain.add(rows)
         return [Enqueued(row[1], at=now) for row in rows]
 
-    def _add_and_tell(self, plain: BulkInsert, rows: list[Row], now: int) -> None:
+    def _add_and_tell(self, plain: BulkInsert, rows: list[JobRow], now: int) -> None:
         number, told = self._publisher.number(), []
         try:
             plain.add(rows)
@@ -86,35 +87,38 @@ class EnqueueVerbs(Transactions):
 class _Batch:
     """What one enqueue will write."""
 
-    jobs: list[Row] = field(default_factory=list)
+    jobs: list[JobRow] = field(default_factory=list)
     arrivals: list[Arrival] = field(default_factory=list)
     scheduled: list[tuple[int, int, int, int]] = field(default_factory=list)
-    expiring: list[tuple[object, ...]] = field(default_factory=list)
-    leases: list[tuple[object, ...]] = field(default_factory=list)
-    placed: set[int] = field(default_factory=set)  # have a place already
+    expiring: list[tuple[int, int]] = field(default_factory=list)
+    leases: list[tuple[int, int]] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)  # unique keys of jobs that are not written yet
 
     def write(self, board: Board) -> None:
         """Write the jobs down and stand them in line."""
-        if not board.db.gated:
-            due = {seq: due for seq, due, *_ in self.scheduled}
-            job_rows.deliver(board.db, self.jobs, due, self.placed)
-        else:
-            self._write_in_line(board)
+        if self.jobs:
+            job_rows.add(board.db, self.jobs)
+        if self.arrivals and board.db.gated:
+            arrive(board, self.arrivals)
+        elif self.arrivals:
+            _deliver(board, self.arrivals)
+        if self.scheduled:
+            waiting_rows.schedule(board.db, self.scheduled)
         if self.expiring:
             job_rows.expire_at(board.db, self.expiring)
         if self.leases:
             lease_rows.set_own(board.db, self.leases)
         self.jobs, self.arrivals, self.scheduled, self.keys = [], [], [], set()
-        self.expiring, self.leases, self.placed = [], [], set()
+        self.expiring, self.leases = [], []
 
-    def _write_in_line(self, board: Board) -> None:
-        if self.jobs:
-            job_rows.add(board.db, self.jobs)
-        if self.arrivals:
-            arrive(board, self.arrivals)
-        if self.scheduled:
-            job_rows.schedule(board.db, self.scheduled)
+
+def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
+    """Let new jobs wait without a look at any gate: those with limits wait at the door."""
+    free = [(j.seq, j.queue, j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not j.limits]
+    if free:
+        waiting_rows.get_ready(board.db, free)
+    if len(free) < len(arrivals):
+        waiting_rows.to_door(board.db, [job.seq for job in arrivals if job.limits])
 
 
 def check(job: NewJob) -> None:
@@ -164,11 +168,11 @@ def is_plain(job: NewJob) -> bool:
     )
 
 
-def job_row(job: NewJob, seq: int | None, id_: str, now: int) -> Row:
-    """Return a job as it is stored, in the order of JOB_COLUMNS."""
+def job_row(job: NewJob, seq: int | None, id_: str, now: int, limits: str) -> JobRow:
+    """Return a job as it is stored, with its *limits* as JSON."""
     return (
-        seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost,
-        limits_to_json(job.limits) if job.limits else "", policy_to_json(job.retry), job.timeout, job.expires,
+        seq, id_, job.tenant, job.queue, job.task, job.args, job.priority, job.cost, limits,
+        policy_to_json(job.retry), job.timeout, job.expires,
         job.meta, None if job.unique is None else unique_to_text(job), now,
     )  # fmt: skip
 
@@ -197,7 +201,7 @@ def enqueue(
         _make_room(board, jobs)
     if board.db.gated and sum(map(replaces, jobs)) > 1:
         # Lock them in one order everywhere, before they are marked one after the other.
-        job_rows.attempts(board.db, unique_rows.seqs(board.db, keys))
+        attempt_rows.locked(board.db, unique_rows.seqs(board.db, keys))
     return add(board, jobs, seqs or board.db.numbers(len(jobs)), own=own)
 
 
@@ -248,8 +252,8 @@ def _gives_way(unique: Unique, state: State) -> bool:
 
 def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> Enqueued:
     id_ = job.id or new_id()
-    row = job_row(job, seq, id_, board.now)
-    arrival = Arrival(seq, job.tenant, job.queue, job.task, row[_LIMITS], job.priority, job.cost, seq, 0, 0)
+    limits = limits_to_json(job.limits) if job.limits else ""
+    arrival = Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, seq, 0, 0)
     placed = Placed(arrival, job.due or 0, board.now)
     if job.unique is not None:
         new = Replacement(arrival, id_, board.now, job.due or 0, job.unique.pause)
@@ -257,12 +261,10 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
         if isinstance(found, str):
             return Enqueued(found, reused=True)
         placed = found
-    batch.jobs.append(row)
-    if placed.arrival is None:
-        batch.placed.add(seq)
-    elif placed.due > board.now:
+    batch.jobs.append(job_row(job, seq, id_, board.now, limits))
+    if placed.arrival is not None and placed.due > board.now:
         batch.scheduled.append((seq, placed.due, 0, 0))
-    else:
+    elif placed.arrival is not None:
         batch.arrivals.append(placed.arrival)
     if job.expires is not None:
         batch.expiring.append((seq, job.expires))
@@ -287,7 +289,7 @@ def _place_of(board: Board, batch: _Batch, new: Replacement, unique: Unique, *, 
             return found.id
         raise DuplicateJobError(found.id)
     if found is not None and later:
-        job_rows.replace_later(board.db, seq, found.seq, new.due)
+        waiting_rows.replace_later(board.db, seq, found.seq, new.due)
         placed = Placed(None, 0, placed.since)
     elif found is not None:
         placed = take_place(board, found.seq, found.since, new)

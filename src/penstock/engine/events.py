@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from penstock.job import Claimed, Event
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
-from penstock.store.session import Row, Session
+from penstock.store.session import JobRow, Session
 
 if TYPE_CHECKING:
     from penstock.engine.admission.board import Board
@@ -58,7 +58,7 @@ class Events:
             self.tell("limit.dropped", **_gate(board, gate), job=job)
 
 
-def enqueued(row: Row, now: int) -> Event:
+def enqueued(row: JobRow, now: int) -> Event:
     """Return the event of a job that was added by its row alone."""
     _, id_, tenant, queue, task, *_ = row
     return Event("job.enqueued", now, {"job": id_, "task": task, "queue": queue, "tenant": tenant})
@@ -68,12 +68,12 @@ def named(db: Session, events: list[Event]) -> list[Event]:
     """Give events the names of the jobs they know by number: id, task, queue and tenant."""
     numbers = {number for event in events if isinstance(number := event.facts.get("job"), int)}
     if numbers:
-        found = {row[0]: row[1:] for row in job_rows.names(db, list(numbers))}
+        found = {job.seq: job for job in job_rows.names(db, list(numbers))}
         for event in events:
             number = event.facts.get("job")
             if isinstance(number, int):
                 facts = event.facts
-                facts["job"], facts["task"], facts["queue"], facts["tenant"] = found[number]
+                _, facts["job"], facts["task"], facts["queue"], facts["tenant"] = found[number]
     return events
 
 

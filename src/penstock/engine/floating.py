@@ -18,7 +18,7 @@ from penstock.lifecycle.checks import check_whole
 from penstock.limits.rules import MAX_NUMBER, Limit
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
-from penstock.store.session import Row
+from penstock.store.floating import FloatingRow
 
 FIRST_RETRY: Final = SECOND
 LONGEST_RETRY: Final = 60 * SECOND
@@ -73,32 +73,28 @@ def begin(board: Board, gate: int, limit: Limit) -> None:
 def refreshes(board: Board, handlers: Collection[str], count: int, worker: str, lease: int) -> list[Refresh]:
     """Lend due refreshes to a worker that has one of these handlers."""
     lent = []
-    for gate, handler, initial, _, metadata, refreshed, *_ in floating_rows.due(
-        board.db, sorted(handlers), board.now, count
-    ):
-        fence = floating_rows.take(board.db, gate, worker, board.now + lease)
-        _, tenant, key = gate_rows.name(board.db, gate)
-        lent.append(
-            Refresh(gate, key, tenant, handler, _value(board, gate, initial), metadata, fence, refreshed)
-        )
+    for due in floating_rows.due(board.db, sorted(handlers), board.now, count):
+        fence = floating_rows.take(board.db, due.gate, worker, board.now + lease)
+        _, tenant, key = gate_rows.name(board.db, due.gate)
+        value = _value(board, due.gate, due.initial)
+        lent.append(Refresh(due.gate, key, tenant, due.handler, value, due.metadata, fence, due.refreshed))
     return lent
 
 
 def refreshed(board: Board, refresh: Refresh, value: int | None, error: str) -> bool:
     """Take a worker's new value, or keep the old one after an error; False if another worker has it now."""
     row = floating_rows.of(board.db, refresh.gate)
-    if row is None:
-        return False
-    _, _, _, every, _, last, _, failures, _, fence, _ = row
-    if fence != refresh.fence:
+    if row is None or row.fence != refresh.fence:
         return False
     if not error and not _sound(value):
         error = f"the handler returned {value!r}; it must be a whole number, at least 0"
     if error:
-        wait = min(FIRST_RETRY << min(failures, 10), LONGEST_RETRY)
-        floating_rows.keep(board.db, refresh.gate, last, board.now + wait, failures + 1, error[:MAX_ERROR])
+        next_at = board.now + min(FIRST_RETRY << min(row.failures, 10), LONGEST_RETRY)
+        floating_rows.keep(
+            board.db, refresh.gate, row.refreshed, next_at, row.failures + 1, error[:MAX_ERROR]
+        )
         return True
-    floating_rows.keep(board.db, refresh.gate, board.now, board.now + every, 0, "")
+    floating_rows.keep(board.db, refresh.gate, board.now, board.now + row.every, 0, "")
     _set_value(board, refresh.gate, value)
     return True
 
@@ -106,19 +102,18 @@ def refreshed(board: Board, refresh: Refresh, value: int | None, error: str) -> 
 def _view(board: Board, key: str, tenant: str) -> FloatingView:
     """Return a floating limit as people see it."""
     gate, row = _find(board, key, tenant)
-    _, handler, initial, every, metadata, last, next_at, failures, error, _, _ = row
     return FloatingView(
         key,
         tenant,
-        handler,
-        _value(board, gate, initial),
-        initial,
-        every,
-        metadata,
-        last,
-        next_at,
-        failures,
-        error,
+        row.handler,
+        _value(board, gate, row.initial),
+        row.initial,
+        row.every,
+        row.metadata,
+        row.refreshed,
+        row.next_at,
+        row.failures,
+        row.error,
     )
 
 
@@ -128,9 +123,9 @@ def _edit(
     """Change the value, the interval or the metadata of a floating limit."""
     gate, row = _find(board, key, tenant)
     # While a worker has the refresh, the next moment is when its lease runs out.
-    lent = bool(row[10])
-    next_at = row[6] if every is None or lent else min(row[6], board.now + every)
-    floating_rows.change(board.db, gate, every or row[3], row[4] if metadata is None else metadata, next_at)
+    next_at = row.next_at if every is None or row.worker else min(row.next_at, board.now + every)
+    metadata = row.metadata if metadata is None else metadata
+    floating_rows.change(board.db, gate, every or row.every, metadata, next_at)
     if value is not None:
         _set_value(board, gate, value)
 
@@ -142,7 +137,7 @@ def _delete(board: Board, key: str, tenant: str) -> None:
     change(board, gate, lambda rules: replace(rules, floating=None))
 
 
-def _find(board: Board, key: str, tenant: str) -> tuple[int, Row]:
+def _find(board: Board, key: str, tenant: str) -> tuple[int, FloatingRow]:
     gate = gate_rows.find(board.db, "key", tenant, [key]).get(key)
     row = None if gate is None else floating_rows.of(board.db, gate)
     if gate is None or row is None:

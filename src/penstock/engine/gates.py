@@ -13,8 +13,8 @@ from penstock.engine.wording import in_short
 from penstock.errors import InvalidLimitError, NotFoundError
 from penstock.limits.gate import ON_RELEASE, Rules
 from penstock.limits.rules import Numbers, check_key
+from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
-from penstock.store import jobs as job_rows
 from penstock.store.session import Locks
 
 SCOPES = ("key", "queue", "type")
@@ -132,8 +132,8 @@ def gate_of(board: Board, kind: str, name: str, tenant: str) -> int:
 
 def count_running(board: Board, scope: str, name: str, gate: int) -> None:
     """Give the attempts of a queue or type that run already a slot in its gate, so that they count."""
-    rows = [row for row in job_rows.running_of(board.db, scope, name) if str(gate) not in row[1].split(",")]
-    job_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
+    rows = [row for row in attempt_rows.of(board.db, scope, name) if str(gate) not in row[1].split(",")]
+    attempt_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
     post = board.posts[gate]
     post.gate.running += len(rows)
 

@@ -36,7 +36,7 @@ class JobVerbs(Transactions):
             if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
                 raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
             retake_key(board, seq)
-            if not job_rows.begin_anew(board.db, seq):
+            if not job_rows.revive(board.db, seq):
                 raise NotFoundError("job", job_id)
             rejoin(board, [(seq, None, 0, 0)])
             revive(board, seq)

@@ -1,16 +1,16 @@
 """Attempts that run: renew their leases, report when they began and how far they are."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from penstock.clock import MILLISECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.transactions import Transactions
 from penstock.job import LEASE, Beat, Running
-from penstock.store import jobs as job_rows
+from penstock.store import attempts as attempt_rows
 from penstock.store import leases as lease_rows
+from penstock.store.attempts import AttemptRow
 from penstock.store.session import Locks
 
 GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
@@ -28,7 +28,7 @@ class LeaseVerbs(Transactions):
         if not attempts:
             return []
         return self._write(
-            lambda board: lease_rows.renew(board.db, attempts, board.now, lease),
+            lambda board: renew(board, attempts, lease),
             Locks.NONE,
             keep=self.far,
         )
@@ -45,48 +45,34 @@ class LeaseVerbs(Transactions):
         """Return the attempts of these jobs that run now."""
         if not ids:
             return {}
-        rows = self.store.read(lambda db: lease_rows.running(db, ids))
-        return {row[0]: Running(*row) for row in rows}
+        found = self.store.read(lambda db: lease_rows.running(db, ids))
+        return {attempt.id: attempt for attempt in found}
 
 
-class AttemptRow(NamedTuple):
-    """A running attempt as it is stored."""
+def renew(board: Board, attempts: Sequence[tuple[int, int]], lease: int) -> list[Beat]:
+    """Lengthen the leases of (seq, fence); tell of each whether it still stands and whether it should stop.
 
-    seq: int
-    fence: int
-    queue: str
-    task: str
-    worker: str
-    lease: int
-    started: int
-    begin_by: int
-    gates: str
-    cost: int
-    priority: int
-    ord: int
-    attempt: int
-    lost: int
-    cancel: int  # when it was asked to stop, or 0
-    has_successor: int  # whether a later call of its key may wait for its end
-    workflow: int | None
-
-    @property
-    def gate_ids(self) -> tuple[int, ...]:
-        return gates_from_text(self.gates)
-
-
-@lru_cache(maxsize=65_536)
-def gates_from_text(text: str) -> tuple[int, ...]:
-    """Read the gates in which an attempt holds a slot."""
-    return tuple(int(gate) for gate in text.split(",")) if text else ()
+    A job's own lease counts in place of *lease*.  None goes beyond the attempt's deadline.
+    """
+    known = {held.seq: held for held in lease_rows.locked(board.db, [seq for seq, _ in attempts])}
+    beats, renewed = [], []
+    for seq, fence in attempts:
+        held = known.get(seq)
+        if held is None or held.fence != fence or (held.deadline is not None and held.deadline <= board.now):
+            beats.append(Beat(seq, alive=False))
+            continue
+        beats.append(Beat(seq, alive=True, cancel_asked=bool(held.cancel)))
+        until = board.now + (held.own or lease)
+        renewed.append((until if held.deadline is None else min(until, held.deadline), seq))
+    lease_rows.renew(board.db, renewed)
+    return beats
 
 
 def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
     """Correct the gates' memory to when handlers really began, given (seq, fence, how long after the claim)."""
     spans = {(seq, fence): after for seq, fence, after in reports}
     changed: set[int] = set()
-    for row in job_rows.attempts(board.db, [seq for seq, _, _ in reports]):
-        attempt = AttemptRow(*row)
+    for attempt in attempt_rows.locked(board.db, [seq for seq, _, _ in reports]):
         at = began_at(attempt, spans.get((attempt.seq, attempt.fence)), board.now)
         if at is None or not attempt.begin_by:
             continue
@@ -95,7 +81,7 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
             g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
         ]
         if corrected:
-            job_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
+            attempt_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
             changed.update(corrected)
     board.ring(changed)
 

@@ -17,14 +17,13 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
     attempt = None
     while attempt is None:
         found = job_rows.place(board.db, seq)
-        if found is None or found[0] == "running":
+        if found is None or found.table == "running":
             return False
-        table, _, lane, *_ = found
-        in_line = table == "lane_job"
         # A job without limits may start at this very moment; then it is found elsewhere.
-        attempt = (
-            _leave_line(board, seq, board.lane(lane)) if in_line else job_rows.leave(board.db, table, seq)
-        )
+        if found.lane is not None:
+            attempt = _leave_line(board, seq, board.lane(found.lane))
+        else:
+            attempt = job_rows.leave(board.db, found.table, seq)
     end(board, seq, attempt, state, reason)
     return True
 

@@ -13,10 +13,13 @@ from penstock.engine.removal import end, remove
 from penstock.engine.uniqueness import earlier, pause_of
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import pause_ends
+from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
-from penstock.store.session import Row
+from penstock.store import waiting as waiting_rows
+from penstock.store.jobs import ArrivingJob
+from penstock.store.waiting import AtDoor
 
 
 class Replacement(NamedTuple):
@@ -55,39 +58,42 @@ def take_place(board: Board, old: int, old_since: int | None, new: Replacement) 
         found = job_rows.place(board.db, old)
         if found is None:
             return by_itself(new)
-        table, attempt, lane, ord_, refused = found
+        table, attempt = found.table, found.attempt
         # Calls that came before a start were served by it.
         since = new.at if old_since is None or table == "running" or attempt else old_since
         placed = Placed(None, new.due_at(since), since)
         if table == "door":
-            let_in(board, job_rows.from_door(board.db, old))
+            let_in(board, waiting_rows.from_door(board.db, old))
         elif table == "running":
             if _wait_for(board, old, new, placed.due):
                 return placed
         elif table == "successor":
             if _replace_successor(board, old, new, placed.due):
                 return placed
-        elif table == "lane_job" and placed.due <= board.now and _alike(board, old, new.arrival):
-            _stand_in(board, old, attempt, lane, new)
+        elif found.lane is not None and placed.due <= board.now and _alike(board, old, new.arrival):
+            _stand_in(board, old, attempt, found.lane, new)
             return placed
         elif remove(board, old, State.CANCELLED, _reason(new.id)):
             unique_rows.forget(board.db, old)
-            place = new.arrival.ord if ord_ is None else ord_
-            refusals = refused if refused and _in_one_lane(board, old, new.arrival) else 0
-            return placed._replace(arrival=new.arrival._replace(ord=place, refused=refusals))
+            place = new.arrival.ord if found.ord is None else found.ord
+            refused = found.refused if found.refused and _in_one_lane(board, old, new.arrival) else 0
+            return placed._replace(arrival=new.arrival._replace(ord=place, refused=refused))
 
 
-def let_in(board: Board, rows: Sequence[Row]) -> None:
-    """Let jobs in from the door, given (seq, attempt, lost, the job it replaces, due)."""
-    rejoin(board, [(seq, seq, attempt, lost) for seq, attempt, lost, replaces, _ in rows if replaces is None])
-    replacing = [row for row in rows if row[3] is not None]
-    if replacing:
-        job_rows.attempts(board.db, [row[3] for row in replacing])  # locked in one order everywhere
-    for seq, _, _, _, due in replacing:
+def let_in(board: Board, jobs: Sequence[AtDoor]) -> None:
+    """Let jobs in from the door."""
+    rejoin(board, [(job.seq, job.seq, job.attempt, job.lost) for job in jobs if job.replaces is None])
+    replaced = [job.replaces for job in jobs if job.replaces is not None]
+    if replaced:
+        attempt_rows.locked(board.db, replaced)  # locked in one order everywhere
+    for seq, _, _, replaces, due in jobs:
+        if replaces is None:
+            continue
         # Enqueued in a transaction of the caller's own, which must not keep jobs from starting.
         (known,) = job_rows.arriving(board.db, [seq])
-        arrival = Arrival._make((*known, seq, 0, 0, 0))
-        new = Replacement(arrival, *job_rows.called(board.db, seq), due, pause_of(board, seq))
+        new = Replacement(
+            Arrival(*known, seq, 0, 0), *job_rows.called(board.db, seq), due, pause_of(board, seq)
+        )
         # The job it was to replace may have been cancelled, but not the one before that.
         found = earlier(board, seq)
         placed = by_itself(new) if found is None else take_place(board, found.seq, found.since, new)
@@ -100,7 +106,7 @@ def let_in(board: Board, rows: Sequence[Row]) -> None:
 def stand(board: Board, arrival: Arrival, due: int) -> None:
     """Let a job arrive, now or when it is due."""
     if due > board.now:
-        job_rows.schedule(board.db, [(arrival.seq, due, 0, 0)])
+        waiting_rows.schedule(board.db, [(arrival.seq, due, 0, 0)])
     else:
         arrive(board, [arrival])
 
@@ -126,7 +132,7 @@ def _replace_successor(board: Board, old: int, new: Replacement, due: int) -> bo
 def _stand_in(board: Board, old: int, attempt: int, lane_id: int, new: Replacement) -> None:
     """Put a replacement exactly where a job with the same limits waits; its call or its turn passes on."""
     lane = board.lane(lane_id)
-    job_rows.stand_in(board.db, old, new.arrival.seq)
+    waiting_rows.stand_in(board.db, old, new.arrival.seq)
     lane.upcoming = []
     if lane.head == old:
         lane.head = new.arrival.seq
@@ -146,10 +152,15 @@ def _reason(id_: str) -> str:
 
 def _alike(board: Board, old: int, new: Arrival) -> bool:
     """Tell whether two jobs belong in one lane, at the same place."""
-    ((_, *known),) = job_rows.arriving(board.db, [old])
-    return known == [new.tenant, new.queue, new.task, new.limits, new.priority, new.cost]
+    (known,) = job_rows.arriving(board.db, [old])
+    return known == ArrivingJob(old, new.tenant, new.queue, new.task, new.limits, new.priority, new.cost)
 
 
 def _in_one_lane(board: Board, old: int, new: Arrival) -> bool:
-    ((_, *known),) = job_rows.arriving(board.db, [old])
-    return known[:4] == [new.tenant, new.queue, new.task, new.limits]
+    (known,) = job_rows.arriving(board.db, [old])
+    return (known.tenant, known.queue, known.task, known.limits) == (
+        new.tenant,
+        new.queue,
+        new.task,
+        new.limits,
+    )

@@ -23,7 +23,8 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
-from penstock.store.session import Locks, Row, Session
+from penstock.store.schedules import ScheduleRow
+from penstock.store.session import Locks, Session
 
 LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
 
@@ -215,11 +216,13 @@ def _get(db: Session, name: str, tenant: str) -> Schedule:
     return _schedule(row)
 
 
-def _schedule(row: Row) -> Schedule:
+def _schedule(row: ScheduleRow) -> Schedule:
     """Return a schedule from its row."""
-    tenant, name, expression, timezone, overlap, enabled, job, *rest = row
-    template = msgspec.json.decode(job, type=NewJob)
-    return Schedule(name, expression, template, timezone, tenant, Overlap(overlap), bool(enabled), *rest)
+    return Schedule(
+        row.name, row.expression, msgspec.json.decode(row.job, type=NewJob), row.timezone, row.tenant,
+        Overlap(row.overlap), bool(row.enabled), row.ttl, row.meta, row.created, row.next_at, row.last_at,
+        row.last_job, row.fired,
+    )  # fmt: skip
 
 
 def _json_object(meta: str) -> dict[str, object]:
@@ -246,8 +249,8 @@ def _locked(board: Board, tenant: str, name: str) -> Schedule | None:
     return None if row is None else _schedule(row)
 
 
-def _row(s: Schedule) -> Row:
-    return (
+def _row(s: Schedule) -> ScheduleRow:
+    return ScheduleRow(
         s.tenant, s.name, s.expression, s.timezone, s.overlap.value, int(s.enabled),
         msgspec.json.encode(s.job).decode(), s.ttl, s.meta, s.created, s.next_at, None, None, 0,
     )  # fmt: skip

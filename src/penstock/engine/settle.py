@@ -13,7 +13,7 @@ from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.gates import keys, shut_until
-from penstock.engine.leases import AttemptRow, began_at, correct
+from penstock.engine.leases import began_at, correct
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import (
     between_attempts,
@@ -29,12 +29,17 @@ from penstock.job import Sequel, Settled, Settlement, Topic
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
+from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
+from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
-from penstock.store.session import Locks, Row
+from penstock.store.attempts import AttemptRow
+from penstock.store.jobs import EndedRow
+from penstock.store.session import Locks
+from penstock.store.successors import Successor
 
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
@@ -59,17 +64,17 @@ class Settling:
 
     def __init__(self, board: Board) -> None:
         self.board = board
-        self._ended: list[tuple[object, ...]] = []
-        self._failures: list[tuple[object, ...]] = []
-        self._put_off: list[tuple[object, ...]] = []
+        self._ended: list[EndedRow] = []
+        self._failures: list[tuple[int, int, int, str]] = []
+        self._put_off: list[tuple[int, int, int, int, str | None]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
-        self._successors: dict[int, tuple[int, int, int, str]] = {}  # by the job that ends
+        self._successors: dict[int, Successor] = {}  # by the job that ends
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
-        rows = job_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
-        running = {row[0]: AttemptRow(*row) for row in rows}
+        taken = attempt_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
+        running = {attempt.seq: attempt for attempt in taken}
         self._meet_workflows(running.values())
         self._meet_successors(running.values())
         self.board.load_gates(
@@ -92,13 +97,12 @@ class Settling:
         follow(self.board)
         return accepted
 
-    def rescue(self, rows: Sequence[Row]) -> None:
+    def rescue(self, attempts: Sequence[AttemptRow]) -> None:
         """Settle attempts whose lease ran out: their jobs keep their place, but not if they took too long."""
-        attempts = [AttemptRow(*row) for row in rows]
         self._meet_workflows(attempts)
         self._meet_successors(attempts)
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
-        job_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
+        attempt_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
         deadlines = lease_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
@@ -133,8 +137,8 @@ class Settling:
         """Load the successors: the jobs that wait for the end of these attempts."""
         followed = [attempt.seq for attempt in attempts if attempt.has_successor]
         if followed:
-            rows = successor_rows.take(self.board.db, followed)
-            self._successors = {earlier: (seq, ord_, due, id_) for earlier, seq, ord_, due, id_ in rows}
+            taken = successor_rows.take(self.board.db, followed)
+            self._successors = {successor.earlier: successor for successor in taken}
 
     def _one(self, attempt: AttemptRow, s: Settlement) -> Sequel | None:
         outcome = s.outcome
@@ -194,9 +198,10 @@ class Settling:
     ) -> None:
         """Let a job wait for its next attempt, at this place; or let its successor wait instead."""
         if attempt.seq in self._successors:
-            seq, own_place, own_due, id_ = self._successors[attempt.seq]
-            self._successors[attempt.seq] = (seq, own_place if ord_ is None else ord_, own_due, id_)
-            self._end(attempt, State.CANCELLED, f"replaced by {id_}")
+            successor = self._successors[attempt.seq]
+            if ord_ is not None:
+                self._successors[attempt.seq] = successor._replace(ord=ord_)
+            self._end(attempt, State.CANCELLED, f"replaced by {successor.id}")
             unique_rows.forget(self.board.db, attempt.seq)
         elif due is not None and due > self.board.now:
             self._put_off.append((attempt.seq, due, made, lost, reason))
@@ -286,11 +291,11 @@ class Settling:
         if attempt.workflow is not None:
             self.board.ended[attempt.seq] = (state, result)
         if attempt.seq in self._successors:
-            seq, ord_, due, _ = self._successors.pop(attempt.seq)
-            if due > now:
-                self._put_off.append((seq, due, 0, 0, None))
+            successor = self._successors.pop(attempt.seq)
+            if successor.due > now:
+                self._put_off.append((successor.seq, successor.due, 0, 0, None))
             else:
-                self._arriving.append((seq, ord_, 0, 0))
+                self._arriving.append((successor.seq, successor.ord, 0, 0))
         if self.board.events.wanted:
             self.board.events.tell(
                 f"job.{state.value}",
@@ -309,7 +314,7 @@ class Settling:
         if self._failures:
             job_rows.failed(db, self._failures)
         if self._put_off:
-            job_rows.put_off(db, self._put_off)
+            waiting_rows.put_off(db, self._put_off)
         self.board.ring(self._rung)
         rejoin(self.board, self._arriving)
 

@@ -18,7 +18,6 @@ from penstock.lending import Audit, Lending, Lent, Loan, Want
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
 from penstock.store import lending as rows
-from penstock.store.session import Row
 
 
 class SlotVerbs(Transactions):
@@ -153,7 +152,7 @@ class _Borrowing:
         """Tell whether slots were given before their gate began to remember starts: this one must be remembered."""
         return self._board.posts[gate].gate.starts is not None and (gate, ord_) not in self._board.loans.mine
 
-    def _take_back_unremembered(self, given: Sequence[Row]) -> None:
+    def _take_back_unremembered(self, given: Sequence[tuple[int, int, int, int]]) -> None:
         """Take slots back that were given before their gate remembered starts; their calls wait in line again."""
         board = self._board
         for _, gate, slots, ord_ in given:

@@ -14,7 +14,7 @@ from penstock.limits.durations import format_duration
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
-from penstock.store.session import Row
+from penstock.store.uniqueness import KeyHolder
 
 
 class Holder(NamedTuple):
@@ -37,14 +37,14 @@ def earlier(board: Board, seq: int) -> Holder | None:
     return next((each for each in found if each.state in LIVE), None)
 
 
-def _standing(board: Board, rows: Iterable[Row]) -> Iterator[Holder]:
-    for seq, id_, states, until, since in rows:
-        state = job_rows.state(board.db, seq)
+def _standing(board: Board, holders: Iterable[KeyHolder]) -> Iterator[Holder]:
+    for job in holders:
+        state = job_rows.state(board.db, job.seq)
         # The holder's own states and window count: it was told that nothing else would run while it stands.
-        if state is not None and holds(unique_rows.states(states), until, state, board.now):
-            yield Holder(seq, id_, state, since)
+        if state is not None and holds(unique_rows.states(job.states), job.until, state, board.now):
+            yield Holder(job.seq, job.id, state, job.since)
         elif state in ENDED:
-            unique_rows.forget(board.db, seq)
+            unique_rows.forget(board.db, job.seq)
 
 
 def unique_to_text(job: NewJob) -> str:

@@ -17,12 +17,14 @@ from penstock.engine.settle import Settling
 from penstock.engine.transactions import Transactions
 from penstock.engine.workflow_progress import follow
 from penstock.lifecycle.states import State
+from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
 from penstock.store import successors as successor_rows
+from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.session import Locks
 
@@ -70,16 +72,16 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
         done["gone"] = len(gone)
         board.db.need_gates()
         board.ring(set().union(*(board.loans.forget(holder) for holder in gone)))
-    overdue = job_rows.overdue(board.db, board.now, BATCH)
+    overdue = attempt_rows.overdue(board.db, board.now, BATCH)
     if overdue:
         done["rescued"] = len(overdue)
         Settling(board).rescue(overdue)
-    due = job_rows.due(board.db, board.now, BATCH)
+    due = waiting_rows.due(board.db, board.now, BATCH)
     if due:
         done["due"] = len(due)
         rejoin(board, [(seq, None, attempt, lost) for seq, attempt, lost in due])
     done["fired"] = fire(board, BATCH)
-    let_in = job_rows.at_door(board.db, BATCH) if board.db.gated else []
+    let_in = waiting_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:
         done["let_in"] = len(let_in)
         replacing.let_in(board, let_in)

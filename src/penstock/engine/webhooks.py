@@ -11,7 +11,8 @@ from penstock.errors import InvalidError, NotFoundError
 from penstock.ids import new_id
 from penstock.job import Webhook
 from penstock.store import webhooks as rows
-from penstock.store.session import Locks, Row
+from penstock.store.session import Locks
+from penstock.store.webhooks import WebhookRow
 
 MOST: Final = 1_000  # of all tenants together
 _replace: Final = msgspec.structs.replace
@@ -66,23 +67,22 @@ class WebhookVerbs(Transactions):
         return self.store.read(lambda db: [_webhook(row) for row in rows.all_of(db, tenant)])
 
 
-def _own(row: Row | None, id_: str, tenant: str | None) -> Webhook:
-    if row is None or (tenant is not None and row[1] != tenant):
+def _own(row: WebhookRow | None, id_: str, tenant: str | None) -> Webhook:
+    if row is None or (tenant is not None and row.tenant != tenant):
         raise NotFoundError("webhook", id_)
     return _webhook(row)
 
 
-def _webhook(row: Row) -> Webhook:
-    id_, tenant, url, events, queues, tasks, active, secret, previous, until, meta, created, changed = row
+def _webhook(row: WebhookRow) -> Webhook:
     return Webhook(
-        url, _names(events), secret, id_, tenant, _names(queues), _names(tasks), bool(active), previous, until, meta,
-        created, changed,
+        row.url, _names(row.events), row.secret, row.id, row.tenant, _names(row.queues), _names(row.tasks),
+        bool(row.active), row.previous, row.previous_until, row.meta, row.created, row.changed,
     )  # fmt: skip
 
 
-def _row(w: Webhook) -> Row:
-    lists = [_encode(names).decode() for names in (w.events, w.queues, w.tasks)]
-    return (
-        w.id, w.tenant, w.url, *lists, int(w.active), w.secret, w.previous, w.previous_until, w.meta, w.created,
-        w.changed,
+def _row(w: Webhook) -> WebhookRow:
+    events, queues, tasks = (_encode(names).decode() for names in (w.events, w.queues, w.tasks))
+    return WebhookRow(
+        w.id, w.tenant, w.url, events, queues, tasks, int(w.active), w.secret, w.previous, w.previous_until, w.meta,
+        w.created, w.changed,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from penstock.errors import InvalidWorkflowError
 from penstock.job import Enqueued, NewJob
 from penstock.lifecycle.states import State
 from penstock.store import workflows as rows
-from penstock.store.session import Row
+from penstock.store.workflows import StepRow
 from penstock.workflows.flow import Flow, Standing, Tally
 from penstock.workflows.steps import StepState, When, WorkflowState
 
@@ -67,8 +67,15 @@ def lock(board: Board, numbers: Iterable[int]) -> dict[int, LockedWorkflow]:
     """Load workflows and lock them, so that no other transaction changes them meanwhile."""
     board.in_workflows = True
     return {
-        number: LockedWorkflow(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
-        for number, id_, tenant, finished, state, *counts in rows.locked(board.db, sorted(set(numbers)))
+        row.number: LockedWorkflow(
+            row.number,
+            row.id,
+            row.tenant,
+            row.finished,
+            WorkflowState(row.state),
+            Tally(row.unfinished, row.completed, row.failed),
+        )
+        for row in rows.locked(board.db, sorted(set(numbers)))
     }
 
 
@@ -172,11 +179,10 @@ def _with_results(text: str, results: Sequence[str | None]) -> NewJob:
     return msgspec.structs.replace(job, meta=msgspec.json.encode(meta).decode())
 
 
-def _standing(row: Row) -> Standing:
-    number, workflow, state, runs, callback, seq, waiting, failed, skipped, followers = row
+def _standing(row: StepRow) -> Standing:
     return Standing(
-        number, workflow, StepState(state), When(runs), bool(callback), seq is not None, waiting, failed, skipped,
-        _numbers(followers),
+        row.number, row.workflow, StepState(row.state), When(row.runs), bool(row.callback), row.seq is not None,
+        row.waiting, row.failed, row.skipped, _numbers(row.children),
     )  # fmt: skip
 
 

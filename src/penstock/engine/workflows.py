@@ -17,6 +17,7 @@ from penstock.lifecycle.checks import check_job_id
 from penstock.lifecycle.states import State
 from penstock.store import workflows as rows
 from penstock.store.session import Locks
+from penstock.store.workflows import StepRow, WorkflowRow
 from penstock.workflows.steps import StepState, WorkflowState, check_steps, children
 
 
@@ -79,11 +80,11 @@ def _start(board: Board, new: NewWorkflow) -> str:
     running, waiting = StepState.RUNNING.value, StepState.WAITING.value
     rows.add(
         db,
-        (number, id_, new.tenant, new.kind, new.name, new.meta, board.now, None, WorkflowState.RUNNING.value,
-         total, total, 0, 0),
+        WorkflowRow(number, id_, new.tenant, new.kind, new.name, new.meta, board.now, None, WorkflowState.RUNNING.value,
+                    total, total, 0, 0),
         [
-            (number_of[s.id], number, waiting if s.depends_on else running, s.when.value, int(s.callback), None,
-             len(s.depends_on), 0, 0, _joined(number_of[child] for child in followers[s.id]))
+            StepRow(number_of[s.id], number, waiting if s.depends_on else running, s.when.value, int(s.callback), None,
+                    len(s.depends_on), 0, 0, _joined(number_of[child] for child in followers[s.id]))
             for s in new.steps
         ],
         [
@@ -104,7 +105,8 @@ def _cancel(board: Board, id_: str, reason: str) -> None:
     found = rows.find(board.db, id_)
     if found is None:
         raise NotFoundError("workflow", id_)
-    locked = lock(board, [found[0]]).get(found[0])
+    number = found.row.number
+    locked = lock(board, [number]).get(number)
     if locked is None:
         raise NotFoundError("workflow", id_)
     if locked.before is not WorkflowState.RUNNING:

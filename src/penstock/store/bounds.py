@@ -1,12 +1,14 @@
-"""Statements about how full queues may become."""
+"""Statements about the bounds of queues."""
 
 from collections.abc import Sequence
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+
+BoundRow = tuple[str, int, str, int | None]  # queue, max_depth, strategy, warning
 
 
-def of(db: Session, queues: Sequence[str]) -> list[Row]:
-    """Return (queue, max_depth, strategy, warning) of those that have a bound."""
+def of(db: Session, queues: Sequence[str]) -> list[BoundRow]:
+    """Return the bounds of those of these queues that have one."""
     return db.all(
         """
         SELECT queue, max_depth, strategy, warning FROM bound
@@ -16,13 +18,13 @@ def of(db: Session, queues: Sequence[str]) -> list[Row]:
     )
 
 
-def every(db: Session) -> list[Row]:
-    """Return (queue, max_depth, strategy, warning) of all that have a bound."""
+def every(db: Session) -> list[BoundRow]:
+    """Return the bounds of all queues."""
     return db.all("SELECT queue, max_depth, strategy, warning FROM bound ORDER BY queue")
 
 
 def put(db: Session, queue: str, max_depth: int, strategy: str, warning: int | None) -> None:
-    """Let a queue become so full and no fuller."""
+    """Set the bound of a queue."""
     db.run(
         """
         INSERT INTO bound (queue, max_depth, strategy, warning) VALUES (?, ?, ?, ?)
@@ -37,7 +39,7 @@ def put(db: Session, queue: str, max_depth: int, strategy: str, warning: int | N
 
 
 def remove(db: Session, queue: str) -> None:
-    """Let a queue become as full as it may."""
+    """Remove the bound of a queue."""
     db.run("DELETE FROM bound WHERE queue = ?", queue)
 
 

@@ -1,9 +1,9 @@
 """Statements that recompute what is stored, for `doctor`.  Reads only."""
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
-def places(db: Session) -> list[Row]:
+def places(db: Session) -> list[tuple[str, int]]:
     """Return (id, number of places) of the jobs that do not stand in exactly one."""
     return db.all(
         """
@@ -16,13 +16,13 @@ def places(db: Session) -> list[Row]:
     )
 
 
-def running_gates(db: Session) -> list[Row]:
-    """Return (gates) of every running attempt that holds slots."""
+def running_gates(db: Session) -> list[tuple[str]]:
+    """Return the gates, as text, of every running attempt that holds slots."""
     return db.all("SELECT gates FROM running WHERE gates <> ''")
 
 
-def gate_running(db: Session) -> list[Row]:
-    """Return (id, running) of the gates that count somebody as running."""
+def gate_running(db: Session) -> list[tuple[int, int]]:
+    """Return (id, running) of the gates that count any attempt as running."""
     return db.all("SELECT id, running FROM gate WHERE running <> 0")
 
 
@@ -32,7 +32,7 @@ def gate_name(db: Session, gate: int) -> str:
     return str(row[0]) if row else f"number {gate} (which does not exist)"
 
 
-def lane_counts(db: Session) -> list[Row]:
+def lane_counts(db: Session) -> list[tuple[int, int, int]]:
     """Return (gate, stored, true) where the number of lanes behind a gate is wrong."""
     return db.all(
         """
@@ -42,7 +42,7 @@ def lane_counts(db: Session) -> list[Row]:
     )
 
 
-def lane_heads(db: Session) -> list[Row]:
+def lane_heads(db: Session) -> list[tuple[int, int | None, int | None]]:
     """Return (lane, stored, true) where a lane's first job is wrong."""
     return db.all(
         """
@@ -55,7 +55,7 @@ def lane_heads(db: Session) -> list[Row]:
     )
 
 
-def dormant_firsts(db: Session, now: int) -> list[Row]:
+def dormant_firsts(db: Session, now: int) -> list[tuple[str, int]]:
     """Return (line, first lane) of the lines whose first lane is not ready and whose gate has no wake due."""
     return db.all(
         """
@@ -67,6 +67,6 @@ def dormant_firsts(db: Session, now: int) -> list[Row]:
     )
 
 
-def lost_lanes(db: Session) -> list[Row]:
+def lost_lanes(db: Session) -> list[tuple[int]]:
     """Return the lanes that have jobs but are neither ready nor parked."""
     return db.all("SELECT id FROM lane WHERE head IS NOT NULL AND ready = 0 AND behind IS NULL LIMIT 100")

@@ -1,6 +1,6 @@
-"""How many jobs are where?  Counted, never remembered."""
+"""Statements that count jobs by tenant, queue and state."""
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 _WAITING = """
     SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM lane_job
@@ -8,8 +8,8 @@ _WAITING = """
 """
 
 
-def tally(db: Session, now: int) -> list[Row]:
-    """Return (tenant, queue, state, count); what failed and is to be tried again counts as 'retrying'."""
+def tally(db: Session, now: int) -> list[tuple[str, str, str, int]]:
+    """Return (tenant, queue, state, count); a job that failed and will be tried again counts as 'retrying'."""
     return db.all(
         f"""
         SELECT j.tenant, j.queue, t.state, count(*) FROM ({_WAITING}
@@ -22,7 +22,7 @@ def tally(db: Session, now: int) -> list[Row]:
     )
 
 
-def ended_since(db: Session, since: int) -> list[Row]:
+def ended_since(db: Session, since: int) -> list[tuple[str, str, str, int]]:
     """Return (tenant, queue, state, count) of the jobs that ended after then."""
     return db.all(
         """

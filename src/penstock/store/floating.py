@@ -1,9 +1,28 @@
-"""Statements about floating limits: numbers of slots that a handler on some worker computes anew."""
+"""Statements about floating limits: numbers of slots that a handler on a worker computes."""
+
+from typing import NamedTuple
 
 from penstock.limits.rules import Floating
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
-COLUMNS = "gate, handler, initial, every, metadata, refreshed, next_at, failures, error, fence, worker"
+
+class FloatingRow(NamedTuple):
+    """A floating limit as it is stored."""
+
+    gate: int
+    handler: str
+    initial: int
+    every: int
+    metadata: str
+    refreshed: int | None
+    next_at: int
+    failures: int
+    error: str
+    fence: int
+    worker: str
+
+
+_COLUMNS = ", ".join(FloatingRow._fields)
 
 
 def add(db: Session, gate: int, initial: int, floating: Floating, now: int) -> bool:
@@ -23,22 +42,24 @@ def add(db: Session, gate: int, initial: int, floating: Floating, now: int) -> b
     return added > 0
 
 
-def due(db: Session, handlers: list[str], now: int, most: int) -> list[Row]:
+def due(db: Session, handlers: list[str], now: int, most: int) -> list[FloatingRow]:
     """Return the floating limits whose refresh is due and whose handler is one of these."""
-    return db.all(
+    rows = db.all(
         f"""
-        SELECT {COLUMNS} FROM floating WHERE next_at <= ? AND handler IN (SELECT value FROM each(?))
+        SELECT {_COLUMNS} FROM floating WHERE next_at <= ? AND handler IN (SELECT value FROM each(?))
         ORDER BY next_at LIMIT ?
         """,
         now,
         handlers,
         most,
     )
+    return [FloatingRow(*row) for row in rows]
 
 
-def of(db: Session, gate: int) -> Row | None:
+def of(db: Session, gate: int) -> FloatingRow | None:
     """Return the floating limit of a gate."""
-    return db.one(f"SELECT {COLUMNS} FROM floating WHERE gate = ?", gate)
+    row = db.one(f"SELECT {_COLUMNS} FROM floating WHERE gate = ?", gate)
+    return None if row is None else FloatingRow(*row)
 
 
 def take(db: Session, gate: int, worker: str, until: int) -> int:

@@ -1,14 +1,31 @@
-"""Statements about gates: who runs in them, what they remember, when the clock opens them, whose turn it is."""
+"""Statements about gates: what they count and remember, when the clock opens them, which job has the turn."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from penstock.job import Topic
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+
+TurnRow = tuple[int, int, int, int, int, int | None]  # seq, lane, priority, ord, cost, until
 
 
-def load(db: Session, ids: list[int]) -> list[Row]:
-    """Return (id, running, lanes, asking, rules, span, heavy, starts, turn...) for each."""
-    return db.all(
+class GateRow(NamedTuple):
+    """A gate as it is stored; span, heavy and starts are of its memory, None if it has none."""
+
+    id: int
+    running: int
+    lanes: int
+    asking: int
+    rules: str | None
+    span: int | None
+    heavy: int | None
+    starts: bytes | None
+    turn: TurnRow | None
+
+
+def load(db: Session, ids: list[int]) -> list[GateRow]:
+    """Return the gates that exist."""
+    rows = db.all(
         """
         SELECT g.id, g.running, g.lanes, g.asking, g.rules, m.span, m.heavy, m.starts,
                t.seq, t.lane, t.priority, t.ord, t.cost, t.until
@@ -17,9 +34,16 @@ def load(db: Session, ids: list[int]) -> list[Row]:
         """,
         ids,
     )
+    return [
+        GateRow(
+            id_, running, lanes, asking, rules, span, heavy, starts,
+            None if seq is None else (seq, lane, priority, ord_, cost, until),
+        )
+        for id_, running, lanes, asking, rules, span, heavy, starts, seq, lane, priority, ord_, cost, until in rows
+    ]  # fmt: skip
 
 
-def save(db: Session, rows: Iterable[Row]) -> None:
+def save(db: Session, rows: Iterable[tuple[int, int, int, int]]) -> None:
     """Keep (running, lanes, asking, id)."""
     db.last("UPDATE gate SET running = ?, lanes = ?, asking = ? WHERE id = ?", rows)
 
@@ -30,12 +54,12 @@ def save_rules(db: Session, gate: int, rules: str | None) -> None:
     db.run("UPDATE gate SET rules = ? WHERE id = ?", rules, gate)
 
 
-def keep_own(db: Session, rows: Iterable[Row]) -> None:
-    """Keep (own, gate): the numbers that a lane brought which is no more."""
+def keep_own(db: Session, rows: Iterable[tuple[str, int]]) -> None:
+    """Keep (own, gate): the numbers that a lane brought which was deleted."""
     db.many("UPDATE gate SET own = ? WHERE id = ?", rows)
 
 
-def save_memory(db: Session, rows: Iterable[Row]) -> None:
+def save_memory(db: Session, rows: Iterable[tuple[int, int, int, int, bytes]]) -> None:
     """Keep (gate, span, heavy, kept_until, starts)."""
     db.last(
         """
@@ -58,12 +82,12 @@ def find(db: Session, kind: str, tenant: str, names: list[str]) -> dict[str, int
     return dict(rows)
 
 
-def add(db: Session, rows: Iterable[Row]) -> None:
+def add(db: Session, rows: Iterable[tuple[int, str, str, str]]) -> None:
     """Add (id, kind, tenant, name)."""
     db.many("INSERT INTO gate (id, kind, tenant, name, running, lanes) VALUES (?, ?, ?, ?, 0, 0)", rows)
 
 
-def name(db: Session, gate: int) -> Row:
+def name(db: Session, gate: int) -> tuple[str, str, str]:
     """Return (kind, tenant, name) of a gate."""
     row = db.one("SELECT kind, tenant, name FROM gate WHERE id = ?", gate)
     assert row is not None, f"gate {gate} is gone"  # noqa: S101 - a broken store, not a mistake of a caller
@@ -71,20 +95,20 @@ def name(db: Session, gate: int) -> Row:
 
 
 def ruled(db: Session, kind: str) -> dict[str, int]:
-    """Return the gates of this kind about which something was decided, by name."""
+    """Return the gates of this kind that have rules, by name."""
     return dict(db.all("SELECT name, id FROM gate WHERE kind = ? AND rules IS NOT NULL", kind))
 
 
 def due_wakes(db: Session, now: int, most: int) -> list[int]:
-    """Take the gates whose moment has come."""
-    rows = db.all("SELECT gate FROM wake WHERE at <= ? ORDER BY at LIMIT ?", now, most)
+    """Delete the wakes that are due; return their gates."""
+    rows: list[tuple[int]] = db.all("SELECT gate FROM wake WHERE at <= ? ORDER BY at LIMIT ?", now, most)
     if rows:
         db.many("DELETE FROM wake WHERE gate = ?", rows)
     return [gate for (gate,) in rows]
 
 
-def lower_wakes(db: Session, rows: Iterable[Row]) -> None:
-    """Wake (gate, at) at the latest then."""
+def lower_wakes(db: Session, rows: Iterable[tuple[int, int]]) -> None:
+    """Set the wakes of gates, as (gate, at), unless they are earlier already."""
     db.last(
         """
         INSERT INTO wake (gate, at) VALUES (?, ?)
@@ -94,8 +118,8 @@ def lower_wakes(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
-def save_turns(db: Session, rows: Iterable[Row]) -> None:
-    """Give (gate, seq, lane, priority, ord, cost, until) the turn."""
+def save_turns(db: Session, rows: Iterable[tuple[int, int, int, int, int, int, int | None]]) -> None:
+    """Give jobs the turn at gates, as (gate, seq, lane, priority, ord, cost, until)."""
     db.many(
         """
         INSERT INTO turn (gate, seq, lane, priority, ord, cost, until) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -106,7 +130,7 @@ def save_turns(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
-def turns_of_type(db: Session, task: str) -> list[Row]:
+def turns_of_type(db: Session, task: str) -> list[tuple[int, int]]:
     """Return (seq, lane) of the jobs of this type that have the turn somewhere."""
     return db.all(
         "SELECT DISTINCT t.seq, t.lane FROM turn t JOIN job j ON j.seq = t.seq WHERE j.task = ?", task
@@ -114,7 +138,7 @@ def turns_of_type(db: Session, task: str) -> list[Row]:
 
 
 def type_of(db: Session, seq: int) -> int | None:
-    """Return the gate of a job's type, if something was decided about that."""
+    """Return the gate of a job's type, if that has rules."""
     row = db.one(
         """
         SELECT g.id FROM job j JOIN gate g ON g.kind = 'type' AND g.tenant = '' AND g.name = j.task
@@ -131,12 +155,12 @@ def forget_turns(db: Session, gates: Iterable[int]) -> None:
 
 
 def sweep(db: Session, after: int, now: int, most: int) -> tuple[int, int]:
-    """Delete idle gates that nobody needs, looking at *most* of them; return (last id looked at, deleted)."""
-    rows = db.all(
+    """Delete idle gates, looking at *most* gates; return (last id looked at, deleted)."""
+    rows: list[tuple[int, int, str | None]] = db.all(
         "SELECT id, running + lanes + asking, rules FROM gate WHERE id > ? ORDER BY id LIMIT ?", after, most
     )
     idle = [gate for gate, busy, rules in rows if not busy and rules is None]
-    gone = db.all(
+    gone: list[tuple[int]] = db.all(
         """
         SELECT e.value FROM each(?) e
         WHERE NOT EXISTS (SELECT 1 FROM lane_gate l WHERE l.gate = e.value)

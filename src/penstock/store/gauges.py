@@ -1,9 +1,9 @@
-"""How full are queues and gates?  Counted when asked."""
+"""Statements that count how full queues and gates are."""
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
-def queues(db: Session) -> list[Row]:
+def queues(db: Session) -> list[tuple[str, str, int]]:
     """Return (queue, state, count) of the jobs that have not ended."""
     return db.all(
         """
@@ -22,8 +22,11 @@ def queues(db: Session) -> list[Row]:
     )
 
 
-def keys(db: Session, most: int, without: str) -> list[Row]:
-    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys that do not begin so."""
+def keys(db: Session, most: int, without: str) -> list[tuple[str, str, int, int, int, int]]:
+    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys.
+
+    Keys that begin with *without* are left out.
+    """
     return db.all(
         """
         SELECT g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),

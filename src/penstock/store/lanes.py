@@ -1,60 +1,79 @@
 """Statements about lanes: the waiting jobs of one queue that carry exactly the same limits."""
 
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from penstock.store.session import Row, Session
 
-COLUMNS = "id, queue, gates, head, priority, ord, cost, behind, line, ready"
-_L = "l.id, l.queue, l.gates, l.head, l.priority, l.ord, l.cost, l.behind, l.line, l.ready"
 
-_SAVE = (
-    "UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?"
-)
+class LaneRow(NamedTuple):
+    """A lane as it is stored."""
+
+    id: int
+    queue: str
+    gates: str  # the stands of its jobs
+    head: int | None
+    priority: int
+    ord: int
+    cost: int
+    behind: int | None
+    line: str | None
+    ready: int
 
 
-def by_signature(db: Session, signatures: list[str]) -> list[Row]:
-    """Return (signature, lane...) of the lanes that exist."""
-    return db.all(
+SavedLane = tuple[int | None, int, int, int, int | None, str | None, int, int]
+_COLUMNS: Final = ", ".join(LaneRow._fields)
+_SAVE: Final = """
+    UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, behind = ?, line = ?, ready = ? WHERE id = ?
+"""
+
+
+def by_signature(db: Session, signatures: list[str]) -> list[tuple[str, LaneRow]]:
+    """Return (signature, lane) of the lanes that exist."""
+    rows = db.all(
         f"""
-        SELECT n.signature, {_L} FROM lane_name n JOIN lane l ON l.id = n.lane
+        SELECT n.signature, {_COLUMNS} FROM lane_name n JOIN lane l ON l.id = n.lane
         WHERE n.signature IN (SELECT value FROM each(?))
         """,
         signatures,
     )
+    return [(signature, LaneRow(*lane)) for signature, *lane in rows]
 
 
-def load(db: Session, ids: list[int]) -> list[Row]:
+def load(db: Session, ids: list[int]) -> list[LaneRow]:
     """Return the lanes."""
-    return db.all(f"SELECT {COLUMNS} FROM lane WHERE id IN (SELECT value FROM each(?))", ids)
+    return _lanes(db.all(f"SELECT {_COLUMNS} FROM lane WHERE id IN (SELECT value FROM each(?))", ids))
 
 
-def ready(db: Session, queue: str, most: int) -> list[Row]:
+def ready(db: Session, queue: str, most: int) -> list[LaneRow]:
     """Return the first *most* lanes of a queue that a claim should look at."""
-    return db.all(
-        f"SELECT {COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?",
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?",
         queue,
         most,
     )
+    return _lanes(rows)
 
 
-def firsts(db: Session, lines: list[str]) -> list[Row]:
+def firsts(db: Session, lines: list[str]) -> list[LaneRow]:
     """Return the first lane of each line."""
-    return db.all(
+    rows = db.all(
         f"""
-        SELECT {COLUMNS} FROM lane WHERE id IN EVERY (
+        SELECT {_COLUMNS} FROM lane WHERE id IN EVERY (
             SELECT (SELECT x.id FROM lane x WHERE x.line = e.value ORDER BY x.priority DESC, x.ord LIMIT 1)
             FROM each(?) e)
         """,
         lines,
     )
+    return _lanes(rows)
 
 
-def dormant_firsts(db: Session, gates: list[int]) -> list[Row]:
-    """Return the first lane of each line behind these gates in which somebody has not been called.
+def dormant_firsts(db: Session, gates: list[int]) -> list[LaneRow]:
+    """Return the first lane of each line behind these gates that has lanes which were not called.
 
     One step for each line, however many lanes stand in it.
     """
-    return db.all(
+    rows = db.all(
         f"""
         WITH RECURSIVE walk (gate, line) AS (
             SELECT e.value, (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = e.value)
@@ -64,15 +83,16 @@ def dormant_firsts(db: Session, gates: list[int]) -> list[Row]:
                    (SELECT min(l.line) FROM lane l WHERE l.ready = 0 AND l.behind = w.gate AND l.line > w.line)
             FROM walk w WHERE w.line IS NOT NULL
         )
-        SELECT {COLUMNS} FROM lane WHERE id IN EVERY (
+        SELECT {_COLUMNS} FROM lane WHERE id IN EVERY (
             SELECT (SELECT x.id FROM lane x WHERE x.line = w.line ORDER BY x.priority DESC, x.ord LIMIT 1)
             FROM walk w WHERE w.line IS NOT NULL)
         """,
         gates,
     )
+    return _lanes(rows)
 
 
-def heads(db: Session, lanes: list[int]) -> list[Row]:
+def heads(db: Session, lanes: list[int]) -> list[tuple[int, int, int, int, int]]:
     """Return (lane, seq, priority, ord, cost) of the first job of each lane that has one."""
     return db.all(
         """
@@ -84,35 +104,35 @@ def heads(db: Session, lanes: list[int]) -> list[Row]:
     )
 
 
-def add(db: Session, rows: Iterable[Row]) -> None:
-    """Add lanes, in the order of COLUMNS."""
-    db.many(f"INSERT INTO lane ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+def add(db: Session, rows: Iterable[LaneRow]) -> None:
+    """Add lanes."""
+    db.many(f"INSERT INTO lane ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def name(db: Session, rows: Iterable[Row]) -> None:
-    """Add (lane, signature): what makes the lane's jobs alike."""
+def name(db: Session, rows: Iterable[tuple[int, str]]) -> None:
+    """Add the signatures of lanes, as (lane, signature)."""
     db.many("INSERT INTO lane_name (lane, signature) VALUES (?, ?)", rows)
 
 
-def add_gates(db: Session, rows: Iterable[Row]) -> None:
+def add_gates(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     """Add (gate, lane): the lane's jobs pass that gate."""
     db.many("INSERT INTO lane_gate (gate, lane) VALUES (?, ?)", rows)
 
 
-def save(db: Session, rows: Iterable[Row], *, last: bool = False) -> None:
-    """Keep (head, priority, ord, cost, behind, line, ready, id); *last* if nobody asks for lanes after that."""
+def save(db: Session, rows: Iterable[SavedLane], *, last: bool = False) -> None:
+    """Keep (head, priority, ord, cost, behind, line, ready, id); *last* if no later statement looks at lanes."""
     if last:
         db.last(_SAVE, rows)
     else:
         db.many(_SAVE, rows)
 
 
-def empty(db: Session, most: int) -> list[Row]:
+def empty(db: Session, most: int) -> list[tuple[int, str]]:
     """Return (id, gates) of up to *most* lanes without jobs."""
     return db.all("SELECT id, gates FROM lane WHERE head IS NULL ORDER BY id LIMIT ?", most)
 
 
-def delete(db: Session, lanes: list[int], gates: Iterable[Row]) -> None:
+def delete(db: Session, lanes: list[int], gates: Iterable[tuple[int, int]]) -> None:
     """Delete lanes and their (gate, lane) pairs."""
     db.many("DELETE FROM lane_gate WHERE gate = ? AND lane = ?", gates)
     db.many("DELETE FROM lane_name WHERE lane = ?", [(lane,) for lane in lanes])
@@ -120,7 +140,11 @@ def delete(db: Session, lanes: list[int], gates: Iterable[Row]) -> None:
 
 
 def signature(db: Session, lane: int) -> str:
-    """Return what makes a lane's jobs alike."""
+    """Return the signature of a lane."""
     row = db.one("SELECT signature FROM lane_name WHERE lane = ?", lane)
     assert row is not None, f"lane {lane} is gone"  # noqa: S101 - a broken store, not a mistake of a caller
     return str(row[0])
+
+
+def _lanes(rows: list[Row]) -> list[LaneRow]:
+    return [LaneRow(*row) for row in rows]

@@ -1,16 +1,24 @@
 """Statements about running attempts: their leases and deadlines, their workers, how far they are."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from penstock.job import Beat, Topic
-from penstock.store.session import Row, Session
+from penstock.job import Running, Topic
+from penstock.store.session import Session
 
 
-def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int) -> list[Beat]:
-    """Lengthen the leases of (seq, fence); tell of each whether it still stands and whether it should stop.
+class Lease(NamedTuple):
+    """What decides how long a running attempt keeps its lease."""
 
-    A job's own lease counts in place of *lease*.  None goes beyond the attempt's deadline.
-    """
+    seq: int
+    fence: int
+    cancel: int  # when it was asked to stop, or 0
+    deadline: int | None
+    own: int | None  # how long a lease its job asks for
+
+
+def locked(db: Session, seqs: list[int]) -> list[Lease]:
+    """Return the leases of the running attempts of these jobs, and lock them."""
     rows = db.all(
         """
         SELECT r.seq, r.fence, r.cancel,
@@ -20,32 +28,27 @@ def renew(db: Session, attempts: Sequence[tuple[int, int]], now: int, lease: int
                 THEN (SELECT o.lease FROM own_lease o WHERE o.seq = r.seq) END
         FROM running r WHERE r.seq IN (SELECT value FROM each(?)) ORDER BY r.seq FOR UPDATE OF r
         """,
-        [seq for seq, _ in attempts],
+        seqs,
     )
-    found = {row[0]: row[1:] for row in rows}
-    beats, renewed = [], []
-    for seq, fence in attempts:
-        held, cancel, deadline, own = found.get(seq, (None, 0, None, None))
-        alive = held == fence and (deadline is None or deadline > now)
-        beats.append(Beat(seq, alive=alive, cancel_asked=alive and bool(cancel)))
-        if alive:
-            until = now + (own or lease)
-            renewed.append((until if deadline is None else min(until, deadline), seq))
-    db.many("UPDATE running SET lease = ? WHERE seq = ?", renewed)
-    return beats
+    return [Lease(*row) for row in rows]
 
 
-def set_own(db: Session, rows: Iterable[Row]) -> None:
+def renew(db: Session, rows: Iterable[tuple[int, int]]) -> None:
+    """Set the (lease, seq) of running attempts."""
+    db.many("UPDATE running SET lease = ? WHERE seq = ?", rows)
+
+
+def set_own(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     """Add (seq, lease) of jobs that say how long their workers may be silent."""
     db.many("INSERT INTO own_lease (seq, lease) VALUES (?, ?)", rows)
 
 
-def set_leases(db: Session, rows: Iterable[Row]) -> None:
+def set_leases(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     """Set the (lease, seq) of attempts that begin in this transaction, when it ends."""
     db.last("UPDATE running SET lease = ? WHERE seq = ?", rows)
 
 
-def set_deadlines(db: Session, rows: Iterable[Row]) -> None:
+def set_deadlines(db: Session, rows: Iterable[tuple[int, int, int]]) -> None:
     """Set the (seq, fence, at) of attempts that begin in this transaction, when it ends."""
     db.last(
         """
@@ -67,9 +70,9 @@ def assign(db: Session, rows: Iterable[tuple[str, int]]) -> None:
     db.last("UPDATE running SET worker = ? WHERE seq = ?", rows)
 
 
-def running(db: Session, ids: Sequence[str]) -> list[Row]:
-    """Return the attempts of these jobs that run, in the order of `Running`."""
-    return db.all(
+def running(db: Session, ids: Sequence[str]) -> list[Running]:
+    """Return the running attempts of these jobs."""
+    rows = db.all(
         """
         SELECT j.id, j.seq, r.fence, r.worker, r.queue, r.task, j.tenant, j.meta, r.attempt, r.cancel, o.lease,
                r.lease, r.started, d.at
@@ -79,6 +82,7 @@ def running(db: Session, ids: Sequence[str]) -> list[Row]:
         """,
         ids,
     )
+    return [Running(*row) for row in rows]
 
 
 def progress(db: Session, seq: int, fence: int, value: str, now: int) -> bool:

@@ -1,8 +1,20 @@
-"""Statements about slots that are lent to processes: who has some, who waits for some."""
+"""Statements about slots that are lent to processes: what each holder has and waits for."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+
+
+class Asking(NamedTuple):
+    """A want that waits at a gate."""
+
+    ord: int
+    holder: int
+    own: str
+    slots: int
+    most: int
+    lease: int  # of its holder
 
 
 def add_holder(db: Session, holder: int, name: str, lease: int) -> None:
@@ -48,7 +60,7 @@ def held_at(db: Session, holder: int, gates: Sequence[int]) -> dict[int, int]:
     return dict(rows)
 
 
-def change_held(db: Session, rows: Iterable[Row]) -> None:
+def change_held(db: Session, rows: Iterable[tuple[int, int, int]]) -> None:
     """Add (holder, gate, slots), which may be less than nothing, to what is held."""
     rows = list(rows)
     db.many(
@@ -68,17 +80,17 @@ def lent(db: Session, gate: int) -> int:
     return int(row[0]) if row else 0
 
 
-def ask(db: Session, rows: Iterable[Row]) -> None:
-    """Let (gate, ord, holder, want, own, slots, most) stand in line."""
+def ask(db: Session, rows: Iterable[tuple[int, int, int, int, str, int, int]]) -> None:
+    """Let wants stand in line, given (gate, ord, holder, want, own, slots, most)."""
     db.many(
         "INSERT INTO asking (gate, ord, holder, want, own, slots, most, given) VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
         rows,
     )
 
 
-def first(db: Session, gate: int) -> Row | None:
-    """Return (ord, holder, own, slots, most, lease of the holder) of whoever is next at a gate."""
-    return db.one(
+def first(db: Session, gate: int) -> Asking | None:
+    """Return the want that is next at a gate."""
+    row = db.one(
         """
         SELECT a.ord, a.holder, a.own, a.slots, a.most, h.lease
         FROM asking a JOIN holder h ON h.id = a.holder
@@ -86,10 +98,11 @@ def first(db: Session, gate: int) -> Row | None:
         """,
         gate,
     )
+    return None if row is None else Asking(*row)
 
 
 def give(db: Session, gate: int, ord_: int, slots: int) -> None:
-    """Give slots to one who waits, or call it to take them (-1), or let it wait again (0)."""
+    """Give slots to a want, or call its holder to take them (-1), or let it wait again (0)."""
     db.run("UPDATE asking SET given = ? WHERE gate = ? AND ord = ?", slots, gate, ord_)
 
 
@@ -104,15 +117,15 @@ def withdraw(db: Session, holder: int, wants: Sequence[int]) -> list[int]:
     return [gate for gate, _ in rows]
 
 
-def given(db: Session, holder: int) -> list[Row]:
+def given(db: Session, holder: int) -> list[tuple[int, int, int, int]]:
     """Return the (want, gate, given, ord) that a holder was given and has not fetched."""
     return db.all(
         "SELECT want, gate, given, ord FROM asking WHERE holder = ? AND given > 0 ORDER BY ord", holder
     )
 
 
-def fetched(db: Session, rows: Iterable[Row]) -> None:
-    """Forget (gate, ord), who know what they were given."""
+def fetched(db: Session, rows: Iterable[tuple[int, int]]) -> None:
+    """Forget wants, as (gate, ord), whose holder knows what they were given."""
     db.many("DELETE FROM asking WHERE gate = ? AND ord = ?", rows)
 
 
@@ -125,7 +138,7 @@ def come(db: Session, holder: int) -> list[int]:
 
 
 def anything_for(db: Session, holder: int, now: int) -> bool:
-    """Tell whether a holder should look: it was given something, or called, or forgotten, or the clock did that."""
+    """Tell whether a holder should look: it was given slots, called or forgotten, or the clock may do that."""
     row = db.one(
         """
         SELECT 1 WHERE EXISTS (SELECT 1 FROM asking WHERE holder = ? AND given > 0)
@@ -139,13 +152,13 @@ def anything_for(db: Session, holder: int, now: int) -> bool:
     return row is not None
 
 
-def asked_by(db: Session, holder: int) -> list[Row]:
+def asked_by(db: Session, holder: int) -> list[tuple[int, int]]:
     """Return the (want, gate) of a holder that wait."""
     return db.all("SELECT want, gate FROM asking WHERE holder = ? AND given <= 0 ORDER BY ord", holder)
 
 
 def contended(db: Session, holder: int, gates: Sequence[int]) -> list[int]:
-    """Return those of the gates at which somebody else waits, or starts are remembered."""
+    """Return those of the gates at which jobs or other holders wait, or starts are remembered."""
     rows = db.all(
         """
         SELECT g.id FROM gate g WHERE g.id IN (SELECT value FROM each(?)) AND (g.lanes > 0
@@ -167,8 +180,8 @@ def next_moment(db: Session) -> int | None:
     return min((at for at in row or () if at is not None), default=None)
 
 
-def miscounted(db: Session) -> list[Row]:
-    """Return (gate, stored, true) where the number of those who ask is wrong."""
+def miscounted(db: Session) -> list[tuple[int, int, int]]:
+    """Return (gate, stored, true) where the number of wants that wait is wrong."""
     return db.all(
         """
         SELECT g.id, g.asking, count(a.ord) FROM gate g LEFT JOIN asking a ON a.gate = g.id AND a.given <= 0
@@ -177,13 +190,13 @@ def miscounted(db: Session) -> list[Row]:
     )
 
 
-def all_held(db: Session) -> list[Row]:
+def all_held(db: Session) -> list[tuple[int, int]]:
     """Return (gate, slots) of all that is lent."""
     return db.all("SELECT gate, CAST(sum(slots) AS BIGINT) FROM held GROUP BY gate")
 
 
-def orphans(db: Session) -> list[Row]:
-    """Return (holder) of what is held or asked for by nobody."""
+def orphans(db: Session) -> list[tuple[int]]:
+    """Return the holders that have or want slots but do not exist."""
     return db.all(
         """
         SELECT holder FROM held WHERE NOT EXISTS (SELECT 1 FROM holder h WHERE h.id = holder)
@@ -193,7 +206,7 @@ def orphans(db: Session) -> list[Row]:
 
 
 def asked_gates(db: Session, now: int) -> list[int]:
-    """Return the gates at which somebody asks and no wake is due."""
+    """Return the gates at which wants wait and no wake is due."""
     rows = db.all(
         """
         SELECT g.id FROM gate g WHERE g.asking > 0

@@ -3,21 +3,28 @@
 from collections.abc import Iterable
 
 from penstock.job import Topic
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
-def all_of(db: Session, tenant: str | None) -> list[Row]:
+def all_of(db: Session, tenant: str | None) -> list[tuple[str, str, str, int | None]]:
     """Return (tenant, name, ordering, slots) of every pool, of one tenant or of all."""
     where, values = ("", []) if tenant is None else ("WHERE tenant = ?", [tenant])
     return db.all(f"SELECT tenant, name, ordering, slots FROM pool {where} ORDER BY tenant, name", *values)
 
 
-def queues(db: Session) -> list[Row]:
+def queues(db: Session) -> list[tuple[str, str, str, int]]:
     """Return (tenant, pool, queue, weight) of every pool's queues, in order."""
     return db.all("SELECT tenant, pool, queue, weight FROM pool_queue ORDER BY tenant, pool, place")
 
 
-def put(db: Session, tenant: str, name: str, ordering: str, slots: int | None, rows: Iterable[Row]) -> None:
+def put(
+    db: Session,
+    tenant: str,
+    name: str,
+    ordering: str,
+    slots: int | None,
+    rows: Iterable[tuple[str, int, int, int | None]],
+) -> None:
     """Add a pool or replace it, with its (queue, place, weight, gate)."""
     db.tell(Topic.WORK)
     db.run(

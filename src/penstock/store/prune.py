@@ -1,19 +1,19 @@
-"""Statements that delete what nobody asks for any more."""
+"""Statements that delete what is no longer needed."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SECOND
 from penstock.store import migrations
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
-_FORGOTTEN: Final = 24 * 3_600 * SECOND  # nobody asks any more what became of a transaction so old
+_FORGOTTEN: Final = 24 * 3_600 * SECOND  # no process asks any more what became of a transaction so old
 
 # Where something is kept about a job, by its number; the job itself last.
 OF_A_JOB: Final = (
     "done", "progress", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job", "job",
 )  # fmt: skip
-_KEPT: Final = frozenset({"schema_version", "anchor", "receipt"})
+_SPARED: Final = frozenset({"schema_version", "anchor", "receipt"})
 
 
 def receipts(db: Session, now: int) -> None:
@@ -23,7 +23,7 @@ def receipts(db: Session, now: int) -> None:
 
 def prune(db: Session, before: int, now: int, most: int) -> int:
     """Delete up to *most* jobs that ended before then and stand for no unique key; return how many."""
-    rows = db.all(
+    rows: list[tuple[int]] = db.all(
         """
         SELECT d.seq FROM done d WHERE d.finished < ?
         AND NOT EXISTS (SELECT 1 FROM uniqueness u WHERE u.seq = d.seq AND (u.until > ?
@@ -40,12 +40,12 @@ def prune(db: Session, before: int, now: int, most: int) -> int:
 
 def forget(db: Session, seq: int) -> bool:
     """Delete a job that has ended; tell whether there was one."""
-    rows = db.all("SELECT seq FROM done WHERE seq = ? FOR UPDATE", seq)
+    rows: list[tuple[int]] = db.all("SELECT seq FROM done WHERE seq = ? FOR UPDATE", seq)
     _delete(db, rows)
     return bool(rows)
 
 
-def _delete(db: Session, rows: Sequence[Row]) -> None:
+def _delete(db: Session, rows: Sequence[tuple[int]]) -> None:
     for table in OF_A_JOB:
         db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
 
@@ -53,5 +53,5 @@ def _delete(db: Session, rows: Sequence[Row]) -> None:
 def everything(db: Session) -> None:
     """Empty every table but those that belong to the database itself."""
     for name in migrations.schema().columns:
-        if name not in _KEPT:
+        if name not in _SPARED:
             db.run(f"DELETE FROM {name}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from penstock.job import Topic
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
 def is_paused(db: Session, queue: str) -> bool:
@@ -23,7 +23,7 @@ def resume(db: Session, queue: str) -> None:
 
 
 def busy(db: Session) -> list[str]:
-    """Return the queues in which a claim might find somebody: a step for each of them, however many jobs wait."""
+    """Return the queues in which a claim might find a job: a step for each of them, however many jobs wait."""
     rows = db.all(
         """
         WITH RECURSIVE free (queue) AS (
@@ -43,7 +43,7 @@ def busy(db: Session) -> list[str]:
     return [queue for (queue,) in rows]
 
 
-def counts(db: Session) -> list[Row]:
+def counts(db: Session) -> list[tuple[str, int, int, int]]:
     """Return (queue, waiting, running, paused) of every queue that has any of them."""
     return db.all(
         """

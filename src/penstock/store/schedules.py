@@ -1,35 +1,56 @@
 """Statements about schedules."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.job import Topic
-from penstock.store.session import Row, Session
-
-COLUMNS: Final = """
-    tenant, name, expression, timezone, overlap, enabled, job, ttl, meta, created, next_at, last_at, last_job, fired
-"""
+from penstock.store.session import Session
 
 
-def of(db: Session, tenant: str, name: str) -> Row | None:
-    """Return one schedule, in the order of COLUMNS."""
-    return db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
+class ScheduleRow(NamedTuple):
+    """A schedule as it is stored."""
+
+    tenant: str
+    name: str
+    expression: str
+    timezone: str
+    overlap: str
+    enabled: int
+    job: str
+    ttl: int | None
+    meta: str
+    created: int
+    next_at: int | None
+    last_at: int | None
+    last_job: str | None
+    fired: int
 
 
-def locked(db: Session, tenant: str, name: str) -> Row | None:
-    """Return one schedule, and keep others from changing it."""
-    return db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
+_COLUMNS: Final = ", ".join(ScheduleRow._fields)
 
 
-def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[Row]:
+def of(db: Session, tenant: str, name: str) -> ScheduleRow | None:
+    """Return one schedule."""
+    row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
+    return None if row is None else ScheduleRow(*row)
+
+
+def locked(db: Session, tenant: str, name: str) -> ScheduleRow | None:
+    """Return one schedule, and lock it."""
+    row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
+    return None if row is None else ScheduleRow(*row)
+
+
+def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[ScheduleRow]:
     """Return schedules by name, of one tenant or of all."""
     which, values = _of_tenant(tenant)
-    return db.all(
-        f"SELECT {COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
         *values,
         limit,
         offset,
     )
+    return [ScheduleRow(*row) for row in rows]
 
 
 def total(db: Session, tenant: str | None) -> int:
@@ -39,24 +60,25 @@ def total(db: Session, tenant: str | None) -> int:
     return int(row[0]) if row else 0
 
 
-def due(db: Session, now: int, most: int) -> list[Row]:
-    """Return those whose moment has come and that nobody else is firing, in the order of COLUMNS."""
-    return db.all(
+def due(db: Session, now: int, most: int) -> list[ScheduleRow]:
+    """Return schedules that are due, and lock them; those that other transactions have locked are left out."""
+    rows = db.all(
         f"""
-        SELECT {COLUMNS} FROM schedule WHERE next_at <= ? ORDER BY next_at, tenant, name LIMIT ?
+        SELECT {_COLUMNS} FROM schedule WHERE next_at <= ? ORDER BY next_at, tenant, name LIMIT ?
         FOR UPDATE SKIP LOCKED
         """,
         now,
         most,
     )
+    return [ScheduleRow(*row) for row in rows]
 
 
-def put(db: Session, row: Row) -> None:
-    """Add a schedule, in the order of COLUMNS, or replace all of one but when it was made and what it did."""
+def put(db: Session, row: ScheduleRow) -> None:
+    """Add a schedule, or replace all of one but when it was made and what it did."""
     db.tell(Topic.WORK)
     db.run(
         f"""
-        INSERT INTO schedule ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO schedule ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (tenant, name) DO UPDATE SET expression = excluded.expression, timezone = excluded.timezone,
             overlap = excluded.overlap, enabled = excluded.enabled, job = excluded.job, ttl = excluded.ttl,
             meta = excluded.meta, next_at = excluded.next_at
@@ -77,12 +99,12 @@ def enable(db: Session, tenant: str, name: str, next_at: int | None) -> None:
     )
 
 
-def move_on(db: Session, moved: Iterable[Row]) -> None:
+def move_on(db: Session, moved: Iterable[tuple[int | None, str, str]]) -> None:
     """Have schedules fire next at other moments, given (next_at, tenant, name)."""
     db.many("UPDATE schedule SET next_at = ? WHERE tenant = ? AND name = ?", moved)
 
 
-def fired(db: Session, jobs: Iterable[Row]) -> None:
+def fired(db: Session, jobs: Iterable[tuple[int, str, str, str]]) -> None:
     """Remember what schedules enqueued, given (last_at, last_job, tenant, name)."""
     db.many(
         """

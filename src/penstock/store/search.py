@@ -1,10 +1,10 @@
-"""Which jobs fit?  Looks first where the fewest are."""
+"""Statements that search for jobs.  They look first where the fewest are."""
 
 from collections.abc import Collection
 
 from penstock.job import JobFilter
-from penstock.store.session import Row, Session
-from penstock.store.views import DUE, JOB, WAITING
+from penstock.store.session import Session
+from penstock.store.views import DUE, JOB, WAITING, JobViewRow
 
 _AMONG = {  # by the time, but for those that run
     "scheduled": "SELECT seq FROM scheduled WHERE due > ? AND attempt = lost",
@@ -14,10 +14,11 @@ _AMONG = {  # by the time, but for those that run
 }
 
 
-def search(db: Session, now: int, wanted: JobFilter, offset: int, most: int) -> list[Row]:
+def search(db: Session, now: int, wanted: JobFilter, offset: int, most: int) -> list[JobViewRow]:
     """Return the jobs that fit, newest first."""
     where, values = _where(now, wanted)
-    return db.all(f"{JOB} WHERE {where} ORDER BY j.seq DESC LIMIT ? OFFSET ?", *values, most, offset)
+    rows = db.all(f"{JOB} WHERE {where} ORDER BY j.seq DESC LIMIT ? OFFSET ?", *values, most, offset)
+    return [JobViewRow(*row) for row in rows]
 
 
 def ids(db: Session, now: int, wanted: JobFilter, most: int) -> list[str]:

@@ -1,9 +1,19 @@
 """Statements about successors: the latest calls of unique keys whose jobs run."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.job import Topic
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+
+
+class Successor(NamedTuple):
+    """A job that waits for the end of an earlier one."""
+
+    earlier: int
+    seq: int
+    ord: int
+    due: int
+    id: str
 
 
 def announce(db: Session, earlier: int) -> bool:
@@ -36,8 +46,8 @@ def replace(db: Session, old: int, new: int, due: int) -> bool:
     return db.run("UPDATE successor SET seq = ?, due = ? WHERE seq = ?", new, due, old) > 0
 
 
-def take(db: Session, earlier: list[int]) -> list[Row]:
-    """Take the successors of these jobs away; return their (earlier, seq, ord, due, id)."""
+def take(db: Session, earlier: list[int]) -> list[Successor]:
+    """Delete and return the successors of these jobs."""
     rows = db.all(
         "DELETE FROM successor WHERE earlier IN (SELECT value FROM each(?)) RETURNING earlier, seq, ord, due",
         earlier,
@@ -46,10 +56,10 @@ def take(db: Session, earlier: list[int]) -> list[Row]:
     ids: dict[int, str] = dict(
         db.all("SELECT seq, id FROM job WHERE seq IN (SELECT value FROM each(?))", [row[1] for row in rows])
     )
-    return [(*row, ids[row[1]]) for row in rows]
+    return [Successor(earlier_, seq, ord_, due, ids[seq]) for earlier_, seq, ord_, due in rows]
 
 
-def waits_for(db: Session, seq: int) -> Row | None:
+def waits_for(db: Session, seq: int) -> tuple[str, int] | None:
     """Return the (id, due) of the job for whose end this one waits, and when it is due itself."""
     return db.one("SELECT j.id, s.due FROM successor s JOIN job j ON j.seq = s.earlier WHERE s.seq = ?", seq)
 
@@ -59,7 +69,7 @@ _FORSAKEN: Final = """
 """
 
 
-def forsaken(db: Session) -> list[Row]:
+def forsaken(db: Session) -> list[tuple[str, int]]:
     """Return (id, earlier) of the successors whose earlier job does not run, or does not know of them."""
     return db.all(
         f"SELECT j.id, successor.earlier FROM successor JOIN job j ON j.seq = successor.seq WHERE {_FORSAKEN}"
@@ -67,9 +77,9 @@ def forsaken(db: Session) -> list[Row]:
 
 
 def to_door(db: Session) -> None:
-    """Have those who were forsaken find their place like any that come.
+    """Move forsaken successors to the door, where they find their place like any job that comes.
 
-    A process of an older version, which ends an attempt, knows of no successors.
+    A process of an older version ends attempts and knows nothing of successors.
     """
     rows = db.all(f"SELECT seq, earlier, due FROM successor WHERE {_FORSAKEN}")
     if rows:

@@ -1,25 +1,37 @@
-"""Statements about unique keys.  A key is judged by the state of its holders when somebody asks for it again."""
+"""Statements about unique keys.  The engine judges a key by the state of its holders when a job brings it again."""
 
 from collections.abc import Collection
+from typing import NamedTuple
 
 from penstock.lifecycle.states import State
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
-def holders(db: Session, key: str) -> list[Row]:
-    """Return (seq, id, states, until, since) of the jobs that took the key, the latest first."""
-    return db.all(
+class KeyHolder(NamedTuple):
+    """A job that took a unique key."""
+
+    seq: int
+    id: str
+    states: str  # in which it stands for the key
+    until: int | None
+    since: int | None  # when the first call came, if it waits for a pause in them
+
+
+def holders(db: Session, key: str) -> list[KeyHolder]:
+    """Return the jobs that took the key, the latest first."""
+    rows = db.all(
         """
         SELECT u.seq, j.id, u.states, u.until, u.since FROM uniqueness u JOIN job j ON j.seq = u.seq
         WHERE u.key = ? ORDER BY u.seq DESC
         """,
         key,
     )
+    return [KeyHolder(*row) for row in rows]
 
 
-def earlier(db: Session, seq: int) -> list[Row]:
-    """Return the same of the jobs that took the key of this one before it, the latest first."""
-    return db.all(
+def earlier(db: Session, seq: int) -> list[KeyHolder]:
+    """Return the jobs that took the key of this one before it, the latest first."""
+    rows = db.all(
         """
         SELECT e.seq, j.id, e.states, e.until, e.since
         FROM uniqueness u JOIN uniqueness e ON e.key = u.key AND e.seq < u.seq JOIN job j ON j.seq = e.seq
@@ -27,6 +39,7 @@ def earlier(db: Session, seq: int) -> list[Row]:
         """,
         seq,
     )
+    return [KeyHolder(*row) for row in rows]
 
 
 def seqs(db: Session, keys: Collection[str]) -> list[int]:
@@ -73,7 +86,7 @@ def forget(db: Session, seq: int) -> None:
     db.run("DELETE FROM uniqueness WHERE seq = ?", seq)
 
 
-def twice(db: Session) -> list[Row]:
+def twice(db: Session) -> list[tuple[str, int]]:
     """Return (key, jobs) of the keys for which more than one job stands that lets no other stand beside it."""
     return db.all(
         """

@@ -1,7 +1,51 @@
-"""Questions that people and programs ask about jobs, gates and lines.  Reads only."""
+"""Statements that show jobs, gates and lines.  Reads only."""
+
+from typing import NamedTuple
 
 from penstock.lifecycle.states import State
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+
+
+class JobViewRow(NamedTuple):
+    """A job with what every table knows of it, in the order of JOB."""
+
+    seq: int
+    id: str
+    tenant: str
+    queue: str
+    task: str
+    args: str
+    priority: int
+    cost: int
+    limits: str
+    retry: str
+    expires: int | None
+    meta: str
+    enqueued: int
+    due: int | None
+    scheduled_attempt: int | None
+    free_attempt: int | None  # of one that is ready or at the door
+    lane_attempt: int | None
+    running_attempt: int | None
+    running_since: int | None
+    worker: str | None
+    lease: int | None
+    cancel: int | None
+    state: str | None  # of one that has ended
+    finished: int | None
+    started: int | None  # of one that has ended
+    ended_attempt: int | None
+    result: str | None
+    error: str | None
+    reason: str | None
+    progress: str | None
+    timeout: int | None
+    fence: int | None
+    own_lease: int | None
+    put_off: str | None  # why it is scheduled
+    lost: int
+    workflow: str | None
+
 
 JOB = """
     SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.limits, j.retry, j.expires,
@@ -22,7 +66,7 @@ WAITING = """
     SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job UNION ALL SELECT seq FROM door
     UNION ALL SELECT seq FROM successor
 """
-# A job whose moment has come waits, though nobody may have let it stand in line yet.
+# A job that is due waits, though it may not stand in line yet.
 DUE = "SELECT seq FROM scheduled WHERE due <= ?"
 _AMONG = {  # where to look for the few that are not ended, among all that ever were, by the time
     State.SCHEDULED: "SELECT seq FROM scheduled WHERE due > ?",
@@ -30,9 +74,10 @@ _AMONG = {  # where to look for the few that are not ended, among all that ever 
 }
 
 
-def job(db: Session, id_: str) -> Row | None:
+def job(db: Session, id_: str) -> JobViewRow | None:
     """Return all that is known of one job."""
-    return db.one(f"{JOB} WHERE j.id = ?", id_)
+    row = db.one(f"{JOB} WHERE j.id = ?", id_)
+    return None if row is None else JobViewRow(*row)
 
 
 def jobs(
@@ -46,7 +91,7 @@ def jobs(
     before: int | None,
     begins: str | None,
     most: int,
-) -> list[Row]:
+) -> list[JobViewRow]:
     """Return jobs, newest first."""
     where, values = ["1 = 1"], list[object]()
     if state is State.RUNNING:
@@ -67,7 +112,8 @@ def jobs(
     if begins is not None:
         where.append("j.id >= ? AND j.id < ?")
         values += [begins, begins + "\U0010ffff"]
-    return db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
+    rows = db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
+    return [JobViewRow(*row) for row in rows]
 
 
 def count(db: Session, queue: str | None, task: str | None, tenant: str | None = None) -> dict[State, int]:
@@ -95,12 +141,14 @@ def count(db: Session, queue: str | None, task: str | None, tenant: str | None =
     return {state: number for state, number in counts.items() if number}
 
 
-def failures(db: Session, seq: int) -> list[Row]:
+def failures(db: Session, seq: int) -> list[tuple[int, int, str]]:
     """Return (attempt, at, error) of the failed attempts of a job."""
     return db.all("SELECT attempt, at, error FROM failure WHERE seq = ? ORDER BY attempt", seq)
 
 
-def gates(db: Session, tenant: str | None, prefix: str, without: str, offset: int, most: int) -> list[Row]:
+def gates(
+    db: Session, tenant: str | None, prefix: str, without: str, offset: int, most: int
+) -> list[tuple[int, str, str]]:
     """Return (id, tenant, name) of the gates of keys, by name, of one tenant or of all."""
     which, values = _gates_of(tenant, prefix, without)
     return db.all(
@@ -128,8 +176,8 @@ def _gates_of(tenant: str | None, prefix: str, without: str) -> tuple[str, list[
     return (which, values) if tenant is None else (f"{which} AND tenant = ?", [*values, tenant])
 
 
-def foretold(db: Session) -> list[Row]:
-    """Return the (tenant, limits) with which jobs will come to gates that they have not come to yet, newest last.
+def foretold(db: Session) -> list[tuple[str, str]]:
+    """Return the (tenant, limits) of jobs that have not come to their gates yet, newest last.
 
     Of jobs that are not due yet one is looked at for each kind of limits, however many there are.
     """
@@ -148,7 +196,7 @@ def foretold(db: Session) -> list[Row]:
             JOIN job j ON j.seq = d.seq WHERE j.limits <> '' GROUP BY j.tenant, j.limits
         """
     )
-    return [row[1:] for row in sorted(rows)]
+    return [(tenant, limits) for _, tenant, limits in sorted(rows)]
 
 
 def at_door(db: Session, tenant: str, key: str) -> int:
@@ -177,7 +225,7 @@ def waiting(db: Session, gate: int) -> int:
 
 
 def own_numbers(db: Session, gate: int) -> str | None:
-    """Return the numbers, as text, that the last lane brought which passed this gate and is no more."""
+    """Return the numbers, as text, of the last deleted lane that passed this gate."""
     row = db.one("SELECT own FROM gate WHERE id = ?", gate)
     return None if row is None else row[0]
 
@@ -191,7 +239,7 @@ def lane_gates(db: Session, gate: int) -> str | None:
     return None if row is None else str(row[0])
 
 
-def standing(db: Session, seq: int) -> Row | None:
+def standing(db: Session, seq: int) -> tuple[int, int, int, int] | None:
     """Return (lane, priority, ord, cost) of a job that waits with limits."""
     return db.one("SELECT lane, priority, ord, cost FROM lane_job WHERE seq = ?", seq)
 

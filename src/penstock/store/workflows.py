@@ -1,36 +1,99 @@
 """Statements about workflows, their steps, and the jobs of those."""
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.store.session import Row, Session
 
-WORKFLOW_COLUMNS: Final = """
-    number, id, tenant, kind, name, meta, created, finished, state, total, unfinished, completed, failed
-"""
+
+class WorkflowRow(NamedTuple):
+    """A workflow as it is stored."""
+
+    number: int
+    id: str
+    tenant: str
+    kind: str
+    name: str
+    meta: str
+    created: int
+    finished: int | None
+    state: str
+    total: int
+    unfinished: int
+    completed: int
+    failed: int
+
+
+class ShownWorkflow(NamedTuple):
+    """A workflow, when it began, and how many of its steps failed."""
+
+    row: WorkflowRow
+    started: int | None
+    failures: int
+
+
+class ProgressRow(NamedTuple):
+    """What changes of a workflow."""
+
+    number: int
+    id: str
+    tenant: str
+    finished: int | None
+    state: str
+    unfinished: int
+    completed: int
+    failed: int
+
+
+class StepRow(NamedTuple):
+    """A step as it is stored; children are the numbers of the steps that depend on it."""
+
+    number: int
+    workflow: int
+    state: str
+    runs: str
+    callback: int
+    seq: int | None
+    waiting: int
+    failed: int
+    skipped: int
+    children: str
+
+
+class ShownStep(NamedTuple):
+    """A step with its plan."""
+
+    number: int
+    id: str
+    task: str
+    queue: str
+    state: str
+    job: str | None
+    parents: str
+    runs: str
+    callback: int
+
+
+PlanRow = tuple[int, str, str, str, str, str]  # step, id, task, queue, job, parents
+_COLUMNS: Final = ", ".join(WorkflowRow._fields)
 _SHOWN: Final = f"""
-    {WORKFLOW_COLUMNS},
+    {_COLUMNS},
     (SELECT min(j.started) FROM workflow_job j WHERE j.workflow = workflow.number AND j.started IS NOT NULL),
     (SELECT count(*) FROM workflow_step s WHERE s.workflow = workflow.number AND s.state = 'failed' AND s.callback = 0)
 """
-STEP_COLUMNS: Final = "number, workflow, state, runs, callback, seq, waiting, failed, skipped, children"
+_STEP_COLUMNS: Final = ", ".join(StepRow._fields)
 
 
-def add(db: Session, workflow: Row, steps: Iterable[Row], plans: Iterable[Row]) -> None:
-    """Add a workflow and its steps, in the order of WORKFLOW_COLUMNS and STEP_COLUMNS.
-
-    Plans are (step, id, task, queue, job, parents).
-    """
-    db.run(
-        f"INSERT INTO workflow ({WORKFLOW_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *workflow
-    )
-    db.many(f"INSERT INTO workflow_step ({STEP_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", steps)
+def add(db: Session, workflow: WorkflowRow, steps: Iterable[StepRow], plans: Iterable[PlanRow]) -> None:
+    """Add a workflow, its steps and their plans."""
+    db.run(f"INSERT INTO workflow ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *workflow)
+    db.many(f"INSERT INTO workflow_step ({_STEP_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", steps)
     db.many(
         "INSERT INTO workflow_plan (step, id, task, queue, job, parents) VALUES (?, ?, ?, ?, ?, ?)", plans
     )
 
 
-def of_jobs(db: Session, seqs: list[int]) -> list[Row]:
+def of_jobs(db: Session, seqs: list[int]) -> list[tuple[int, int, int]]:
     """Return (seq, workflow, step) of those jobs that belong to one."""
     return db.all(
         "SELECT seq, workflow, step FROM workflow_job WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq",
@@ -38,18 +101,19 @@ def of_jobs(db: Session, seqs: list[int]) -> list[Row]:
     )
 
 
-def locked(db: Session, numbers: list[int]) -> list[Row]:
-    """Return (number, id, tenant, finished, state, unfinished, completed, failed), and keep them from being deleted."""
-    return db.all(
+def locked(db: Session, numbers: list[int]) -> list[ProgressRow]:
+    """Return workflows, and lock them."""
+    rows = db.all(
         """
         SELECT number, id, tenant, finished, state, unfinished, completed, failed FROM workflow
         WHERE number IN (SELECT value FROM each(?)) ORDER BY number FOR UPDATE
         """,
         numbers,
     )
+    return [ProgressRow(*row) for row in rows]
 
 
-def save(db: Session, rows: Iterable[Row]) -> None:
+def save(db: Session, rows: Iterable[tuple[str, int | None, int, int, int, int]]) -> None:
     """Keep (state, finished, unfinished, completed, failed, number)."""
     db.many(
         """
@@ -59,14 +123,15 @@ def save(db: Session, rows: Iterable[Row]) -> None:
     )
 
 
-def steps(db: Session, numbers: list[int]) -> list[Row]:
-    """Return steps, in the order of STEP_COLUMNS."""
-    return db.all(
-        f"SELECT {STEP_COLUMNS} FROM workflow_step WHERE number IN (SELECT value FROM each(?))", numbers
+def steps(db: Session, numbers: list[int]) -> list[StepRow]:
+    """Return steps."""
+    rows = db.all(
+        f"SELECT {_STEP_COLUMNS} FROM workflow_step WHERE number IN (SELECT value FROM each(?))", numbers
     )
+    return [StepRow(*row) for row in rows]
 
 
-def live(db: Session, workflow: int) -> list[Row]:
+def live(db: Session, workflow: int) -> list[tuple[int, int | None]]:
     """Return the (number, seq) of the steps that have not ended; seq is None for those that wait."""
     return db.all(
         """
@@ -77,17 +142,17 @@ def live(db: Session, workflow: int) -> list[Row]:
     )
 
 
-def save_steps(db: Session, rows: Iterable[Row]) -> None:
+def save_steps(db: Session, rows: Iterable[tuple[str, int, int, int, int]]) -> None:
     """Keep (state, waiting, failed, skipped, number)."""
     db.many("UPDATE workflow_step SET state = ?, waiting = ?, failed = ?, skipped = ? WHERE number = ?", rows)
 
 
-def save_results(db: Session, rows: Iterable[Row]) -> None:
-    """Keep (result, number) of steps that others wait for."""
+def save_results(db: Session, rows: Iterable[tuple[str | None, int]]) -> None:
+    """Keep (result, number) of steps that other steps wait for."""
     db.many("UPDATE workflow_step SET result = ? WHERE number = ?", rows)
 
 
-def begin(db: Session, rows: Iterable[Row]) -> None:
+def begin(db: Session, rows: Iterable[tuple[int, int, int, str]]) -> None:
     """Remember (seq, workflow, step, id): the job that was made for a step."""
     jobs = list(rows)
     db.many(
@@ -115,7 +180,7 @@ def not_begun(db: Session, seq: int) -> None:
     db.run("UPDATE workflow_job SET started = NULL WHERE seq = ?", seq)
 
 
-def plans(db: Session, numbers: list[int]) -> list[Row]:
+def plans(db: Session, numbers: list[int]) -> list[tuple[int, str, str]]:
     """Return (step, job, parents) of steps that are set free."""
     return db.all(
         """
@@ -134,20 +199,22 @@ def results(db: Session, numbers: list[int]) -> dict[int, str | None]:
     )
 
 
-def find(db: Session, id_: str) -> Row | None:
-    """Return one workflow, in the order of WORKFLOW_COLUMNS; then when it began and how many of its steps failed."""
-    return db.one(f"SELECT {_SHOWN} FROM workflow WHERE id = ?", id_)
+def find(db: Session, id_: str) -> ShownWorkflow | None:
+    """Return one workflow."""
+    row = db.one(f"SELECT {_SHOWN} FROM workflow WHERE id = ?", id_)
+    return None if row is None else _shown(row)
 
 
-def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[Row]:
-    """Return workflows as `find` does, newest first."""
+def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[ShownWorkflow]:
+    """Return workflows, newest first."""
     which, values = _chosen(tenant, state)
-    return db.all(
+    rows = db.all(
         f"SELECT {_SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?",
         *values,
         most,
         offset,
     )
+    return [_shown(row) for row in rows]
 
 
 def total(db: Session, tenant: str | None, state: str | None) -> int:
@@ -157,15 +224,16 @@ def total(db: Session, tenant: str | None, state: str | None) -> int:
     return int(row[0]) if row else 0
 
 
-def view(db: Session, workflow: int) -> list[Row]:
-    """Return (number, id, task, queue, state, job, parents, runs, callback) of its steps, in their order."""
-    return db.all(
+def view(db: Session, workflow: int) -> list[ShownStep]:
+    """Return the steps of a workflow, in their order."""
+    rows = db.all(
         """
         SELECT s.number, p.id, p.task, p.queue, s.state, s.job, p.parents, s.runs, s.callback
         FROM workflow_step s JOIN workflow_plan p ON p.step = s.number WHERE s.workflow = ? ORDER BY s.number
         """,
         workflow,
     )
+    return [ShownStep(*row) for row in rows]
 
 
 def prune(db: Session, before: int, most: int) -> int:
@@ -200,7 +268,7 @@ def prune(db: Session, before: int, most: int) -> int:
     return len(numbers)
 
 
-def miscounted(db: Session) -> list[Row]:
+def miscounted(db: Session) -> list[tuple[str, int, int]]:
     """Return the (id, stored, true) of workflows whose count of unfinished steps is wrong."""
     return db.all(
         """
@@ -212,8 +280,8 @@ def miscounted(db: Session) -> list[Row]:
     )
 
 
-def stuck(db: Session) -> list[Row]:
-    """Return (workflow id, step id) of steps that nothing will ever move: all they wait for has been heard."""
+def stuck(db: Session) -> list[tuple[str, str]]:
+    """Return (workflow id, step id) of steps that nothing will ever move: all they wait for has ended."""
     return db.all(
         """
         SELECT w.id, p.id FROM workflow w JOIN workflow_step s ON s.workflow = w.number
@@ -223,6 +291,11 @@ def stuck(db: Session) -> list[Row]:
         ORDER BY s.number
         """
     )
+
+
+def _shown(row: Row) -> ShownWorkflow:
+    *stored, started, failures = row
+    return ShownWorkflow(WorkflowRow(*stored), started, failures)
 
 
 def _chosen(tenant: str | None, state: str | None) -> tuple[str, list[object]]:

@@ -16,6 +16,7 @@ from penstock.limits.spec import limits_from_json
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import waiting as waiting_rows
 
 
 class Arrival(NamedTuple):
@@ -63,7 +64,7 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         else:
             free.append(job)
     if free:
-        job_rows.get_ready(
+        waiting_rows.get_ready(
             board.db, [(j.seq, j.queue, j.priority, j.ord, j.cost, j.attempt, j.lost) for j in free]
         )
     if alike:
@@ -76,19 +77,18 @@ def rejoin(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -
     if not wanted:
         return
     places = board.db.numbers(len(wanted))
-    found = {row[0]: row for row in job_rows.arriving(board.db, list(wanted))}
+    found = {job.seq: job for job in job_rows.arriving(board.db, list(wanted))}
     arrivals = []
     for fresh, (seq, (ord_, attempt, lost)) in zip(places, wanted.items(), strict=True):
         place = fresh if ord_ is None else ord_
-        _, tenant, queue, task, limits, priority, cost = found[seq]
-        arrivals.append(Arrival(seq, tenant, queue, task, limits, priority, cost, place, attempt, lost))
+        arrivals.append(Arrival(*found[seq], place, attempt, lost))
     arrive(board, arrivals)
 
 
 def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     board.db.need_gates()
     lanes = _lanes(board, list(alike))
-    job_rows.join_lanes(
+    waiting_rows.join_lanes(
         board.db,
         [
             (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.attempt, j.lost, j.refused)
@@ -115,8 +115,8 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
     by_signature = {kind.signature: kind for kind in kinds}
     board.flush_lanes()
     rows = lane_rows.by_signature(board.db, list(by_signature))
-    adopted = board.adopt([tuple(rest) for _, *rest in rows])
-    lanes = {by_signature[row[0]]: lane for row, lane in zip(rows, adopted, strict=True)}
+    adopted = board.adopt([row for _, row in rows])
+    lanes = {by_signature[signature]: lane for (signature, _), lane in zip(rows, adopted, strict=True)}
     for kind, lane in lanes.items():
         _float_again(board, kind, lane)
     missing = [kind for kind in kinds if kind not in lanes]

@@ -21,7 +21,10 @@ from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
-from penstock.store.session import Row, Session
+from penstock.store import waiting as waiting_rows
+from penstock.store.jobs import EndedRow
+from penstock.store.lanes import LaneRow, SavedLane
+from penstock.store.session import Session
 
 
 class Shut(NamedTuple):
@@ -71,27 +74,24 @@ class Board:
         if not missing:
             return
         self.db.need_gates()
-        for id_, running, lanes, asking, rules, span, heavy, starts, *turn in gate_rows.load(
-            self.db, missing
-        ):
-            gate = Gate(id_, running, None, rules_from_text(rules))
-            if span is not None:
-                gate.starts = Starts.unpack(span, starts)
+        for row in gate_rows.load(self.db, missing):
+            gate = Gate(row.id, row.running, None, rules_from_text(row.rules))
+            if row.span is not None and row.starts is not None:
+                gate.starts = Starts.unpack(row.span, row.starts)
                 gate.starts.prune(self.now)
-            holder = None
-            if turn[0] is not None:
-                holder = Turn(*turn)
-                self.turns.present = True
-            self.posts[id_] = Post(gate, lanes, asking, bool(heavy), holder, (running, lanes, asking))
+            turn = None if row.turn is None else Turn(*row.turn)
+            self.turns.present = self.turns.present or turn is not None
+            saved = (row.running, row.lanes, row.asking)
+            self.posts[row.id] = Post(gate, row.lanes, row.asking, bool(row.heavy), turn, saved)
 
-    def adopt(self, rows: Iterable[Row]) -> list[Lane]:
+    def adopt(self, rows: Iterable[LaneRow]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
         lanes = []
         for row in rows:
             self.db.need_gates()
-            lane = self.lanes.get(row[0])
+            lane = self.lanes.get(row.id)
             if lane is None:
-                lane = self.lanes[row[0]] = Lane(*row)
+                lane = self.lanes[row.id] = Lane(*row)
             lanes.append(lane)
         self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
         return lanes
@@ -201,7 +201,7 @@ class Board:
     def next_head(self, lane: Lane, look_ahead: int = 1) -> None:
         """Read which job stands first in a lane now."""
         if not lane.upcoming:
-            lane.upcoming = job_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
+            lane.upcoming = waiting_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
             lane.upcoming.reverse()
         if lane.upcoming:
             lane.head, lane.priority, lane.ord, lane.cost = lane.upcoming.pop()
@@ -248,7 +248,7 @@ class Board:
     def flush_lanes(self, *, last: bool = False) -> None:
         """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
         if self._gone:
-            for seq, attempt, lost in job_rows.leave_lanes(self.db, self._gone):
+            for seq, attempt, lost in waiting_rows.leave_lanes(self.db, self._gone):
                 self.left[seq] = (attempt, lost)
             self._gone = []
             for lane in self._shortened:
@@ -308,10 +308,10 @@ class Board:
 
     # Helpers.
 
-    def _ended_row(self, seq: int, state: State, reason: str) -> Row:
+    def _ended_row(self, seq: int, state: State, reason: str) -> EndedRow:
         return (seq, state.value, self.now, None, self.left[seq][0], None, None, reason)
 
-    def _call_firsts(self, rows: list[Row], *, woken: bool = False) -> None:
+    def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False) -> None:
         heavy = []
         for lane in self.adopt(rows):
             if lane.ready or lane.line is None:
@@ -398,18 +398,18 @@ class Board:
                 self.touch(lane)
 
 
-def _row(lane: Lane) -> Row:
-    return (
+def _row(lane: Lane) -> LaneRow:
+    return LaneRow(
         lane.id, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
         lane.behind, lane.line, lane.ready,
     )  # fmt: skip
 
 
-def _saved(lane: Lane) -> Row:
+def _saved(lane: Lane) -> SavedLane:
     return (lane.head, lane.priority, lane.ord, lane.cost, lane.behind, lane.line, lane.ready, lane.id)
 
 
-def _memory(post: Post) -> Row:
+def _memory(post: Post) -> tuple[int, int, int, int, bytes]:
     starts = post.gate.starts
     assert starts is not None  # noqa: S101 - only gates that remember are marked
     # A heavy start shuts a throttle for its weight in gaps, each of at most the whole period.

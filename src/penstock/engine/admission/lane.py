@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from penstock.limits.gate import Gate, Rules
 from penstock.limits.rules import Numbers, OnLimit, numbers_from_text
-from penstock.store.session import Row
 
 
 class Stand(NamedTuple):
@@ -41,7 +40,7 @@ class Lane:
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
     unread: bool = False  # the head is the first job once those are gone
-    upcoming: list[Row] = field(default_factory=list)
+    upcoming: list[tuple[int, int, int, int]] = field(default_factory=list)  # the next head last
     stands: tuple[Stand, ...] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -102,12 +102,12 @@ class LoanQueue:
         board, gate = self._board, post.gate.id
         found = rows.first(board.db, gate)
         assert found is not None, f"no call waits at gate {gate}"  # noqa: S101 - a broken store
-        ord_, holder, text, slots, most, lease = found
-        if lease <= board.now:
+        ord_, holder, slots = found.ord, found.holder, found.slots
+        if found.lease <= board.now:
             # Its process is gone: slots that it got would be unused.
             board.turns.ended_at |= self.forget(holder)
             return True
-        own = numbers_from_text(text)
+        own = numbers_from_text(found.own)
         at = self.opens_at(post, own, slots)
         if at > board.now:
             board.lower_wake(gate, at)
@@ -117,7 +117,7 @@ class LoanQueue:
             board.db.tell(Topic.SLOTS)
             return False
         post.asking -= 1
-        rows.give(board.db, gate, ord_, self.lend(post, holder, own, slots, most))
+        rows.give(board.db, gate, ord_, self.lend(post, holder, own, slots, found.most))
         if holder == self.me:
             self.mine.add((gate, ord_))
         else:
@@ -128,9 +128,8 @@ class LoanQueue:
         found = rows.first(self._board.db, post.gate.id)
         if found is None:
             return 0
-        _, _, text, slots, _, _ = found
-        most = post.gate.numbers(numbers_from_text(text), self._board.now).slots
-        return slots if 1 < slots <= (most or 0) else 0
+        most = post.gate.numbers(numbers_from_text(found.own), self._board.now).slots
+        return found.slots if 1 < found.slots <= (most or 0) else 0
 
     def _kept(self, post: Post) -> int:
         return 0 if post.turn is None else self._board.turns.kept_from_loans(post)

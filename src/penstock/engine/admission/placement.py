@@ -8,8 +8,8 @@ from penstock.job import DROPPED_BY_LIMIT
 from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import gates as gate_rows
-from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import waiting as waiting_rows
 
 
 class Budget:
@@ -125,7 +125,7 @@ def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int
     signature = f"\x1f{queue}\x1f@{gate}#{cost}"
     gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=cost)
     lane = _find_or_make(board, signature, queue, gates)
-    job_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost, 0)])
+    waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost, 0)])
     join(board, lane, seq, priority, ord_, cost, Budget(2))
 
 
@@ -143,8 +143,8 @@ def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
 
 def _find_or_make(board: Board, signature: str, queue: str, gates: str) -> Lane:
     board.flush_lanes()
-    for _, *row in lane_rows.by_signature(board.db, [signature]):
-        return board.adopt([tuple(row)])[0]
+    for _, row in lane_rows.by_signature(board.db, [signature]):
+        return board.adopt([row])[0]
     return new_lane(board, board.db.numbers(1)[0], signature, queue, gates)
 
 
@@ -188,7 +188,7 @@ def _move_head(board: Board, lane: Lane, gates: str, suffix: str, budget: Budget
     assert lane.head is not None  # noqa: S101 - the caller looked
     board.turns.gone(lane)
     other = sibling(board, lane, gates, suffix)
-    job_rows.change_lane(board.db, lane.head, other.id)
+    waiting_rows.change_lane(board.db, lane.head, other.id)
     left = board.leave(lane)
     moved = (lane.head, lane.priority, lane.ord, lane.cost)
     lane.head, lane.upcoming = None, []

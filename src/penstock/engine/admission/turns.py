@@ -17,7 +17,7 @@ from penstock.clock import SECOND
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn
 from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.store import gates as gate_rows
-from penstock.store import jobs as job_rows
+from penstock.store import waiting as waiting_rows
 
 if TYPE_CHECKING:
     from penstock.engine.admission.board import Board
@@ -59,7 +59,11 @@ class Turns:
 
     def refused(self, lane: Lane) -> None:
         """Count a refusal of the lane's first job; enough of them give it the turn."""
-        if self._enabled and lane.head is not None and job_rows.refuse(self._board.db, lane.head) >= REFUSALS:
+        if (
+            self._enabled
+            and lane.head is not None
+            and waiting_rows.refuse(self._board.db, lane.head) >= REFUSALS
+        ):
             self._give(lane)
 
     def gone(self, lane: Lane, seq: int | None = None) -> None:
@@ -180,7 +184,7 @@ class Turns:
             return True
         if turn.until > board.now:
             return True
-        job_rows.forgive(board.db, turn.seq)
+        waiting_rows.forgive(board.db, turn.seq)
         self._end(turn)
         return False
 

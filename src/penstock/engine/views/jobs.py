@@ -15,7 +15,8 @@ from penstock.limits.rules import OnLimit
 from penstock.limits.spec import limits_from_json
 from penstock.store import search as search_rows
 from penstock.store import views as view_rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+from penstock.store.views import JobViewRow
 
 
 class JobViews(Transactions):
@@ -37,7 +38,7 @@ class JobViews(Transactions):
         """Return the failed attempts of a job, the first one first."""
 
         def work(db: Session) -> list[Failure]:
-            rows = view_rows.failures(db, _row(db, job_id)[0])
+            rows = view_rows.failures(db, _row(db, job_id).seq)
             return [_failure(attempt, at, json.loads(error)) for attempt, at, error in rows]
 
         return self.store.read(work)
@@ -105,32 +106,29 @@ def _failure(attempt: int, at: int, error: dict[str, Any]) -> Failure:
     return Failure(attempt, at, kind, message, traceback, details, error.get("delay"))
 
 
-def _row(db: Session, id_: str) -> Row:
+def _row(db: Session, id_: str) -> JobViewRow:
     row = view_rows.job(db, id_)
     if row is None:
         raise NotFoundError("job", id_)
     return row
 
 
-def job_view(row: Row, now: int) -> JobView:
+def job_view(row: JobViewRow, now: int) -> JobView:
     """Turn a row of `store.views` into a view; a job that is due counts as waiting, though it has not arrived yet."""
-    (seq, id_, tenant, queue, task, args, priority, cost, limits, retry, expires, meta, enqueued,
-     due, s_attempt, w_attempt, l_attempt, r_attempt, r_started, worker, lease, cancel,
-     state, finished, d_started, d_attempt, result, error, reason, progress, timeout,
-     fence, own_lease, put_off, lost, workflow) = row  # fmt: skip
-    due = None if due is not None and due <= now else due
-    if state is None:
-        state = (
-            State.SCHEDULED if due is not None else State.RUNNING if r_attempt is not None else State.WAITING
-        )
-    attempts = (s_attempt, w_attempt, l_attempt, r_attempt, d_attempt)
-    policy = policy_from_json(retry)
+    due = None if row.due is not None and row.due <= now else row.due
+    live = State.RUNNING if row.running_attempt is not None else State.WAITING
+    state = State(row.state) if row.state is not None else State.SCHEDULED if due is not None else live
+    attempts = (
+        row.scheduled_attempt, row.free_attempt, row.lane_attempt, row.running_attempt, row.ended_attempt,
+    )  # fmt: skip
+    policy = policy_from_json(row.retry)
     return JobView(
-        id=id_, seq=seq, task=task, queue=queue, tenant=tenant, state=State(state), priority=priority, cost=cost,
-        attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy.attempts,
-        args=args, meta=meta, limits=limits_from_json(limits) if limits else (), enqueued=enqueued, due=due,
-        started=r_started or d_started, finished=finished, worker=worker, lease=lease, result=result,
-        error=json.loads(error) if error else None, reason=reason or put_off or "", progress=progress,
-        cancel_asked=bool(cancel), expires=expires, cancel_at=cancel or None, timeout=timeout,
-        retry=policy, own_lease=own_lease, fence=fence, lost=lost, workflow=workflow,
+        id=row.id, seq=row.seq, task=row.task, queue=row.queue, tenant=row.tenant, state=state, priority=row.priority,
+        cost=row.cost, attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy.attempts,
+        args=row.args, meta=row.meta, limits=limits_from_json(row.limits) if row.limits else (), enqueued=row.enqueued,
+        due=due, started=row.running_since or row.started, finished=row.finished, worker=row.worker, lease=row.lease,
+        result=row.result, error=json.loads(row.error) if row.error else None, reason=row.reason or row.put_off or "",
+        progress=row.progress, cancel_asked=bool(row.cancel), expires=row.expires, cancel_at=row.cancel or None,
+        timeout=row.timeout, retry=policy, own_lease=row.own_lease, fence=row.fence, lost=row.lost,
+        workflow=row.workflow,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from penstock.job import Gauges, KeyGauge, QueueCounts
 from penstock.store import counts as count_rows
 from penstock.store import gauges as gauge_rows
 from penstock.store import queues as queue_rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
 
 class QueueViews(Transactions):
@@ -55,14 +55,14 @@ class QueueViews(Transactions):
         def work(db: Session) -> Gauges:
             found = gauge_rows.keys(db, most, without)
             keys = [KeyGauge(tenant, key, running, waiting) for tenant, key, running, waiting, *_ in found]
-            running, waiting = found[0][4:] if found else (0, 0)
+            running, waiting = next(((running, waiting) for *_, running, waiting in found), (0, 0))
             rest = (running - sum(key.running for key in keys), waiting - sum(key.waiting for key in keys))
             return Gauges([(queue, state, jobs) for queue, state, jobs in gauge_rows.queues(db)], keys, *rest)
 
         return self.store.read(work)
 
 
-def _tallies(rows: Iterable[Row]) -> list[QueueCounts]:
+def _tallies(rows: Iterable[tuple[str, str, str, int]]) -> list[QueueCounts]:
     found: dict[tuple[str, str], QueueCounts] = {}
     for tenant, queue, state, number in rows:
         of_queue = found.setdefault((tenant, queue), QueueCounts(tenant, queue, {}))

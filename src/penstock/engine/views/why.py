@@ -15,7 +15,6 @@ from penstock.limits.rules import UNLIMITED, Numbers, Window
 from penstock.store import gates as gate_rows
 from penstock.store import queues as queue_rows
 from penstock.store import views as view_rows
-from penstock.store.session import Row
 
 FARTHEST: Final = 10_000  # places are counted up to here
 
@@ -38,8 +37,8 @@ def why(board: Board, view: JobView, state: State) -> Why:
     return _why_in_lane(board, view, stand)
 
 
-def _why_in_lane(board: Board, view: JobView, row: Row) -> Why:
-    lane_id, priority, ord_, cost = row
+def _why_in_lane(board: Board, view: JobView, place_: tuple[int, int, int, int]) -> Why:
+    lane_id, priority, ord_, cost = place_
     lane = board.lane(lane_id)
     in_lane = view_rows.ahead_in_lane(board.db, lane_id, priority, ord_, FARTHEST)
     passed = {stand.gate for stand in lane.stands}

@@ -4,7 +4,8 @@ from penstock.engine.transactions import Transactions
 from penstock.errors import NotFoundError
 from penstock.job import StepView, WorkflowView
 from penstock.store import workflows as rows
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
+from penstock.store.workflows import ShownStep, ShownWorkflow
 from penstock.workflows.steps import StepState, When, WorkflowState
 
 
@@ -36,23 +37,23 @@ def workflow_view(db: Session, id_: str) -> WorkflowView:
     row = rows.find(db, id_)
     if row is None:
         raise NotFoundError("workflow", id_)
-    return _workflow(row, _steps(rows.view(db, row[0])))
+    return _workflow(row, _steps(rows.view(db, row.row.number)))
 
 
-def _workflow(row: Row, steps: tuple[StepView, ...] = ()) -> WorkflowView:
-    _, id_, tenant, kind, name, meta, created, finished, state, total, _, completed, _, started, failed = row
+def _workflow(shown: ShownWorkflow, steps: tuple[StepView, ...] = ()) -> WorkflowView:
+    row = shown.row
     return WorkflowView(
-        id_, tenant, kind, name, meta, WorkflowState(state), created, finished, total, completed, steps,
-        started, failed,
+        row.id, row.tenant, row.kind, row.name, row.meta, WorkflowState(row.state), row.created, row.finished,
+        row.total, row.completed, steps, shown.started, shown.failures,
     )  # fmt: skip
 
 
-def _steps(found: list[Row]) -> tuple[StepView, ...]:
-    ids = {str(number): id_ for number, id_, *_ in found}
+def _steps(found: list[ShownStep]) -> tuple[StepView, ...]:
+    ids = {str(step.number): step.id for step in found}
     return tuple(
         StepView(
-            id_, task, queue, StepState(state), job,
-            tuple(ids[parent] for parent in parents.split(",") if parent), When(runs), bool(callback),
+            step.id, step.task, step.queue, StepState(step.state), step.job,
+            tuple(ids[parent] for parent in step.parents.split(",") if parent), When(step.runs), bool(step.callback),
         )
-        for _, id_, task, queue, state, job, parents, runs, callback in found
+        for step in found
     )  # fmt: skip

@@ -11,14 +11,14 @@ from psycopg import sql as quoting
 
 from penstock.store.jobs import JOB_COLUMNS
 from penstock.store.postgres import translation
-from penstock.store.session import Row
+from penstock.store.session import JobRow
 
 _COLUMNS: Final = [name.strip() for name in JOB_COLUMNS.split(",")]
 _VARYING: Final = frozenset({"id"})  # never the same twice
 
 
 def statement(
-    schema: str, rows: Sequence[Row], notice: tuple[str, str] | None = None
+    schema: str, rows: Sequence[JobRow], notice: tuple[str, str] | None = None
 ) -> tuple[bytes, list[object]]:
     """Return the statement that adds *rows*, in the order of JOB_COLUMNS but without a number, and its values.
 

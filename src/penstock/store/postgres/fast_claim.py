@@ -10,8 +10,8 @@ from typing import Final
 from psycopg import sql as quoting
 
 from penstock.clock import since_boot
+from penstock.store.attempts import STARTED, starting
 from penstock.store.claim_snapshot import ASKED, MOMENTS, SPECIAL, VIEW
-from penstock.store.jobs import STARTED, starting
 from penstock.store.postgres import translation
 from penstock.store.postgres.session import NOW, UNLESS_TAKEN, Connection, ConnectionState
 from penstock.store.session import Moment, StartedJobs

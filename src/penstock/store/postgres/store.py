@@ -25,8 +25,7 @@ from psycopg import sql as quoting
 from penstock.clock import since_boot
 from penstock.errors import InvalidError, StoreDownError, StoreError
 from penstock.job import Topic
-from penstock.store import jobs as job_rows
-from penstock.store import migrations
+from penstock.store import attempts, migrations
 from penstock.store.postgres import health
 from penstock.store.postgres.address import Address
 from penstock.store.postgres.bulk_insert import statement
@@ -44,10 +43,10 @@ from penstock.store.postgres.signals import Signals
 from penstock.store.session import (
     BoundedError,
     GatesNeededError,
+    JobRow,
     Locks,
     Moment,
     NamesTakenError,
-    Row,
     Session,
     StartedJobs,
 )
@@ -132,7 +131,7 @@ class PostgresStore:
             raise translated(error, self.address.shown) from error
         return answer
 
-    def add_free(self, rows: Sequence[Row]) -> None:
+    def add_free(self, rows: Sequence[JobRow]) -> None:
         """Add jobs without limits, which have no number yet, in one statement."""
         # After a quiet time the notification goes along at once; else the notifier sends it.
         notice = self._signals.notice_at_once({Topic.WORK})
@@ -257,11 +256,8 @@ class PostgresStore:
                 lost = error
         if not self._is_there(state, lost):
             raise lost
-        rows = self.read(lambda db: job_rows.started(db, fence))
-        if not rows:
-            return None
-        now = rows[0][0]
-        return StartedJobs(Moment(now, now - asked), fence, now, [row[1:] for row in rows])
+        now, rows = self.read(lambda db: attempts.started(db, fence))
+        return StartedJobs(Moment(now, now - asked), fence, now, rows) if rows else None
 
     def _has(self, connection: Connection, id_: object) -> bool:
         question = quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
