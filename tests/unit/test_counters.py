@@ -1,10 +1,10 @@
 """Labels are bounded, and nothing is left out of the count."""
 
-from penstock.http.counters import MOST, OTHER, Spread, Tally
+from penstock.http.counters import MOST, OTHER, Histogram, LabelCounter
 
 
 def test_after_so_many_labels_all_others_count_together():
-    tally = Tally()
+    tally = LabelCounter()
     for n in range(MOST + 500):
         tally.add(f"key:{n}", "rate")
     tally.add("key:0", "rate")
@@ -14,7 +14,7 @@ def test_after_so_many_labels_all_others_count_together():
 
 
 def test_values_are_spread_by_their_upper_bounds():
-    spread = Spread((1, 10))
+    spread = Histogram((1, 10))
     for value in (0.5, 1, 5, 50):
         spread.add(value, "a")
 
@@ -22,7 +22,7 @@ def test_values_are_spread_by_their_upper_bounds():
 
 
 def test_of_spreads_too_there_are_only_so_many():
-    spread = Spread((1,))
+    spread = Histogram((1,))
     for n in range(MOST + 3):
         spread.add(0.5, str(n))
 

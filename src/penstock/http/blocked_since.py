@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from typing import Final
 
-from penstock.http.feed import Entry
+from penstock.http.feed import FeedEntry
 
 REMEMBERED: Final = 100_000
 _OVER: Final = frozenset({"job.started", "job.cancelled", "job.expired", "job.discarded"})
@@ -15,7 +15,7 @@ class BlockedSince:
     def __init__(self) -> None:
         self._blocked: OrderedDict[object, tuple[object, int]] = OrderedDict()
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: FeedEntry) -> None:
         """Remember what an event tells, or add to it what is remembered."""
         event = entry.event
         job = event.facts.get("job")

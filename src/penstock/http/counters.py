@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
-from penstock.http.feed import LOST, Entry
+from penstock.http.feed import LOST, FeedEntry
 from penstock.http.service import Service
 from penstock.http.tenancy import spec_queue
 from penstock.job import Event, Gauges
@@ -46,13 +46,13 @@ class Metrics:
     """What this process has counted.  Belongs to the event loop."""
 
     def __init__(self, service: Service) -> None:
-        self.jobs = {name: Tally() for name in JOBS}
-        self.exceeded = Tally()
-        self.lost = Tally()
-        self.durations = Spread(_DURATIONS)
-        self.queued = Spread(_WAITS)
-        self.waits = Spread(_WAITS)
-        self.requests = Spread(_REQUESTS)
+        self.jobs = {name: LabelCounter() for name in JOBS}
+        self.exceeded = LabelCounter()
+        self.lost = LabelCounter()
+        self.durations = Histogram(_DURATIONS)
+        self.queued = Histogram(_WAITS)
+        self.waits = Histogram(_WAITS)
+        self.requests = Histogram(_REQUESTS)
         self._released: dict[object, tuple[str, str, object]] = {}
         self._scheduled: OrderedDict[object, int] = OrderedDict()
         self._gauges: tuple[int, Gauges] | None = None
@@ -72,7 +72,7 @@ class Metrics:
             self._gauges = (monotonic() + max(_FRESH, _SHARE * took), found)
         return self._gauges[1]
 
-    def _count(self, entry: Entry) -> None:
+    def _count(self, entry: FeedEntry) -> None:
         event = entry.event
         facts = event.facts
         if event.name.startswith("job."):
@@ -124,7 +124,7 @@ class Metrics:
                 self.waits.add(max(0, event.at - begin) / SECOND, key, tenant)
 
 
-class Tally:
+class LabelCounter:
     """Counts by labels."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ class Tally:
         self.counts[labels] = self.counts.get(labels, 0) + count
 
 
-class Spread:
+class Histogram:
     """Histograms by labels: how many values lie in each bucket, and their sum."""
 
     def __init__(self, bounds: Sequence[float]) -> None:

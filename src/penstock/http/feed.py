@@ -32,7 +32,7 @@ LOST: Final = "system.events_dropped"
 log = logging.getLogger("penstock.server")
 
 
-class Entry:
+class FeedEntry:
     """An event under its id; ids grow, also from one process to the next.  A dialect keeps its own form in *shown*."""
 
     __slots__ = ("event", "id", "shown")
@@ -43,7 +43,7 @@ class Entry:
         self.shown: object = None
 
 
-Wants = Callable[[Entry], bool]
+Wants = Callable[[FeedEntry], bool]
 
 
 class Feed:
@@ -54,11 +54,11 @@ class Feed:
         self._lost = 0
         self._due = True  # whether the loop will look, or cannot yet
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._kept: deque[Entry] = deque(maxlen=kept)
+        self._kept: deque[FeedEntry] = deque(maxlen=kept)
         self._forgotten = new_id()  # the last id that cannot be looked back on
-        self._followers: list[Callable[[Entry], None]] = []
-        self._channels: dict[str, dict[Reader, Wants]] = {}
-        self._readers: set[Reader] = set()
+        self._followers: list[Callable[[FeedEntry], None]] = []
+        self._channels: dict[str, dict[FeedReader, Wants]] = {}
+        self._readers: set[FeedReader] = set()
         self._now = engine.clock.now
         self._stop = engine.listen_to_batches(self._hear)
 
@@ -67,11 +67,11 @@ class Feed:
         self._loop = asyncio.get_running_loop()
         self._take_in()
 
-    def follow(self, follower: Callable[[Entry], None]) -> None:
+    def follow(self, follower: Callable[[FeedEntry], None]) -> None:
         """Have *follower* called on the loop with every event that is taken in."""
         self._followers.append(follower)
 
-    def since(self, cursor: str) -> tuple[Sequence[Entry], bool]:
+    def since(self, cursor: str) -> tuple[Sequence[FeedEntry], bool]:
         """Return the events from an id on (all, if it is empty), and whether some of those are forgotten."""
         self._take_in()
         kept = list(self._kept)
@@ -88,9 +88,9 @@ class Feed:
         if len(self._readers) >= READERS:
             raise StoreBusyError(f"{READERS} readers are listening already; try again later")
 
-    def open(self, most: int) -> "Reader":
+    def open(self, most: int) -> "FeedReader":
         """Return a new reader that buffers up to *most* events."""
-        reader = Reader(self, most)
+        reader = FeedReader(self, most)
         self._readers.add(reader)
         return reader
 
@@ -142,7 +142,7 @@ class Feed:
             self.tell(LOST, count=lost)
 
     def _add(self, event: Event) -> None:
-        entry = Entry(new_id(), event)
+        entry = FeedEntry(new_id(), event)
         if len(self._kept) == self._kept.maxlen:
             self._forgotten = self._kept[0].id
         self._kept.append(entry)
@@ -154,7 +154,7 @@ class Feed:
         if self._channels:
             self._hand_out(entry)
 
-    def _hand_out(self, entry: Entry) -> None:
+    def _hand_out(self, entry: FeedEntry) -> None:
         facts = entry.event.facts
         for channel in (ALL, f"job:{facts.get('job')}", f"queue:{facts.get('queue')}"):
             readers = self._channels.get(channel)
@@ -168,31 +168,31 @@ class Feed:
                     if wanted:
                         reader.offer(channel, entry)
 
-    def join(self, reader: "Reader", channel: str, wants: Wants) -> None:
+    def join(self, reader: "FeedReader", channel: str, wants: Wants) -> None:
         """Hand a reader the events it *wants* of a channel: `all`, `job:ID` or `queue:NAME`."""
         self._take_in()  # earlier events are not for it
         self._channels.setdefault(channel, {})[reader] = wants
 
-    def leave(self, reader: "Reader", channel: str) -> None:
+    def leave(self, reader: "FeedReader", channel: str) -> None:
         """Hand a reader no more events of a channel."""
         readers = self._channels.get(channel, {})
         readers.pop(reader, None)
         if not readers:
             self._channels.pop(channel, None)
 
-    def gone(self, reader: "Reader") -> None:
+    def gone(self, reader: "FeedReader") -> None:
         """Forget a reader that has ended."""
         self._readers.discard(reader)
 
 
-class Reader:
+class FeedReader:
     """Follows some channels, with a buffer that loses its oldest event when it is full."""
 
     def __init__(self, feed: Feed, most: int) -> None:
         self.channels: set[str] = set()
         self.over = False
         self._feed = feed
-        self._buffer: deque[tuple[str, Entry]] = deque()
+        self._buffer: deque[tuple[str, FeedEntry]] = deque()
         self._most = most
         self._dropped = 0
         self._ready = asyncio.Event()
@@ -207,7 +207,7 @@ class Reader:
         self.channels.discard(channel)
         self._feed.leave(self, channel)
 
-    def offer(self, channel: str, entry: Entry) -> None:
+    def offer(self, channel: str, entry: FeedEntry) -> None:
         """Put an event into the buffer."""
         if len(self._buffer) >= self._most:
             self._buffer.popleft()
@@ -219,7 +219,7 @@ class Reader:
         """Count a lost event."""
         self._dropped += 1
 
-    async def take(self, timeout: float) -> tuple[str, Entry] | None:  # noqa: ASYNC109 - waiting is its business
+    async def take(self, timeout: float) -> tuple[str, FeedEntry] | None:  # noqa: ASYNC109 - waiting is its business
         """Return the next event and its channel; None after *timeout* seconds without one, or once it is over."""
         if not self._buffer and not self.over:
             self._ready.clear()

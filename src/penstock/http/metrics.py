@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from penstock.http.access import OPERATORS
-from penstock.http.counters import JOBS, MOST, OTHER, Labels, Metrics, Spread, Tally
+from penstock.http.counters import JOBS, MOST, OTHER, Histogram, LabelCounter, Labels, Metrics
 from penstock.http.dialect import MetricNames
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Reply, Request, Route
@@ -69,7 +69,7 @@ class _Scrape(Collector):
         depth = GaugeMetricFamily(
             f"{prefix}_queue_depth", "Jobs in a queue, by state.", labels=("queue", "state")
         )
-        tally = Tally()
+        tally = LabelCounter()
         for queue, state, jobs in self._gauges.queues:
             tally.add(spec_queue(queue), self._names.states.get(state, state), count=jobs)
         for labels, count in tally.counts.items():
@@ -86,7 +86,7 @@ class _Scrape(Collector):
         yield from (depth, active, waiting)
 
 
-def _taken(spread: Spread) -> tuple[tuple[float, ...], dict[tuple[str, ...], list[float]]]:
+def _taken(spread: Histogram) -> tuple[tuple[float, ...], dict[tuple[str, ...], list[float]]]:
     return spread.bounds, {labels: list(values) for labels, values in spread.values.items()}
 
 

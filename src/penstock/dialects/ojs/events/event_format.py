@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.names import VERSION, written
-from penstock.http.feed import LOST, Entry
+from penstock.http.feed import LOST, FeedEntry
 from penstock.http.tenancy import queue_tenant, spec_queue
 from penstock.job import DROPPED_FOR_ROOM, Event
 
@@ -58,7 +58,7 @@ class Shown(Struct, frozen=True):
         return _encode(self.body)
 
 
-def shown(entry: Entry) -> tuple[Shown, ...]:
+def shown(entry: FeedEntry) -> tuple[Shown, ...]:
     """Return the spec's events for an event of the engine: none, one or a few."""
     if entry.shown is None:
         entry.shown = tuple(_translated(entry.id, entry.event))

@@ -9,10 +9,10 @@ from msgspec import Struct
 from penstock.dialects.ojs.events import event_filter
 from penstock.dialects.ojs.events.event_filter import Wanted
 from penstock.dialects.ojs.events.event_format import Shown, lost
-from penstock.dialects.ojs.events.event_stream import BUFFER, HEARTBEAT, Pace, channel_of, entries_wanted
+from penstock.dialects.ojs.events.event_stream import BUFFER, HEARTBEAT, SendPace, channel_of, entries_wanted
 from penstock.dialects.ojs.format.names import written
 from penstock.errors import InvalidError, NotFoundError, PenstockError
-from penstock.http.feed import Entry, Reader
+from penstock.http.feed import FeedEntry, FeedReader
 from penstock.http.routes import Request, converted
 from penstock.http.sockets import Socket
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
@@ -64,7 +64,7 @@ async def talk(request: Request, socket: Socket) -> None:
 
 
 class _Conversation:
-    def __init__(self, request: Request, socket: Socket, reader: Reader) -> None:
+    def __init__(self, request: Request, socket: Socket, reader: FeedReader) -> None:
         self._request = request
         self._socket = socket
         self._reader = reader
@@ -85,7 +85,7 @@ class _Conversation:
 
     async def tell(self) -> None:
         """Send the events of the channels, at a bounded pace."""
-        pace = Pace()
+        pace = SendPace()
         while not self._reader.over:
             taken = await self._reader.take(HEARTBEAT)
             if taken is None:
@@ -137,7 +137,7 @@ class _Conversation:
                 del self._names[channel]
                 self._reader.unsubscribe(channel)
 
-    async def _event(self, event: Shown, channel: str, entry: Entry) -> None:
+    async def _event(self, event: Shown, channel: str, entry: FeedEntry) -> None:
         timestamp = written(entry.event.at)
         body = {"type": "event", "channel": channel, "event": event.name, "data": event.data}
         await self._send({**body, "id": event.id, "timestamp": timestamp})

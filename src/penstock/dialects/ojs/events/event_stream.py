@@ -10,7 +10,7 @@ from penstock.dialects.ojs.events.event_format import Shown, lost, shown, state_
 from penstock.dialects.ojs.format.names import check_queue
 from penstock.dialects.ojs.routes.jobs import show
 from penstock.errors import InvalidError
-from penstock.http.feed import ALL, Entry, Reader
+from penstock.http.feed import ALL, FeedEntry, FeedReader
 from penstock.http.routes import Request
 from penstock.http.tenancy import engine_queue, own
 
@@ -20,7 +20,7 @@ HEARTBEAT: Final = 10.0  # seconds of silence
 LOOK: Final = 5.0  # seconds after which a job is looked at, since another server may have ended it
 
 
-class Pace:
+class SendPace:
     """Lets so many through in a second, and as many at once."""
 
     def __init__(self, per_second: int = PER_SECOND) -> None:
@@ -50,7 +50,7 @@ async def channel_of(request: Request, name: str) -> tuple[str, str | None]:
     raise InvalidError("channel", f"{name[:80]!r} must be job:ID, queue:NAME or all")
 
 
-def entries_wanted(entry: Entry, wanted: Wanted) -> list[Shown]:
+def entries_wanted(entry: FeedEntry, wanted: Wanted) -> list[Shown]:
     """Return the events of an entry that are wanted."""
     return [event for event in shown(entry) if wanted.takes(event)]
 
@@ -68,7 +68,7 @@ async def stream(
         yield b"retry: 3000\n: the events of penstock follow\n\n"
         if missed:
             yield _written(lost(1, feed.latest(), request.service.engine.clock.now()), "")
-        pace = Pace()
+        pace = SendPace()
         for event in earlier:
             await pace.wait()
             yield _written(event)
@@ -95,7 +95,7 @@ def _replay(request: Request, channel: str, wanted: Wanted, after: str) -> tuple
 
 
 async def _follow(
-    request: Request, reader: Reader, job: str | None, wanted: Wanted, pace: Pace
+    request: Request, reader: FeedReader, job: str | None, wanted: Wanted, pace: SendPace
 ) -> AsyncIterator[bytes]:
     ended = await _state(request, job) if job else None
     silent = 0.0

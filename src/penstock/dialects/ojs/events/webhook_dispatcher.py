@@ -10,7 +10,7 @@ from typing import Final
 from penstock.dialects.ojs.events.event_format import shown
 from penstock.dialects.ojs.events.webhook_delivery import WebhookDelivery
 from penstock.errors import PenstockError
-from penstock.http.feed import Entry
+from penstock.http.feed import FeedEntry
 from penstock.http.service import Service
 
 REFRESH: Final = 2.0  # seconds after which another server's changes are seen
@@ -54,7 +54,7 @@ class WebhookDispatcher:
             elif known.webhook != webhook:
                 known.become(webhook)
 
-    def _offer(self, entry: Entry) -> None:
+    def _offer(self, entry: FeedEntry) -> None:
         if self._subscribers:
             for event in shown(entry):
                 if not event.live:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from penstock.dialects.ojs.format.retry import RetryError
+from penstock.dialects.ojs.format.retry import RetryPolicyError
 from penstock.errors import (
     ConflictError,
     DuplicateJobError,
@@ -70,7 +70,7 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
     match error:
         case RefusedError(status=status, reason=code, headers=headers):
             return envelope(status, code, text, request_id, headers=headers)
-        case RetryError(field=field):
+        case RetryPolicyError(field=field):
             details = {"field": field}
             return envelope(422, "invalid_request", text, request_id, details, kind="validation_error")
         case BadBodyError():

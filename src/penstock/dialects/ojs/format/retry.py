@@ -15,7 +15,7 @@ _MINUTE: Final = 60_000_000
 _BACKOFF: Final = {"linear": Backoff.LINEAR, "constant": Backoff.FIXED, "none": Backoff.FIXED}
 
 
-class RetryError(InvalidJobError):
+class RetryPolicyError(InvalidJobError):
     """A retry policy that cannot be followed."""
 
     code = "validation_error"
@@ -32,14 +32,16 @@ def policy_of(body: RetryBody | None) -> RetryPolicy:
         return _DEFAULT
     at = "options.retry"
     if not 0 <= body.max_attempts <= _MOST_ATTEMPTS:
-        raise RetryError(f"{at}.max_attempts", f"{body.max_attempts} must be from 0 to {_MOST_ATTEMPTS}")
+        raise RetryPolicyError(
+            f"{at}.max_attempts", f"{body.max_attempts} must be from 0 to {_MOST_ATTEMPTS}"
+        )
     if not 1 <= body.backoff_coefficient <= MAX_FACTOR:
-        raise RetryError(
+        raise RetryPolicyError(
             f"{at}.backoff_coefficient", f"{body.backoff_coefficient} must be from 1 to {MAX_FACTOR}"
         )
     for n, pattern in enumerate(body.non_retryable_errors):
         if len(pattern) > 255:  # noqa: PLR2004 - as long as a name
-            raise RetryError(f"{at}.non_retryable_errors[{n}]", "is too long")
+            raise RetryPolicyError(f"{at}.non_retryable_errors[{n}]", "is too long")
     return RetryPolicy(
         max(1, body.max_attempts),
         _BACKOFF.get(body.backoff_strategy or "", Backoff.EXPONENTIAL),
@@ -53,10 +55,10 @@ def policy_of(body: RetryBody | None) -> RetryPolicy:
 
 def _span(text: str | None, milliseconds: int | None, field: str, otherwise: int) -> int:
     if text is not None:
-        return span(text, field, zero=True, error=RetryError)
+        return span(text, field, zero=True, error=RetryPolicyError)
     if milliseconds is not None:
         if not 0 <= milliseconds <= 10**12:
-            raise RetryError(f"{field}_ms", f"{milliseconds} must be from 0 to 10^12")
+            raise RetryPolicyError(f"{field}_ms", f"{milliseconds} must be from 0 to 10^12")
         return milliseconds * MILLISECOND
     return otherwise
 

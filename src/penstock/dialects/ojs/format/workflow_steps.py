@@ -38,7 +38,7 @@ class WorkflowBody(Struct):
     meta: dict[str, Any] | None = None
 
 
-class Reader:
+class StepReader:
     """Reads jobs of a workflow in each of the ways they are written."""
 
     def __init__(self, tenant: str | None, now: int) -> None:

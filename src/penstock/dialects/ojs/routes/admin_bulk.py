@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from penstock.dialects.ojs.format.counts import engine_states, queues_of
 from penstock.dialects.ojs.format.names import moment
 from penstock.dialects.ojs.format.patterns import Id, Moment
-from penstock.dialects.ojs.routes.admin_jobs import FilterBody, State, filter_of
+from penstock.dialects.ojs.routes.admin_jobs import JobFilterBody, State, filter_of
 from penstock.engine import Engine
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.http.access import OPERATORS
@@ -29,7 +29,7 @@ class BulkBody(Struct):
     """Which jobs, and that it is meant."""
 
     confirm: Confirmed = False
-    filter: FilterBody | None = None
+    filter: JobFilterBody | None = None
     job_ids: Annotated[list[Id], Meta(max_length=MOST)] | None = None
 
 
@@ -74,7 +74,7 @@ def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
         if (body.filter is None) is (body.job_ids is None):
             raise InvalidError("filter", "say which jobs are meant: give filter or job_ids")
         if body.job_ids is None:
-            wanted = await filter_of(body.filter or FilterBody(), request)
+            wanted = await filter_of(body.filter or JobFilterBody(), request)
             return Reply({"action": action, **await _to_all(request.service, wanted, verb)})
         ids = list(dict.fromkeys(body.job_ids))
         return Reply({"action": action, **await _to_each(request.service, ids, _own(request.tenant, verb))})

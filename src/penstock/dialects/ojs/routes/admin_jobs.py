@@ -22,7 +22,7 @@ State = Literal[
 ]
 
 
-class FilterBody(Struct, forbid_unknown_fields=True):
+class JobFilterBody(Struct, forbid_unknown_fields=True):
     """Which jobs are meant: all that is given must fit."""
 
     state: State | None = None
@@ -49,8 +49,8 @@ async def listing(request: Request) -> Reply:
     return Reply({"items": items, "pagination": page.shown(total)})
 
 
-def _filter(request: Request) -> FilterBody:
-    return converted({name: request.query[name] for name in _FILTERS if name in request.query}, FilterBody)
+def _filter(request: Request) -> JobFilterBody:
+    return converted({name: request.query[name] for name in _FILTERS if name in request.query}, JobFilterBody)
 
 
 async def info(request: Request) -> Reply:
@@ -76,7 +76,7 @@ async def retry_one(request: Request) -> Reply:
     return _both(await request.service.run(work))
 
 
-async def filter_of(body: FilterBody, request: Request) -> JobFilter:
+async def filter_of(body: JobFilterBody, request: Request) -> JobFilter:
     """Return the filter of a request, for its own tenant."""
     now = request.service.engine.clock.now()
     prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None

@@ -20,15 +20,15 @@ from penstock.limits.rules import Numbers
 _NO_QUEUE: Final[dict[str, object]] = {"paused": False, "numbers": None}
 
 
-class QueueShape(Struct):
+class AdminQueueShape(Struct):
     name: str
     state: str
     counts: dict[str, int]
     paused: bool
 
 
-class QueuesAnswer(Struct):
-    items: list[QueueShape]
+class AdminQueuesAnswer(Struct):
+    items: list[AdminQueueShape]
 
 
 class PausedAnswer(Struct):
@@ -118,9 +118,16 @@ def _by_queue(tallies: list[QueueCounts]) -> dict[str, list[QueueCounts]]:
 
 ROUTES = (
     Route(
-        "GET", "/ojs/v1/admin/queues", listing, OPERATORS, "List queues", None, QueuesAnswer, query=OFFSETS
+        "GET",
+        "/ojs/v1/admin/queues",
+        listing,
+        OPERATORS,
+        "List queues",
+        None,
+        AdminQueuesAnswer,
+        query=OFFSETS,
     ),
-    Route("GET", "/ojs/v1/admin/queues/{name}", info, OPERATORS, "Look at a queue", None, QueueShape),
+    Route("GET", "/ojs/v1/admin/queues/{name}", info, OPERATORS, "Look at a queue", None, AdminQueueShape),
     Route("POST", "/ojs/v1/admin/queues/{name}/pause", pause, OPERATORS, "Pause a queue", None, PausedAnswer),
     Route(
         "POST", "/ojs/v1/admin/queues/{name}/resume", resume, OPERATORS, "Resume a queue", None, PausedAnswer

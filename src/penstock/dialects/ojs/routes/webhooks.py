@@ -29,7 +29,7 @@ Secret = Annotated[str, Meta(min_length=8, max_length=256)]
 Url = Annotated[str, Meta(min_length=1, max_length=2_048)]
 
 
-class FilterBody(Struct):
+class WebhookFilterBody(Struct):
     """Of which queues and types of jobs events are wanted; none means all."""
 
     queues: Names | None = None
@@ -43,7 +43,7 @@ class SubscriptionBody(Struct):
     events: Annotated[list[str], Meta(min_length=1, max_length=100)]
     secret: Secret | None = None
     active: bool = True
-    filter: FilterBody | None = None
+    filter: WebhookFilterBody | None = None
     metadata: dict[str, Any] | None = None
 
 
@@ -54,7 +54,7 @@ class ChangeBody(Struct):
     events: Annotated[list[str], Meta(min_length=1, max_length=100)] | UnsetType = UNSET
     secret: Secret | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    filter: FilterBody | UnsetType | None = UNSET
+    filter: WebhookFilterBody | UnsetType | None = UNSET
     metadata: dict[str, Any] | UnsetType | None = UNSET
 
 
@@ -89,7 +89,7 @@ async def change(request: Request) -> Reply:
         after = before if body.active is UNSET else _replace(before, active=body.active)
         if body.secret is not UNSET:
             after = _rotated(after, _secret(body.secret), request.service.engine.clock.now())
-        kept = FilterBody(list(before.queues), list(before.tasks))
+        kept = WebhookFilterBody(list(before.queues), list(before.tasks))
         return _described(
             request,
             after,
@@ -169,12 +169,12 @@ def _described(
     webhook: Webhook,
     url: str,
     events: list[str],
-    chosen: FilterBody | None,
+    chosen: WebhookFilterBody | None,
     metadata: dict[str, Any] | None,
 ) -> Webhook:
     check_url(url, loopback=request.service.loopback)
     event_filter.checked(events, None, None, None, at="events.")
-    chosen = chosen or FilterBody()
+    chosen = chosen or WebhookFilterBody()
     event_filter.checked(None, chosen.queues, chosen.job_types, None, at="filter.")
     meta = _encode(metadata or {}).decode()
     if len(meta) > _MOST_META or "\\u0000" in meta:

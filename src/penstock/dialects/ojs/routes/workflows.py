@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from penstock.dialects.ojs.format.names import written
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
-from penstock.dialects.ojs.format.workflow_steps import CALLBACKS, Reader, WorkflowBody
+from penstock.dialects.ojs.format.workflow_steps import CALLBACKS, StepReader, WorkflowBody
 from penstock.errors import NotFoundError
 from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.routes import Reply, Request, Route
@@ -72,7 +72,7 @@ class WorkflowsAnswer(Struct):
 async def start(request: Request) -> Reply:
     """Start a workflow."""
     body = request.read(WorkflowBody)
-    steps = Reader(request.tenant, request.service.engine.clock.now()).steps(body, request.fields())
+    steps = StepReader(request.tenant, request.service.engine.clock.now()).steps(body, request.fields())
     kind = "dag" if body.type in (None, "workflow") else str(body.type)
     meta = _encode(body.meta or {}).decode()
     new = NewWorkflow(steps, kind, body.name, request.tenant or "", None, meta)

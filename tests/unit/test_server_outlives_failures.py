@@ -151,7 +151,7 @@ async def conversation(site, said):
         (event_socket, "channel_of"),
         (event_socket._Conversation, "_event"),
         (event_socket, "written"),
-        (event_socket, "Pace"),
+        (event_socket, "SendPace"),
     ],
 )
 def test_a_socket_whose_server_fails_is_closed_and_its_reader_forgotten(engine, monkeypatch, place, name):
@@ -168,7 +168,7 @@ def test_a_socket_whose_server_fails_is_closed_and_its_reader_forgotten(engine, 
 
 
 @pytest.mark.parametrize(
-    ("place", "name"), [(event_stream, "_written"), (event_stream, "Pace"), (event_stream, "_follow")]
+    ("place", "name"), [(event_stream, "_written"), (event_stream, "SendPace"), (event_stream, "_follow")]
 )
 def test_a_stream_whose_server_fails_ends_and_its_reader_is_forgotten(engine, monkeypatch, place, name):
     monkeypatch.setattr(place, name, Once(getattr(place, name)))
