@@ -1,4 +1,4 @@
-"""S2: whatever raises between a claim and its answer gives back what was claimed, and counts as no attempt."""
+"""Whatever raises between a claim and its answer gives back what was claimed, and counts as no attempt."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Who is let in, and what is read of what they send: the server's application without a server."""
+"""Which requests are let in, and what is read of them: the server's application without a server."""
 
 import asyncio
 import logging

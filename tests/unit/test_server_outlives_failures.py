@@ -1,4 +1,4 @@
-"""B13: what the server does by itself goes on after an unforeseen failure, and keeps nothing for ever."""
+"""What the server does by itself goes on after an unforeseen failure, and keeps nothing for ever."""
 
 import asyncio
 import json

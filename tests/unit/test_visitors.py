@@ -1,4 +1,4 @@
-"""S1: by its headers, a page of another site is told from the user's own programs."""
+"""By its headers, a page of another site is told from the user's own programs."""
 
 import pytest
 

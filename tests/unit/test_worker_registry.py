@@ -1,4 +1,4 @@
-"""S9: what workers say of themselves takes a bounded place, however many names are made up."""
+"""What workers say of themselves takes a bounded place, however many names are made up."""
 
 import pytest
 
