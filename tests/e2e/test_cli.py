@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from penstock import App, Concurrency
-from tests.support.command import COMMAND, document, penstock
+from tests.support.command import COMMAND, Process, document, penstock
 
 COMMANDS = [
     (),
@@ -434,26 +434,20 @@ def test_weights_and_strict_order_do_not_go_together(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_worker_asked_to_stop_stops_without_a_traceback(number, folder):
-    worker = subprocess.Popen(
-        [*COMMAND, "worker", "shop:app"],
-        cwd=folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    worker = Process("worker", "shop:app", folder=folder, streams=("stderr",))
     try:
         with closing(App(folder / "jobs.db")) as app:
             job = app.task(name="shop.add")(lambda left, right: None).enqueue(2, 3)
 
             assert 5 == job.result(timeout=30)
         worker.send_signal(number)
-        _, told = worker.communicate(timeout=30)
+        with worker.stderr:
+            assert "Traceback" not in worker.stderr.read()
     finally:
         worker.kill()
         worker.wait()
 
     assert worker.returncode in {0, 130}
-    assert "Traceback" not in told
 
 
 def test_a_worker_ends_when_the_process_that_started_it_is_gone(folder):

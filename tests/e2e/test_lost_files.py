@@ -1,7 +1,6 @@
 """Real processes whose SQLite file is taken away, replaced or damaged under them."""
 
 import json
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +12,7 @@ import pytest
 from penstock.clock import SECOND, monotonic, pause
 from penstock.engine import open_engine
 from penstock.job import NewJob
-from tests.support.command import COMMAND, document, penstock
+from tests.support.command import Process, document, penstock
 from tests.support.server import Served
 
 BROKEN = 5
@@ -41,36 +40,30 @@ class Hand:
     """A `penstock worker` in a folder, and what it says."""
 
     def __init__(self, folder):
-        self._process = subprocess.Popen(
-            [*COMMAND, "worker", "tasks:app"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        self._process = Process("worker", "tasks:app", folder=folder, streams=("stdout", "stderr"))
         self.lines = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        streams = (self._process.stdout, self._process.stderr)
+        self._readers = [threading.Thread(target=self._read, args=[each], daemon=True) for each in streams]
+        for reader in self._readers:
+            reader.start()
         self.says("begins")
 
-    def _read(self):
-        for line in self._process.stdout:
-            self.lines.append(line)
+    def _read(self, stream):
+        with stream:
+            self.lines.extend(iter(stream.readline, ""))
 
     def says(self, word):
         until(lambda: any(word in line for line in self.lines))
 
     def kill(self):
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGKILL)
+        self._process.kill()
         self.ended()
 
     def ended(self):
         """Wait for its end; return its exit status and all it said."""
         status = self._process.wait(PATIENCE)
-        self._reader.join(PATIENCE)
-        self._process.stdout.close()
+        for reader in self._readers:
+            reader.join(PATIENCE)
         return status, "".join(self.lines)
 
 

@@ -1,9 +1,7 @@
 """The article's four scenarios, with its own tasks and real worker processes."""
 
 import json
-import os
-import subprocess
-import sys
+import signal
 import threading
 import time
 from collections import Counter, defaultdict
@@ -15,6 +13,7 @@ import pytest
 
 from penstock.dialects.pynenc import InvocationStatus, ReusedInvocation
 from tests.support import pynenc_tasks as tasks
+from tests.support.command import Process
 
 TOP = Path(__file__).parents[2]
 ACCOUNTS = ("acme", "globex", "initech")
@@ -84,29 +83,13 @@ def provider():
 @contextmanager
 def worker(provider: Provider):
     address = f"127.0.0.1:{provider.server_address[1]}"
-    path = os.pathsep.join([str(TOP / "src"), str(TOP)])
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "penstock.cli",
-            "worker",
-            "tests.support.pynenc_tasks:app",
-            "--log-level",
-            "warning",
-        ],
-        env={**os.environ, "PROVIDER": address, "PYTHONPATH": path},
-    )
+    process = Process("worker", "tests.support.pynenc_tasks:app", "--log-level", "warning", PROVIDER=address)
     try:
         yield process
         assert process.poll() is None
     finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        process.send_signal(signal.SIGTERM)
+        process.wait()
 
 
 @pytest.fixture(params=[1, 3])
