@@ -33,11 +33,11 @@ class Store:
     def read(self):
         return self.commits
 
-    def wait(self, token, timeout):
+    def wait(self, revision, timeout):
         with self._changed:
             self.waits += 1
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self.commits != token, timeout)
+            self._changed.wait_for(lambda: self.commits != revision, timeout)
             if self.error:
                 raise self.error
             now = self.commits
@@ -79,8 +79,8 @@ def run(work):
 
 async def waiting(watcher, count):
     """Return so many tasks that wait for a change after now."""
-    token = watcher.look()
-    tasks = [asyncio.create_task(watcher.changed(token, LONG)) for _ in range(count)]
+    revision = watcher.look()
+    tasks = [asyncio.create_task(watcher.changed(revision, LONG)) for _ in range(count)]
     await asyncio.sleep(0)
     return tasks
 
@@ -112,11 +112,11 @@ def test_coroutines_on_several_event_loops_are_woken(store, watcher):
 
 def test_a_change_between_the_look_and_the_wait_is_not_missed(store, watcher):
     async def work():
-        token = watcher.look()
+        revision = watcher.look()
         store.commit()
         # Once the thread waits for the next change, it has told of this one.
         await asyncio.to_thread(store.until_waited_for, store.waits + 2)
-        await watcher.changed(token, LONG)
+        await watcher.changed(revision, LONG)
 
     run(work())
 
@@ -136,10 +136,10 @@ def test_a_change_that_the_thread_has_seen_and_not_yet_told_is_not_missed(store,
         watcher.look()
         store.commit()
         await asyncio.to_thread(seen.wait, PATIENCE)
-        token = watcher.look()
+        revision = watcher.look()
         store.commit()
         told.set()
-        await watcher.changed(token, LONG)
+        await watcher.changed(revision, LONG)
 
     run(work())
 
@@ -148,10 +148,10 @@ def test_a_change_after_the_thread_has_ended_is_not_missed(store, watcher, monke
     monkeypatch.setattr(watcher_module, "LINGER", -1)
 
     async def work():
-        token = watcher.look()
+        revision = watcher.look()
         await asyncio.to_thread(until_the_thread_has_ended)
         store.commit()
-        await watcher.changed(token, LONG)
+        await watcher.changed(revision, LONG)
         (task,) = await waiting(watcher, 1)
         store.commit()
         await task
@@ -163,10 +163,10 @@ def test_the_thread_goes_on_while_a_coroutine_waits_and_ends_soon_after(store, w
     monkeypatch.setattr(watcher_module, "LINGER", 0)
 
     async def work():
-        token = watcher.look()
-        task = asyncio.create_task(watcher.changed(token, LONG))
+        revision = watcher.look()
+        task = asyncio.create_task(watcher.changed(revision, LONG))
         await asyncio.sleep(0)
-        if watcher._waiting and watcher.look() == token:
+        if watcher._waiting and watcher.look() == revision:
             await asyncio.to_thread(store.until_waited_for, store.waits + 3)
             assert 1 == len(threads())
         task.cancel()

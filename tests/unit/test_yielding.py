@@ -9,8 +9,8 @@ from penstock.worker.wakeups import HEAD_START, MEMORY, Wakeups
 class Changing:
     """An engine in which something happens all the time."""
 
-    def wait(self, token, _timeout):
-        return token + 1
+    def wait(self, revision, _timeout):
+        return revision + 1
 
 
 class Woken:

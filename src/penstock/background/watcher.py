@@ -24,7 +24,7 @@ log = logging.getLogger("penstock.engine")
 
 
 class Watcher:
-    """Follows the store while it is of use: *read* returns its token, *wait* blocks until that is another one.
+    """Follows the store while it is of use: *read* returns its revision, *wait* blocks until that is another one.
 
     Gives out numbers of its own, which cost nothing to look at.  They begin anywhere, so that a number which another
     process gave out, or this one before it was started again, is taken for an old one.
@@ -34,7 +34,7 @@ class Watcher:
         self._read = read
         self._wait = wait
         self._lock = threading.Lock()
-        self._token = secrets.randbits(48)
+        self._revision = secrets.randbits(48)
         self._seen = 0
         self._following = False
         self._looked = 0
@@ -54,14 +54,14 @@ class Watcher:
             if not self._following and not self.closed:
                 # Read before the number is given out, so that whatever happens after that is a change.
                 self._seen = self._read()
-                self._following = True
                 threading.Thread(target=self._follow, name="penstock-watcher", daemon=True).start()
-            return self._token
+                self._following = True  # the thread looks at it under the lock
+            return self._revision
 
-    async def changed(self, token: int, seconds: float) -> None:
-        """Return once something happened after `look` returned *token*, perhaps earlier, or after so many *seconds*."""
+    async def changed(self, revision: int, seconds: float) -> None:
+        """Return once something happened after `look` returned *revision*, or earlier, or after so many *seconds*."""
         with self._lock:
-            if token != self._token or self.closed:
+            if revision != self._revision or self.closed:
                 return
             event = self._changed.setdefault(asyncio.get_running_loop(), asyncio.Event())
             self._waiting += 1
@@ -101,12 +101,12 @@ class Watcher:
         with self._lock:
             if self.closed or (not self._waiting and monotonic() - self._looked > LINGER):
                 self._following = False
-                self._token += 1
+                self._revision += 1
             return not self._following
 
     def _tell(self) -> None:
         with self._lock:
-            self._token += 1
+            self._revision += 1
             changed, self._changed = self._changed, {}
         for loop, event in changed.items():
             # In a loop that was closed meanwhile no coroutine waits.

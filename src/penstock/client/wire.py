@@ -195,10 +195,10 @@ class PruneRequest(Struct):
 
 
 class WaitRequest(Struct):
-    """Wait until something happened about *topic* after *token*; without one, say what it is now."""
+    """Wait until something happened about *topic* after *revision*; without one, say what it is now."""
 
     topic: str
-    token: Number | None = None
+    revision: Number | None = None
     timeout: Annotated[float, Meta(ge=0, le=LONGEST_WAIT)] = 0.0
 
 

@@ -16,32 +16,32 @@ MEMORY: Final = SECOND
 
 
 class Wakeups:
-    """Calls *changed* once when the store is no longer as it was at the token given to `watch`."""
+    """Calls *changed* once when the store is no longer as it was at the revision given to `watch`."""
 
     def __init__(self, engine: Backend, changed: Callable[[], None]) -> None:
         self._engine = engine
         self._changed = changed
-        self._token: int | None = None
+        self._revision: int | None = None
         self._woke = False
         self._late_until = 0
         self.thread = PeriodicThread("wakeups", self._look)
 
-    def watch(self, token: int, *, found: bool) -> None:
-        """Wait for a change after *token* from now on, given whether there was anything to do after the last one."""
+    def watch(self, revision: int, *, found: bool) -> None:
+        """Wait for a change after *revision* from now on, given whether there was anything to do after the last one."""
         if self._woke:
             self._woke = False
             self._late_until = 0 if found else monotonic() + MEMORY
-        self._token = token
+        self._revision = revision
         self.thread.wake()
 
     def _look(self) -> float | None:
-        token = self._token
-        if token is None:
+        revision = self._revision
+        if revision is None:
             return None
-        if self._engine.wait(token, SLICE) != token and self._token == token:
+        if self._engine.wait(revision, SLICE) != revision and self._revision == revision:
             if monotonic() < self._late_until:
                 pause(HEAD_START / SECOND)
-            self._token = None
+            self._revision = None
             self._woke = True
             self._changed()
         return 0

@@ -21,7 +21,7 @@ async def wait(request: Request, body: wire.WaitRequest) -> int:
     topic = _TOPICS.get(body.topic)
     if topic is None:
         raise InvalidError("topic", f"{body.topic!r} must be one of: {', '.join(_TOPICS)}")
-    return await request.service.wait(topic, body.token, body.timeout)
+    return await request.service.wait(topic, body.revision, body.timeout)
 
 
 ROUTES = (endpoint(verbs.HELLO, hello), endpoint(verbs.WAIT, wait))
