@@ -40,7 +40,16 @@ class FloatingVerbs(Transactions):
 
     def floating(self, key: str, tenant: str = "") -> FloatingView:
         """Return the floating limit of a key."""
-        return self._read(lambda board: _view(board, key, tenant))
+
+        def work(board: Board) -> FloatingView:
+            gate, row = _find(board, key, tenant)
+            value = _value(board, gate, row.initial)
+            return FloatingView(
+                key, tenant, row.handler, value, row.initial, row.every, row.metadata, row.refreshed, row.next_at,
+                row.failures, row.error,
+            )  # fmt: skip
+
+        return self._read(work)
 
     def set_floating(
         self,
@@ -55,11 +64,27 @@ class FloatingVerbs(Transactions):
         for name, number in (("value", value), ("every", every)):
             if number is not None:
                 check_whole(name, number, 0, MAX_NUMBER)
-        self._write(lambda board: _edit(board, key, tenant, value, every, metadata))
+
+        def work(board: Board) -> None:
+            gate, row = _find(board, key, tenant)
+            # While a worker has the refresh, the next moment is when its lease runs out.
+            next_at = row.next_at if every is None or row.worker else min(row.next_at, board.now + every)
+            meta = row.metadata if metadata is None else metadata
+            floating_rows.change(board.db, gate, every or row.every, meta, next_at)
+            if value is not None:
+                _set_value(board, gate, value)
+
+        self._write(work)
 
     def delete_floating(self, key: str, *, tenant: str = "") -> None:
-        """Let a key float no longer."""
-        self._write(lambda board: _delete(board, key, tenant))
+        """Let a key float no longer; its jobs obey their own numbers again."""
+
+        def work(board: Board) -> None:
+            gate, _ = _find(board, key, tenant)
+            floating_rows.delete(board.db, gate)
+            _set_value(board, gate, None)
+
+        self._write(work)
 
 
 def begin(board: Board, gate: int, limit: Limit) -> None:
@@ -97,44 +122,6 @@ def refreshed(board: Board, refresh: Refresh, value: int | None, error: str) -> 
     floating_rows.keep(board.db, refresh.gate, board.now, board.now + row.every, 0, "")
     _set_value(board, refresh.gate, value)
     return True
-
-
-def _view(board: Board, key: str, tenant: str) -> FloatingView:
-    """Return a floating limit as people see it."""
-    gate, row = _find(board, key, tenant)
-    return FloatingView(
-        key,
-        tenant,
-        row.handler,
-        _value(board, gate, row.initial),
-        row.initial,
-        row.every,
-        row.metadata,
-        row.refreshed,
-        row.next_at,
-        row.failures,
-        row.error,
-    )
-
-
-def _edit(
-    board: Board, key: str, tenant: str, value: int | None, every: int | None, metadata: str | None
-) -> None:
-    """Change the value, the interval or the metadata of a floating limit."""
-    gate, row = _find(board, key, tenant)
-    # While a worker has the refresh, the next moment is when its lease runs out.
-    next_at = row.next_at if every is None or row.worker else min(row.next_at, board.now + every)
-    metadata = row.metadata if metadata is None else metadata
-    floating_rows.change(board.db, gate, every or row.every, metadata, next_at)
-    if value is not None:
-        _set_value(board, gate, value)
-
-
-def _delete(board: Board, key: str, tenant: str) -> None:
-    """Let a key float no longer; jobs are held to their own numbers again."""
-    gate, _ = _find(board, key, tenant)
-    floating_rows.delete(board.db, gate)
-    change(board, gate, lambda rules: replace(rules, floating=None))
 
 
 def _find(board: Board, key: str, tenant: str) -> tuple[int, FloatingRow]:
