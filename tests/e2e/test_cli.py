@@ -399,7 +399,7 @@ def test_a_worker_runs_what_there_is_and_stops_when_idle(folder):
 
         assert 0 == ran.returncode, ran.stderr
         assert "" == ran.stdout
-        assert 5 == job.result(timeout=1)
+        assert 5 == job.result(timeout=30)
 
 
 @pytest.mark.parametrize(

@@ -445,11 +445,11 @@ def test_those_who_follow_are_told_when_the_server_stops_and_do_not_hold_it_up(t
             reading.start()
             began = time.monotonic()
             server.stop()
-            reading.join(10)
+            reading.join(30)
 
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 20
             assert ["server.shutdown"] == [event["event"] for event in heard]
-            assert "server.shutdown" == json.loads(socket.recv(5))["event"]
+            assert "server.shutdown" == json.loads(socket.recv(30))["event"]
 
 
 class TestPressure:

@@ -549,7 +549,7 @@ def test_rl_r005_who_waits_for_a_job_gets_it_as_soon_as_the_queue_lets_it(server
         began = time.monotonic()
         assert 1 == len(waiting.result(20))
 
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10
 
 
 def test_rl_r005_the_most_restrictive_of_queue_and_job_wins(server):

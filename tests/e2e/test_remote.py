@@ -268,7 +268,7 @@ def test_a_server_with_idle_workers_ends_at_once_when_it_is_asked_to(watch):
     began = time.monotonic()
     watch.server.stop()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_the_whole_app_works_on_a_url(anywhere):
@@ -283,7 +283,7 @@ def test_the_whole_app_works_on_a_url(anywhere):
         assert [] != jobs[-1].why().sentence
         app.work(until_idle=True)
 
-        assert [0, 2, 4, 6, 8] == [job.result(5) for job in jobs]
+        assert [0, 2, 4, 6, 8] == [job.result(30) for job in jobs]
         assert jobs[0].id == app.job(jobs[0].id).id
 
 

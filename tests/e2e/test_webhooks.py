@@ -249,15 +249,13 @@ class TestDeliveries:
             assert "dead" == server.get("/ojs/v1/webhooks/deliveries")["deliveries"][0]["state"]
 
     def test_one_that_hangs_is_in_nobodys_way(self, server):
-        with receiving(delay=8) as slow, receiving() as quick:
+        with receiving(delay=25) as slow, receiving() as quick:
             subscribed(server, slow.url, "job.completed")
             subscribed(server, quick.url, "job.completed")
-            began = time.monotonic()
             jobs = [done(server) for _ in range(20)]
-            server.until(lambda: len(quick.got) >= 20, seconds=6)
+            server.until(lambda: len(quick.got) >= 20, seconds=20)
 
             assert {job["id"] for job in jobs} == {event["subject"] for event in quick.events}
-            assert time.monotonic() - began < 6
             assert len(slow.got) <= 4
 
     def test_one_that_is_ended_or_set_aside_gets_nothing_more(self, server):

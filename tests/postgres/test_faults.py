@@ -230,7 +230,7 @@ class TestRestart:
                 with pytest.raises(StoreDownError) as caught:
                     use()
                 one_sentence(caught.value, "cannot reach", server.url.rpartition("@")[2])
-                assert time.monotonic() - began < 5
+                assert time.monotonic() - began < 20
         finally:
             server.start()
 
@@ -549,7 +549,7 @@ class TestPassingTrouble:
                 runs.append(first)
                 db.lock([first])
                 if len(runs) <= 2:
-                    meet.wait(5)
+                    meet.wait(30)
                 db.lock([second])
                 return first
 
@@ -594,7 +594,7 @@ class TestOpening:
         began = time.monotonic()
         with pytest.raises(error) as caught:
             open_engine(url, **options)
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < 20
         one_sentence(caught.value, *words)
         assert "secret" not in str(caught.value)
         assert "secret" not in repr(caught.value.__cause__)
@@ -718,7 +718,7 @@ class TestClosing:
         waiting.start()
         time.sleep(0.1)
         engine.close()
-        waiting.join(5)
+        waiting.join(30)
 
         assert len(told) == 1
         assert "was closed" in told[0]

@@ -139,11 +139,11 @@ def test_a_gate_is_held_by_one_at_a_time(engine, pooled, opened):
 
     def hold(db):
         inside.set()
-        assert go.wait(5)
+        assert go.wait(30)
 
     holder = threading.Thread(target=opened(pooled).store.write, args=(hold,))
     holder.start()
-    assert inside.wait(5)
+    assert inside.wait(30)
     engine.enqueue([NewJob("task", limits=(slots("X", 1),))])
     answers = []
     rival = threading.Thread(target=lambda: answers.extend(claim(engine)))

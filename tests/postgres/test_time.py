@@ -211,7 +211,7 @@ class holding:  # noqa: N801 - reads as what it does
     def __enter__(self):
         self._thread = threading.Thread(target=self._engine.store.write, args=(self._hold,))
         self._thread.start()
-        assert self._inside.wait(5)
+        assert self._inside.wait(30)
         return self
 
     def __exit__(self, *_):

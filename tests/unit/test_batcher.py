@@ -25,7 +25,7 @@ def test_what_comes_while_a_batch_is_under_way_becomes_the_next():
     def together(questions):
         batches.append(list(questions))
         if len(batches) == 1:
-            first.wait(5)
+            first.wait(30)
         return [question * 2 for question in questions]
 
     async def ask(batcher):
@@ -73,7 +73,7 @@ def test_an_answer_that_nobody_waits_for_is_unwanted():
     unwanted = []
 
     def together(questions):
-        go.wait(5)
+        go.wait(30)
         return questions
 
     async def ask(batcher):
@@ -93,7 +93,7 @@ def test_one_who_left_before_his_turn_is_not_asked_about():
 
     def together(questions):
         asked_about.extend(questions)
-        go.wait(5)
+        go.wait(30)
         return questions
 
     async def ask(batcher):
@@ -143,7 +143,7 @@ def test_when_an_answer_cannot_be_undone_the_others_are_answered_all_the_same():
     go = threading.Event()
 
     def together(questions):
-        go.wait(5)
+        go.wait(30)
         return questions
 
     async def ask(batcher):
@@ -189,7 +189,7 @@ def test_who_waits_while_the_threads_are_taken_away_is_told():
 
     def together(questions):
         begun.set()
-        go.wait(5)
+        go.wait(30)
         return questions
 
     async def ask(_):
@@ -200,7 +200,7 @@ def test_who_waits_while_the_threads_are_taken_away_is_told():
             await asyncio.sleep(0)
             threads.shutdown(wait=False, cancel_futures=True)
             go.set()
-            busy.result(5)
+            busy.result(30)
             return await question
 
     assert [StoreDownError] == [type(answer) for answer in run(together, ask)]

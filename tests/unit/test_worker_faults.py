@@ -206,7 +206,7 @@ def test_what_was_claimed_begins_though_the_log_cannot_be_written_for_a_while(en
     jobs = [engine.enqueue("first"), engine.enqueue("second")]
     with working(engine, first, second, threads=1):
         try:
-            assert began.wait(5)
+            assert began.wait(30)
         finally:
             read.set()
         engine.ended(*jobs)
