@@ -1,4 +1,4 @@
-"""Webhooks: subscriptions that last, deliveries that are signed, tried again and in nobody's way."""
+"""Webhooks: subscriptions that last, deliveries that are signed, tried again, and no delivery delays another."""
 
 import hashlib
 import hmac
