@@ -13,10 +13,17 @@ class Watch:
     def __init__(self, time):
         self.time, self.inside, self.peak, self.starts = time, 0, 0, []
 
-    async def work(self, who=None, seconds=1.0):
+    @property
+    def order(self):
+        return [who for who, _ in self.starts]
+
+    def enter(self, who):
         self.starts.append((who, self.time.now()))
         self.inside += 1
         self.peak = max(self.peak, self.inside)
+
+    async def work(self, who=None, seconds=1.0):
+        self.enter(who)
         try:
             await asyncio.sleep(seconds)
         finally:

@@ -144,7 +144,7 @@ def test_waits_that_were_given_up_delay_no_other_call(time, watch):
     waited = time.run(main())
 
     assert waited <= 1 / 20
-    assert ["first", "next"] == [who for who, _ in watch.starts]
+    assert ["first", "next"] == watch.order
 
 
 def test_an_exhausted_key_delays_no_other(time, watch):
@@ -167,4 +167,4 @@ def test_an_exhausted_key_delays_no_other(time, watch):
             return waited
 
         assert 0 == time.run(main())
-        assert ["a", "b"] == [who for who, _ in watch.starts]
+        assert ["a", "b"] == watch.order

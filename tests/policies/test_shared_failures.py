@@ -273,16 +273,9 @@ class TestNothingIsLeft:
 
         assert ["in"] == answers
         for pool in (one.pool, other.pool):
-            kept = (
-                pool.wait_lists,
-                pool._wants._brought,
-                pool._announced,
-                pool._once,
-                pool._errors,
-                pool._lost,
-            )
-            assert [0] * 6 == [len(each) for each in kept]
-        assert [0] * 3 == [len(each) for each in (borrower._known, borrower._new, borrower._lined)]
+            left = (pool.wait_lists, pool._wants._brought, pool._announced, pool._once)
+            assert [0] * 6 == [len(each) for each in (*left, pool._errors, pool._lost)]
+        assert [0] * 3 == [len(each) for each in (borrower._known, borrower._new, borrower._at_store)]
 
     def test_of_apps_that_are_closed(self, place, tmp_path):
         before = len(_borrowers)

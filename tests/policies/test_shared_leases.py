@@ -22,7 +22,7 @@ from tests.support.sharing_faults import (
     if_wanted,
     lose_the_lease,
     once,
-    one_exchange,
+    one_round_trip,
     told,
     used_once,
 )
@@ -204,7 +204,7 @@ class TestManyAtOnce:
             found.release()
             return "in"
 
-        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
+        with ExitStack() as threads, one_round_trip(borrower_of(here), 2):
             heavy = threads.enter_context(thread(lambda: call(2)))
             until(lambda: borrower_of(here)._new)
             light = threads.enter_context(thread(lambda: call(1)))
@@ -217,7 +217,7 @@ class TestManyAtOnce:
         one = bulkhead(here, 5)
         used_once(one)
 
-        with ExitStack() as threads, one_exchange(borrower_of(here), 5):
+        with ExitStack() as threads, one_round_trip(borrower_of(here), 5):
             answers = [threads.enter_context(thread(one.try_acquire)) for _ in range(5)]
 
         assert 5 == running(here)
@@ -249,7 +249,7 @@ class TestPriority:
             with one.slot(priority=priority):
                 return "in"
 
-        with ExitStack() as threads, one_exchange(borrower_of(here), 2):
+        with ExitStack() as threads, one_round_trip(borrower_of(here), 2):
             low = threads.enter_context(thread(lambda: call(0)))
             until(lambda: borrower_of(here)._new)
             high = threads.enter_context(thread(lambda: call(5)))

@@ -80,7 +80,7 @@ def test_other_keys_never_push_out_a_busy_one(time, watch):
             refused += sum(isinstance(answer, BulkheadFull) for answer in answers)
         others = [asyncio.create_task(call("long", 1)) for _ in range(3)]
         await asyncio.sleep(1)
-        running = [who for who, _ in watch.starts]
+        running = watch.order
         await asyncio.gather(holder, *others)
         return running, refused
 
@@ -203,7 +203,7 @@ def test_a_newcomer_overtakes_no_call_and_costs_none_its_place(time, watch):
 
     assert ("newcomer", [1, 2]) == (newcomer, served)
     assert isinstance(refused, BulkheadFull)
-    assert [0, 1, 2, "newcomer"] == [who for who, _ in watch.starts]
+    assert [0, 1, 2, "newcomer"] == watch.order
 
 
 def test_waits_that_time_out_destroy_no_permit(time, watch):

@@ -36,7 +36,7 @@ def used_once(one):
 
 
 @contextmanager
-def one_exchange(borrower, wants):
+def one_round_trip(borrower, wants):
     """Let so many wants come to the store together."""
     with borrower._lead:
         yield
@@ -49,7 +49,7 @@ def lose_the_lease(app):
     borrower = borrower_of(app)
     with borrower._lead:
         app.engine.leave(borrower._holder)
-        borrower._exchange(look=True)
+        borrower._round_trip(look=True)
 
 
 class Asked:

@@ -23,45 +23,26 @@ Shut = tuple["Admission", Hashable, int]  # a limit, a key of it, and when it op
 
 
 class Entry(Protocol):
-    """What a `Waiter` and `JointWaiters` have in common."""
+    """What a `Waiter` and `JointWaiters` have in common.
+
+    The *head* is the first of its *size* waiters; `shut_by` names the limit that keeps it, and `take` takes all that it
+    needs.  `refused` notes that one limit was open and another was not.  *timed*: a limit remembers its start.
+    """
 
     wait_list: "WaitList | None"
     seq: int
 
     @property
-    def head(self) -> "Waiter":
-        """The first waiter."""
-        ...
-
+    def head(self) -> "Waiter": ...
     @property
-    def size(self) -> int:
-        """How many wait."""
-        ...
-
+    def size(self) -> int: ...
     @property
-    def timed(self) -> bool:
-        """Whether one of its limits remembers starts."""
-        ...
-
-    def needs(self, admission: "Admission") -> bool:
-        """Tell whether its calls must pass *admission*."""
-        ...
-
-    def all_waiting(self) -> "list[Waiter]":
-        """Return all its waiters."""
-        ...
-
-    def shut_by(self, now: int) -> Shut | None:
-        """Return the limit that keeps the first waiter from starting."""
-        ...
-
-    def refused(self) -> None:
-        """Note that one limit was open and another was not."""
-        ...
-
-    def take(self, now: int) -> None:
-        """Take all that the first waiter needs; it is granted."""
-        ...
+    def timed(self) -> bool: ...
+    def needs(self, admission: "Admission") -> bool: ...
+    def all_waiting(self) -> "list[Waiter]": ...
+    def shut_by(self, now: int) -> Shut | None: ...
+    def refused(self) -> None: ...
+    def take(self, now: int) -> None: ...
 
 
 class WaitList:

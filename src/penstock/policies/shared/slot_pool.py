@@ -353,7 +353,7 @@ class SharedSlotPool(SlotPool):
             raise
 
     def _ask(self, waiter: Waiter) -> None:
-        """Ask the store, at the next exchange, for what *waiter* needs."""
+        """Ask the store, with the next round trip, for what *waiter* needs."""
         assert self._borrower is not None  # noqa: S101 - opened before a call joins
         self._wants.add(waiter)
         numbers = Numbers(slots=self.limit(waiter.key))
