@@ -17,7 +17,7 @@ from penstock.clock import SECOND
 from penstock.errors import StoreDownError, StoreReplacedError
 from penstock.policies import Bulkhead, BulkheadFull
 from penstock.policies.shared import borrower as borrower_module
-from penstock.policies.shared import slot_pool
+from penstock.policies.shared import round_trips, slot_pool
 from penstock.policies.shared.borrower import GLANCE, Borrower, _borrowers
 from tests.support.sharing import PATIENCE, bulkhead, running, thread, until, waiting
 from tests.support.sharing_faults import (
@@ -429,7 +429,7 @@ class TestAfterwards:
 
         with monkeypatch.context() as patch:
             patch.setattr(borrower._bell, "set", lambda: None)  # the thread sleeps
-            patch.setattr(borrower_module, "Lending", struck)
+            patch.setattr(round_trips, "Lending", struck)
             slot.release()
             with pytest.raises(KeyboardInterrupt), one:
                 pass
