@@ -1,4 +1,4 @@
-"""S1, in a real browser: a page of another site can neither use nor read a server on this machine."""
+"""In a real browser: a page of another site can neither use nor read a server on this machine."""
 
 import json
 import re

@@ -1,15 +1,19 @@
 """Claims: for several workers in one transaction, and from several queues in the order they ask for."""
 
+import random
 from collections import Counter
 
 import pytest
 
-from penstock.clock import SECOND
+from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.job import LEASE, Claim, ClaimFor, NewJob, Order, Settlement
-from penstock.lifecycle.outcomes import Done
-from tests.support.desk import Desk, rate, slots
+from penstock.lifecycle.outcomes import Again, Done, HandedBack, Limited
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.limits.rules import Numbers, Window
+from tests.support.desk import Desk, rate, slots, throttle
+from tests.support.soak import often
 
 
 def ids(claim: Claim) -> str:
@@ -357,3 +361,63 @@ def taken(engine: Engine, queues: str, count: int, **facts) -> Counter[str]:
         left -= len(claim.jobs)
         more = claim.more
     return found
+
+
+@pytest.mark.parametrize("seed", range(often(1, 4)))
+def test_a_claim_never_asks_to_be_repeated_in_the_past(desk: Desk, seed: int) -> None:
+    chance = random.Random(seed)
+    desk.engine.configure("queue", "q", Numbers(rate=Window(8, SECOND)))
+    desk.engine.configure("type", "mail", Numbers(throttle=Window(5, SECOND)))
+    choices = [
+        (),
+        (slots("X", 1),),
+        (rate("Y", 2),),
+        (throttle("Z", 4), slots("X", 2)),
+        (slots("X", 1, "drop"),),
+    ]
+    policy = RetryPolicy(attempts=3, delay=SECOND // 3, jitter=False)
+    running: list[tuple[int, int]] = []
+    for _ in range(100):
+        now = desk.clock.now()
+        desk.engine.enqueue(
+            [
+                NewJob(
+                    chance.choice(("mail", "task")),
+                    queue="q",
+                    limits=chance.choice(choices),
+                    priority=chance.choice((0, 0, 1)),
+                    cost=chance.choice((1, 1, 2)),
+                    due=chance.choice((None, now + chance.randrange(SECOND))),
+                    expires=chance.choice((None, now + chance.randrange(1, 3 * SECOND))),
+                    retry=policy,
+                )
+            ]
+        )
+        claim = desk.engine.claim(["q"], 3, worker="worker", lease=LEASE // 10)
+        if claim.next_at is not None:
+            assert claim.next_at >= now
+            assert claim.more or len(claim.jobs) == 3 or claim.next_at > now
+        running += [(job.seq, job.fence) for job in claim.jobs]
+        outcome = chance.choice((Done(), Again(), HandedBack(), Limited(now + SECOND // 2)))
+        if running and chance.random() < 0.7:
+            desk.engine.settle([Settlement(*running.pop(0), outcome)])
+        desk.wait(chance.choice((0, 1, MILLISECOND, 80 * MILLISECOND, SECOND // 2)))
+    assert desk.engine.doctor() == []
+
+
+def test_the_moment_a_claim_names_is_early_enough(desk: Desk) -> None:
+    """Whoever looks only when told to loses no time and serves everybody."""
+    desk.enqueue("r1 r2 r3 r4 r5", rate("R", 2))
+    desk.enqueue("t1 t2 t3", throttle("T", 3))
+    desk.enqueue("later", slots("S", 1), due=desk.clock.now() + SECOND // 2)
+    desk.engine.shut("S", desk.clock.now() + 2 * SECOND)
+    started: list[str] = []
+    for _ in range(100):
+        claim = desk.engine.claim(["q"], 1, worker="worker", lease=LEASE)
+        started += [job.id for job in claim.jobs]
+        desk.engine.settle([Settlement(job.seq, job.fence, Done()) for job in claim.jobs])
+        if claim.next_at is None:
+            break
+        desk.wait(claim.next_at - desk.clock.now())
+
+    assert sorted(started) == ["later", "r1", "r2", "r3", "r4", "r5", "t1", "t2", "t3"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.clock import SECOND
+from penstock.clock import MILLISECOND, SECOND
 from penstock.engine.settle import MAX_LOST
 from penstock.engine.upkeep import BATCH
 from penstock.errors import NotFoundError
@@ -428,3 +428,52 @@ class TestDoctor:
         desk.wait(60 * SECOND)
 
         assert desk.engine.doctor() == []
+
+
+@pytest.mark.parametrize("limits", [(slots("X", 0, "drop"),), (slots("X", 1, "drop"),)], ids=["shut", "full"])
+def test_a_drop_job_that_is_due_and_expires_in_the_same_claim_ends_once(desk: Desk, limits) -> None:
+    desk.enqueue("running", slots("X", 1))
+    desk.claim()
+    at = desk.clock.now() + SECOND
+    desk.enqueue("both", *limits, due=at, expires=at)
+    desk.enqueue("other", *limits, due=at)
+    desk.wait(SECOND)
+
+    assert desk.claim() == ""
+    assert desk.state("both") in (State.DISCARDED, State.EXPIRED)
+    assert (
+        len(
+            [
+                e
+                for e in desk.events
+                if e.name in ("job.discarded", "job.expired") and e.facts["job"] == "both"
+            ]
+        )
+        == 1
+    )
+    assert desk.state("other") is State.DISCARDED
+    assert desk.engine.doctor() == []
+
+
+def test_more_gates_than_a_batch_that_open_at_once_keep_the_order_of_priority(desk: Desk) -> None:
+    count = BATCH + 100
+    limits = [rate(f"key:{number}", 1) for number in range(count)]
+
+    def enqueue(prefix: str, numbers: range, **facts: int) -> None:
+        desk.engine.enqueue(
+            [NewJob("task", id=f"{prefix}{n}", queue="q", limits=(limits[n],), **facts) for n in numbers]
+        )
+
+    enqueue("a", range(count - 1))
+    assert len(desk.claim(count).split()) == count - 1
+    desk.wait(MILLISECOND)
+    enqueue("a", range(count - 1, count))
+    desk.claim(1)
+    enqueue("b", range(count - 1))
+    enqueue("b", range(count - 1, count), priority=9)
+    assert desk.claim() == ""
+    desk.wait(SECOND + START_GRACE)
+
+    assert desk.claim(1) == f"b{count - 1}"  # whose gate is the last to open
+    assert desk.claim(3) == "b0 b1 b2"
+    assert desk.engine.doctor() == []

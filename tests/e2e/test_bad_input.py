@@ -296,7 +296,7 @@ def test_the_year_9999_is_as_good_as_any(server):
 
 
 def test_the_hint_of_a_404_fits_what_is_missing(server):
-    """B14: the root was answered with a hint about jobs that ended."""
+    """The root was answered with a hint about jobs that ended."""
     nowhere, job = server.get("/ojs/v1/x"), server.get("/ojs/v1/jobs/019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 
     refused(nowhere, 404, "not_found")

@@ -96,8 +96,6 @@ def put_copy(folder):
 
 
 class TestLost:
-    """B4, S7."""
-
     def test_an_idle_worker_whose_file_was_replaced_ends_and_says_what_to_do(self, folder, hand):
         put_copy(folder)
 
@@ -159,8 +157,6 @@ class TestLost:
 
 
 class TestDamaged:
-    """B8, S8."""
-
     def test_a_worker_under_which_the_file_is_damaged_ends_and_says_what_to_do(self, folder, hand):
         with closing(sqlite3.connect(folder / "jobs.db", isolation_level=None)) as other:
             other.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -31,7 +31,7 @@ from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
 from penstock.limits.rules import Limit, Numbers, Window
-from tests.e2e import test_from_outside as embedded
+from tests.e2e import test_killed_workers as embedded
 from tests.support import outside
 from tests.support.command import Process, penstock
 from tests.support.postgres import fresh_schema, shared_url

@@ -1,4 +1,4 @@
-"""A worker's terminal: what real `penstock worker` processes, and scripts that call `app.work()`, write (B1)."""
+"""A worker's terminal: what real `penstock worker` processes, and scripts that call `app.work()`, write."""
 
 import json
 import os

@@ -450,7 +450,6 @@ class TestAfterwards:
 
 
 def test_a_waiting_call_is_told_when_the_file_of_the_store_is_gone(tmp_path):
-    """B4."""
     with (
         closing(App(tmp_path / "jobs.db", lease=60)) as here,
         closing(App(tmp_path / "jobs.db", lease=60)) as there,

@@ -111,7 +111,6 @@ def test_every_wound_can_still_be_made(wound):
         "promotion skipped for the second queue",
         "a newcomer that barges",
         "an old refresh that counts",
-        "starts that do not move with the clock",
         "a crash that commits half",
     ],
 )

@@ -44,7 +44,7 @@ def asked(engine, *requests, **options):
 
 @pytest.mark.parametrize("headers", FOREIGN)
 def test_without_a_token_nothing_at_all_answers_a_page_of_another_site(engine, headers):
-    """S1: every route there is, streams of events among them."""
+    """Every route there is, streams of events among them."""
 
     async def play():
         async with serving(engine, test_mode=True) as site:
@@ -185,7 +185,6 @@ def test_an_empty_form_from_a_browser_changes_nothing_not_even_from_a_page_of_it
 @pytest.mark.parametrize("test_mode", [False, True])
 @pytest.mark.parametrize("wanted", ["quiet", "terminate"])
 def test_what_a_job_asks_of_its_worker_is_heeded_in_test_mode_only(engine, test_mode, wanted):
-    """S6."""
     fetch = {"queues": ["default"], "worker_id": "w"}
     job = {**JOB, "meta": {"test_directive": wanted}}
 
@@ -225,14 +224,12 @@ def test_without_test_mode_nothing_can_be_emptied(engine):
     ids=range(11),
 )
 def test_a_worker_that_says_too_much_of_itself_hears_which_field_it_is(engine, fact, field):
-    """S9."""
     ((status, answer),) = asked(engine, ("/ojs/v1/workers/heartbeat", {"worker_id": "w", **fact}, {}))
 
     assert (400, field) == (status, answer["error"]["details"]["field"])
 
 
 def test_a_path_is_one_line_of_the_log_whatever_it_says(engine, caplog):
-    """S10."""
     caplog.set_level(logging.INFO, "penstock.server")
 
     asked(engine, ("/x%0a2026-01-01 ERROR forged%1b[31m", None, {"method": "GET"}))
@@ -244,6 +241,5 @@ def test_a_path_is_one_line_of_the_log_whatever_it_says(engine, caplog):
 
 @pytest.mark.parametrize("address", ["192.0.0.192", "168.63.129.16", "100.100.100.200", "169.254.169.254"])
 def test_nothing_is_sent_to_where_clouds_keep_the_secrets_of_their_machines(address):
-    """S10."""
     with pytest.raises(InvalidError, match=address):
         check_url(f"http://{address}/", loopback=True)

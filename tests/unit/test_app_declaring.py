@@ -1,4 +1,4 @@
-"""What can be seen to be wrong where a task is declared is refused there (B10, B14)."""
+"""What can be seen to be wrong where a task is declared is refused there."""
 
 import functools
 
@@ -43,7 +43,7 @@ class Account:
     ],
 )
 def test_a_function_for_a_key_gets_defaults_however_the_task_is_called(app, key, expected):
-    """B10: `TypeError: <lambda>() missing 1 required positional argument: 'y'`."""
+    """Once: `TypeError: <lambda>() missing 1 required positional argument: 'y'`."""
     task = app.task(limits=[Concurrency(1, key=key)])(sync)
 
     assert [[expected]] * 4 == [
@@ -134,14 +134,14 @@ def test_a_client_that_knows_a_task_by_name_calls_the_function_as_the_task(tmp_p
 
 
 def test_one_limit_needs_no_list(app):
-    """B14: `'Concurrency' object is not iterable`."""
+    """Once: `'Concurrency' object is not iterable`."""
     task = app.task(limits=Concurrency(1, key="k:{y}"))(sync)
 
     assert keys(task.enqueue(1)) == ["k:a"]
 
 
 def test_a_function_without_a_module_needs_a_name(app):
-    """B14: `AttributeError`, for `str.upper`."""
+    """Once: `AttributeError`, for `str.upper`."""
     with pytest.raises(InvalidJobError, match=r"^name: .*app.task\(function, name="):
         app.task(str.upper)
 
@@ -163,6 +163,6 @@ async def produce_async():
 
 @pytest.mark.parametrize("function", [produce, produce_async])
 def test_a_generator_is_no_task(app, function):
-    """B14: accepted, and failed when it ran."""
+    """Accepted, and failed when it ran."""
     with pytest.raises(InvalidJobError, match=r"^function: .*produce.* is a generator"):
         app.task(function)

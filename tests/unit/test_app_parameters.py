@@ -164,7 +164,7 @@ def test_a_result_comes_back_as_its_annotated_type():
 
 
 def test_a_pydantic_model_is_answered_with_what_to_pass():
-    """B7: no hint."""
+    """No hint."""
 
     class Order:
         def model_dump(self): ...

@@ -51,7 +51,7 @@ def test_the_url_can_come_from_the_environment(tmp_path, monkeypatch):
 def test_an_app_without_a_store_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("PENSTOCK_URL", raising=False)
 
-    # B14: nothing is down.
+    # nothing is down.
     with pytest.raises(
         InvalidError, match=r"^url: no store was named: write App\('jobs.db'\), or set PENSTOCK_URL"
     ):
@@ -59,7 +59,7 @@ def test_an_app_without_a_store_says_how_to_name_one(monkeypatch):
 
 
 def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
-    """B14: `StoreDownError`, though nothing is down."""
+    """Once: `StoreDownError`, though nothing is down."""
     monkeypatch.setitem(sys.modules, "penstock.store.postgres", None)
 
     with pytest.raises(

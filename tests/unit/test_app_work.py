@@ -107,7 +107,7 @@ def test_two_computations_of_one_name_are_an_error():
     "args", ['{"args":["a"]}', '{"args":[1,2]}', "nonsense"], ids=["wrong type", "too many", "no JSON"]
 )
 def test_arguments_that_do_not_fit_fail_without_a_traceback_of_ours(live, args):
-    """B14: the traceback was filled with penstock's own frames."""
+    """The traceback was filled with penstock's own frames."""
 
     @live.task(name="one", retry=1)
     def one(x: int) -> None: ...

@@ -110,7 +110,7 @@ def test_one_who_left_before_his_turn_is_not_asked_about():
     assert asked_about == ["first"]
 
 
-# B13: every question is answered, whatever raises on the way.
+# every question is answered, whatever raises on the way.
 
 
 def asked(batcher, *questions):

@@ -1,4 +1,4 @@
-"""S2, in Python: what nests too deeply is refused where it is made."""
+"""What nests too deeply is refused where it is made."""
 
 import json
 

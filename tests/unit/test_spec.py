@@ -127,7 +127,7 @@ def test_an_unknown_argument_is_found_before_any_job_exists():
 
 
 def test_one_limit_needs_no_list():
-    """B14: `limits=Concurrency(...)` was "not iterable"."""
+    """Once: `limits=Concurrency(...)` was "not iterable"."""
     (spec,) = check_specs(Concurrency(1, key="k"), NAMES)
 
     assert spec == Concurrency(1, key="k")

@@ -52,7 +52,6 @@ def test_a_file_that_is_its_owners_alone_is_read(file, mode):
 @pytest.mark.parametrize("reader", [Keyring().read, read_token], ids=["server", "worker"])
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o620, 0o602, 0o660])
 def test_a_file_that_others_can_read_or_write_is_refused(file, mode, reader):
-    """S10."""
     file.chmod(mode)
 
     with pytest.raises(InvalidError) as caught:

@@ -75,7 +75,6 @@ STEPS = {
 @pytest.mark.parametrize("calls", [0, 2])
 @pytest.mark.parametrize("step", STEPS)
 def test_all_jobs_end_and_all_hands_are_free_though_a_step_raises_once(step, calls, monkeypatch, tmp_path):
-    """B13."""
     monkeypatch.setattr(pump, "LEAST_MOMENT", 0)
     monkeypatch.setattr(loop, "new_event_loop", loop.asyncio.new_event_loop)
     owner, name = STEPS[step]
@@ -132,7 +131,6 @@ def fails_once(engine, verb, error):
 
 
 def test_the_start_of_a_handler_is_told_again_if_the_store_could_not_take_it(engine):
-    """B13."""
     met = fails_once(engine, "begun", StoreBusyError("busy"))
     go_on = threading.Event()
 
@@ -150,7 +148,6 @@ def test_the_start_of_a_handler_is_told_again_if_the_store_could_not_take_it(eng
 
 
 def test_progress_is_written_again_if_the_store_could_not_take_it(engine):
-    """B13."""
     met = fails_once(engine, "progress", StoreBusyError("busy"))
     go_on = threading.Event()
 
@@ -170,7 +167,6 @@ def test_progress_is_written_again_if_the_store_could_not_take_it(engine):
 
 
 def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engine):
-    """B13."""
     poison = engine.enqueue("quick")
     others = [engine.enqueue("quick") for _ in range(9)]
     settle = engine.settle
@@ -188,7 +184,7 @@ def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engin
 
 
 def test_what_was_claimed_begins_though_the_log_cannot_be_written_for_a_while(engine, monkeypatch):
-    """B13: else its lease runs out before it is kept."""
+    """Else its lease runs out before it is kept."""
     read, began = threading.Event(), threading.Event()
     tell = job_log.JobLog.tell
 
@@ -226,7 +222,6 @@ def raising_filter(monkeypatch):
 
 
 def test_a_failing_store_whose_failure_cannot_be_logged_does_not_end_the_worker(engine, raising_filter):
-    """B13."""
     met = fails_once(engine, "claim", StoreBusyError("busy"))
     job = engine.enqueue("quick")
     with working(engine, quick):
@@ -236,7 +231,6 @@ def test_a_failing_store_whose_failure_cannot_be_logged_does_not_end_the_worker(
 
 
 def test_outcomes_are_settled_one_by_one_though_the_reason_cannot_be_logged(engine, raising_filter):
-    """B13."""
     poison = engine.enqueue("quick")
     others = [engine.enqueue("quick") for _ in range(3)]
     settle = engine.settle
@@ -254,7 +248,6 @@ def test_outcomes_are_settled_one_by_one_though_the_reason_cannot_be_logged(engi
 def test_a_handler_that_ends_the_loop_takes_no_other_along_though_that_cannot_be_logged(
     engine, raising_filter
 ):
-    """B13."""
     ended = threading.Event()
 
     async def ends():
@@ -269,7 +262,6 @@ def test_a_handler_that_ends_the_loop_takes_no_other_along_though_that_cannot_be
 
 
 def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch):
-    """B13."""
     due = [Refresh(n, f"key-{n}", "", "count", 1, "{}", 1, None) for n in range(2 * AT_ONCE)]
     engine.due = list(due)
     monkeypatch.setattr(refresh, "EVERY", 0.01)

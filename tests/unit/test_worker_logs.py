@@ -1,4 +1,4 @@
-"""What a worker tells of its jobs (B1): one record of `penstock.jobs` for each end, with the job in its fields."""
+"""What a worker tells of its jobs: one record of `penstock.jobs` for each end, with the job in its fields."""
 
 import asyncio
 import logging

@@ -178,7 +178,7 @@ def test_a_handler_may_end_on_purpose(engine, manner, end, outcome):
     ],
 )
 def test_rate_limited_takes_what_a_retry_after_header_says(engine, header, until):
-    """B5: `RateLimited("20")` failed the job."""
+    """Once: `RateLimited("20")` failed the job."""
 
     def handle():
         raise RateLimited(header, reason="429")

@@ -1,4 +1,4 @@
-"""S2: what nests too deeply is refused at the door, and nothing that one client sends strands another's jobs."""
+"""What nests too deeply is refused at the door, and nothing that one client sends strands another's jobs."""
 
 import json
 

@@ -17,7 +17,7 @@ from penstock.job import NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.store.sqlite import SqliteStore
-from tests.contract.test_store import note
+from tests.contract.test_sqlite import note
 
 PAGE = 4096
 JOB = NewJob("task")
@@ -58,8 +58,6 @@ def uses(engine):
 
 
 class TestLost:
-    """B4, S7."""
-
     @pytest.mark.parametrize("log", ["", "-wal", "-shm"], ids=["database", "log", "index"])
     @pytest.mark.parametrize("happened", ["removed", "replaced"])
     def test_an_enqueue_is_refused_once_a_file_is_gone(self, engine, path, happened, log):
@@ -265,10 +263,8 @@ class TestLost:
 
 
 class TestDamaged:
-    """B8, S8."""
-
     def test_the_doctor_finds_every_page_that_sqlites_own_check_finds(self, path):
-        """25 pages, one at a time, as in S8."""
+        """25 pages, one at a time."""
         with closing(open_engine(str(path))) as engine:
             engine.enqueue([NewJob("task", json.dumps({"args": ["x" * 700]})) for _ in range(1_000)])
             jobs = engine.claim(["default"], 500, worker="w").jobs
@@ -347,7 +343,7 @@ class TestDamaged:
 
 
 class TestModes:
-    """S10: what a job was given is not for others to read."""
+    """What a job was given is not for others to read."""
 
     @pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
     def umask(self, request):

@@ -1,10 +1,10 @@
-"""What can be seen of gates and queues from outside."""
+"""What can be seen of gates and queues from outside, and how full they are."""
 
 import pytest
 
 from penstock.clock import SECOND
 from penstock.errors import NotFoundError
-from penstock.job import START_GRACE, NewJob
+from penstock.job import START_GRACE, KeyGauge, NewJob
 from penstock.limits.rules import Limit, Numbers, Window
 from penstock.store.session import Locks
 from tests.support.desk import Desk, rate, slots, throttle
@@ -114,3 +114,31 @@ def test_queues_in_which_a_claim_might_find_somebody_are_busy(desk: Desk) -> Non
     assert {"free", "limited", "acme:free"} == set(desk.engine.busy_queues()) - {"parked"}
     desk.claim(queues=("free", "acme:free", "limited", "parked"))
     assert [] == desk.engine.busy_queues()
+
+
+def test_queues_are_counted_by_what_their_jobs_do(desk: Desk) -> None:
+    desk.enqueue("a b c")
+    desk.enqueue("d e", slots("X", 1))
+    desk.enqueue("later", due=desk.clock.now() + SECOND)
+    desk.claim(2)
+
+    assert [("q", "running", 2), ("q", "scheduled", 1), ("q", "waiting", 3)] == desk.engine.gauges(10).queues
+
+
+def test_the_busiest_keys_are_named_and_the_others_counted_together(desk: Desk) -> None:
+    desk.enqueue("a b c", slots("X", 1))
+    desk.enqueue("d e", slots("Y", 1))
+    desk.enqueue("f", slots("Z", 1))
+    desk.claim(3)
+    found = desk.engine.gauges(2)
+
+    assert [KeyGauge("", "X", 1, 2), KeyGauge("", "Y", 1, 1)] == found.keys
+    assert (1, 0) == (found.other_running, found.other_waiting)
+    assert 3 == len(desk.engine.gauges(10).keys)
+    assert ["Y", "Z"] == [key.key for key in desk.engine.gauges(10, without="X").keys]
+
+
+def test_nothing_is_full_at_first(desk: Desk) -> None:
+    found = desk.engine.gauges(10)
+
+    assert ([], [], 0, 0) == (found.queues, found.keys, found.other_running, found.other_waiting)

@@ -372,7 +372,7 @@ class TestMigrations:
         assert _dump(path)
 
     def test_the_schema_is_the_one_written_down(self, path: Path) -> None:
-        """After a new migration: `PENSTOCK_WRITE_SCHEMA=1 pytest tests/contract/test_store.py`, and read the diff."""
+        """After a new migration: `PENSTOCK_WRITE_SCHEMA=1 pytest tests/contract/test_sqlite.py`, and read the diff."""
         open_engine(str(path)).close()
         made = _dump(path)
         if os.environ.get("PENSTOCK_WRITE_SCHEMA"):

@@ -256,7 +256,7 @@ def test_a_connection_to_something_else_is_refused(engine: Engine) -> None:
 
 @on_postgres
 def test_an_async_connection_is_refused_for_what_it_is(engine: Engine, url: str) -> None:
-    """B6: "must be a connection of psycopg", said of one."""
+    """Once: "must be a connection of psycopg", said of one."""
 
     async def enqueue() -> None:
         async with await psycopg.AsyncConnection.connect(split_schema(url)[0]) as connection:

@@ -1,4 +1,4 @@
-"""Why a job is put off, and how often it was tried, in words that are right (B9, B11)."""
+"""Why a job is put off, and how often it was tried, in words that are right."""
 
 import json
 from collections.abc import Callable
@@ -47,7 +47,7 @@ def lose(desk: Desk, times: int) -> None:
 
 
 class TestScheduled:
-    """B9: each of these read "is scheduled and not due yet"."""
+    """Each of these read "is scheduled and not due yet"."""
 
     def test_a_job_that_was_enqueued_for_later_says_so(self, desk: Desk) -> None:
         desk.enqueue("a", due=desk.clock.now() + SECOND)
@@ -153,7 +153,7 @@ class TestShut:
 
 
 class TestUnknownKey:
-    """B14: a mistyped key silently protected nobody."""
+    """A mistyped key silently protected nobody."""
 
     def test_the_job_is_put_off_and_says_which_keys_it_has(self, desk: Desk) -> None:
         desk.enqueue("a", slots("api:stripe", 2), slots("account:1", 2))
@@ -180,7 +180,7 @@ class TestUnknownKey:
 
 
 class TestAttempts:
-    """B11: lost workers use up no attempt, and "6 of 1" was read."""
+    """Lost workers use up no attempt, and "6 of 1" was read."""
 
     def test_lost_workers_are_counted_beside_the_attempts(self, desk: Desk, told: Told) -> None:
         desk.enqueue("a")
@@ -226,7 +226,7 @@ class TestAttempts:
 
 
 class TestRules:
-    """B11: "2 of 1 starts per 1m" was read where a limit was lowered."""
+    """Once: "2 of 1 starts per 1m" was read where a limit was lowered."""
 
     def test_more_starts_than_a_lowered_rate_allows(self, desk: Desk) -> None:
         desk.enqueue("a b c", rate("api", 2, 60 * SECOND))
