@@ -31,6 +31,11 @@ pytestmark = pytest.mark.skipif(
 def test_every_test_passes_that_can_be_passed(store, extended):
     with served(store, "--test-mode") as server:
         report = run(server.url, extended=extended, skip_slow=SLOW)
+        wrong = unexpected(report, extended=extended)
+        if wrong:
+            # They measure time: what a busy machine delays passes when it is tried again.
+            again = run(server.url, *(line.partition(" ")[0] for line in wrong), extended=extended)
+            wrong = unexpected(again, extended=extended)
 
-    assert [] == unexpected(report, extended=extended)
+    assert [] == wrong
     assert report["results"]["passed"] > 120

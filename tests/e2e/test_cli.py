@@ -399,7 +399,7 @@ def test_a_worker_runs_what_there_is_and_stops_when_idle(folder):
 
         assert 0 == ran.returncode, ran.stderr
         assert "" == ran.stdout
-        assert 5 == job.result(timeout=30)
+        assert 5 == job.result(timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ def test_a_worker_asked_to_stop_stops_without_a_traceback(number, folder):
         with closing(App(folder / "jobs.db")) as app:
             job = app.task(name="shop.add")(lambda left, right: None).enqueue(2, 3)
 
-            assert 5 == job.result(timeout=30)
+            assert 5 == job.result(timeout=120)
         worker.send_signal(number)
         with worker.stderr:
             assert "Traceback" not in worker.stderr.read()
@@ -462,7 +462,7 @@ def test_a_worker_ends_when_the_process_that_started_it_is_gone(folder):
         os.close(read)
         os.close(write)
 
-        assert 0 == worker.wait(timeout=30)
+        assert 0 == worker.wait(timeout=120)
     finally:
         worker.kill()
         worker.wait()

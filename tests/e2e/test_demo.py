@@ -64,7 +64,7 @@ def test_an_interrupted_demo_ends_its_children_and_leaves_nothing_behind(number,
             assert demo.poll() is None
         children = _children(demo.pid)
         demo.send_signal(number)
-        _, told = demo.communicate(timeout=30)
+        _, told = demo.communicate(timeout=120)
     finally:
         demo.kill()
         demo.wait()

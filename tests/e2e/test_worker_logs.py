@@ -59,7 +59,7 @@ def script(folder, code):
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}"}
     return subprocess.run(
         [sys.executable, "-c", code],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=True,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=280, check=True,
     )  # fmt: skip
 
 

@@ -764,7 +764,7 @@ print(status, sum(engine.count().values()), engine.enqueue([NewJob("task")])[0].
             cwd=ROOT / "src",
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         assert (ran.stdout, ran.returncode) == ("0 1 True\n", 0), ran.stderr

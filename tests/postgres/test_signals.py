@@ -318,7 +318,7 @@ open_engine(sys.argv[1]).enqueue([NewJob("task", limits=(Limit("X", Numbers(slot
 """
 
         def act():
-            subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=30, check=True)
+            subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=120, check=True)
 
         assert hears(waiter, act, timeout=1)
 

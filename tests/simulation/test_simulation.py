@@ -53,7 +53,7 @@ def test_the_same_seed_brings_the_same_history_in_every_process():
             },
             stdout=subprocess.PIPE,
             check=True,
-            timeout=60,
+            timeout=250,
         ).stdout
         for hash_seed in ("1", "2")
     }

@@ -10,7 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 COMMAND = (sys.executable, "-m", "penstock.cli")
 # To import penstock takes longer than most commands, so a process that has imported it forks the others.
 _FORKS = multiprocessing.get_context("forkserver")
@@ -79,7 +79,7 @@ def penstock(*arguments, folder=".", **environment):
     complaints = []
     reader = threading.Thread(target=lambda: complaints.append(process.stderr.read()))
     reader.start()
-    bound = threading.Timer(100, process.kill)
+    bound = threading.Timer(250, process.kill)
     bound.start()
     with process.stdout, process.stderr:
         told = process.stdout.read()

@@ -15,7 +15,7 @@ from tests.support.command import Process
 
 TOP = Path(__file__).parents[2]
 MEDIA = "application/openjobspec+json"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def test_the_examples_of_a_page_run(page, tmp_path):
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=280,
         check=False,
     )
 
