@@ -162,7 +162,7 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
 
 @pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
 def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit(watch, monkeypatch):
-    monkeypatch.setattr("penstock.client.engine.PATIENCE", 60.0)  # longer than any restart
+    monkeypatch.setattr("penstock.client.rpc.PATIENCE", 60 * SECOND)  # longer than any restart
     remote = RemoteEngine(watch.server.url)
     for _ in range(2):
         watch.hire()
