@@ -15,6 +15,7 @@ import uvicorn
 from penstock.engine import Engine
 from penstock.errors import InvalidError, StoreBrokenError
 from penstock.http.app import app_for
+from penstock.http.asgi import AsgiApp
 from penstock.http.dialect import Dialect
 from penstock.http.tokens import Keyring
 from penstock.worker.upkeep import Upkeep
@@ -62,21 +63,7 @@ def serve(
         loopback=_is_loopback(settings.host),
         names=(settings.host, *settings.names),
     )
-    config = uvicorn.Config(
-        app,
-        host=settings.host,
-        port=settings.port,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=75,
-        ws_max_size=1024 * 1024,
-        lifespan="on",
-    )
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    server = _Server(config, ready, app.service.drain)
+    server = _Server(app, settings, ready)
     upkeep = Upkeep(engine, settings.keep, UPKEEP_EVERY, log).thread
     upkeep.broken = server.give_up
     upkeep.start()
@@ -90,12 +77,24 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    def __init__(
-        self, config: uvicorn.Config, ready: Callable[[str], None], drain: Callable[[], None]
-    ) -> None:
+    def __init__(self, app: AsgiApp, settings: Settings, ready: Callable[[str], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=GRACE,
+            timeout_keep_alive=75,
+            ws_max_size=1024 * 1024,
+            lifespan="on",
+        )
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
         super().__init__(config)
         self._ready = ready
-        self._drain = drain
+        self._drain = app.service.drain
         self.trouble: StoreBrokenError | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
