@@ -9,8 +9,8 @@ from penstock.worker.backend import Backend
 
 # How long one wait in the store lasts, and so how long stopping may take.
 SLICE: Final = 0.1
-# One of several idle workers is enough for one job.  The others, woken in vain the last time, let it go first
-# so far, unless that was so long ago; a process that is slow because it has much to do gives its lead away.
+# One of several idle workers is enough for one job.  Workers that were woken in vain within MEMORY let the one that
+# found something go first by HEAD_START; a process that is slow because it has much to do gives its lead away.
 HEAD_START: Final = 3 * MILLISECOND
 MEMORY: Final = SECOND
 
