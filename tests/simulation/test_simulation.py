@@ -18,7 +18,7 @@ from tests.support.shrink import shrink
 from tests.support.soak import often
 
 ROOT = Path(__file__).parents[2]
-SEEDS = often(100, 500)
+SEEDS = often(50, 500)
 PART = 25
 # What must have happened for so many histories to show anything.
 PLAYED = {

@@ -2,8 +2,10 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,18 +24,23 @@ SHIM = '#!/bin/sh\nexec "{python}" {arguments} "$@"\n'
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, tmp_path):
     url = {"PENSTOCK_URL": fresh_schema(shared_url())} if page.name == "postgresql.md" else {}
-    ran = subprocess.run(
+    ran = subprocess.Popen(
         [sys.executable, "-P", pages.__file__, page],
         cwd=tmp_path,
         env=environment(tmp_path / "bin") | url,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=280,
-        check=False,
+        start_new_session=True,
     )
+    try:
+        told, _ = ran.communicate(timeout=280)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(ran.pid, signal.SIGKILL)  # whatever an example left running
 
-    assert 0 == ran.returncode, f"{ran.stdout}\n{ran.stderr}"
+    assert 0 == ran.returncode, told
     assert pages.examples(page.read_text())
 
 
