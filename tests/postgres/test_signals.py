@@ -426,12 +426,12 @@ class TestWorker:
     def test_a_job_that_arrives_while_a_claim_finds_nothing_is_begun(
         self, url, opened, teller, task, begun, monkeypatch
     ):
-        claim_once = pump.Pump._claim_once
+        take = pump.Pump._take
 
         engine = opened(url)
 
-        def late(self):
-            claim = claim_once(self)
+        def late(self, queues, count):
+            claim = take(self, queues, count)
             if len(begun) < 5 and not claim.jobs:
                 # Committed and heard of when the claim has looked already, before the worker says that it waits.
                 revision = engine.revision()
@@ -439,7 +439,7 @@ class TestWorker:
                 assert engine.wait(revision, SOON) != revision
             return claim
 
-        monkeypatch.setattr(pump.Pump, "_claim_once", late)
+        monkeypatch.setattr(pump.Pump, "_take", late)
         with working(engine, task):
             until(lambda: len(begun) >= 5)
 
