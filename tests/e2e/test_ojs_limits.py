@@ -518,8 +518,7 @@ def test_rl_r004_an_override_that_makes_no_sense_names_the_field(server, body, f
 
 def test_rl_r005_a_queue_limit_holds_for_all_its_jobs_whatever_they_carry(server):
     answer = server.put(
-        "/ojs/v1/admin/queues/email/rate-limit",
-        {"concurrency": 3, "rate": {"limit": 1000, "period": "PT1H"}},
+        "/ojs/v1/admin/queues/email/rate-limit", {"concurrency": 3, "rate": {"limit": 1000, "period": "PT1H"}}
     )
     for n in range(8):
         server.enqueue(a_job("email", **({"key": "own", "concurrency": 99} if n % 2 else {})))

@@ -86,10 +86,7 @@ class Request:
 
     def page(self, per_page: int = 20) -> tuple[int, int]:
         """Return the number of the page, from 1, and how many items are on one."""
-        return (
-            self.number("page", 1, 1, 10**9),
-            self.number("per_page", per_page, 1, _MOST_PER_PAGE),
-        )
+        return (self.number("page", 1, 1, 10**9), self.number("per_page", per_page, 1, _MOST_PER_PAGE))
 
 
 @dataclass(slots=True)

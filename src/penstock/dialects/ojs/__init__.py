@@ -1,5 +1,6 @@
 """The Open Job Spec over HTTP, with its extensions: its words for what `http` and the engine do."""
 
+from dataclasses import replace
 from typing import Final
 
 from penstock.dialects.ojs.events.event_format import STRATEGIES
@@ -33,30 +34,33 @@ from penstock.dialects.ojs.routes import (
 )
 from penstock.http.dialect import Dialect, MetricNames
 
+_BELOW: Final = (
+    workers,
+    jobs,
+    progress,
+    cron,
+    rate_limits,
+    queues,
+    queue_limits,
+    pools,
+    workflows,
+    dead_letter,
+    events,
+    webhooks,
+    admin_stats,
+    admin_queues,
+    admin_jobs,
+    admin_bulk,
+    admin_workers,
+    tenants,
+    maintenance,
+)
 DIALECT: Final = Dialect(
     name="ojs",
     title="the Open Job Spec",
     paths=("/ojs/", "/health", "/ready", "/metrics"),
     routes=(
-        *workers.ROUTES,
-        *jobs.ROUTES,
-        *progress.ROUTES,
-        *cron.ROUTES,
-        *rate_limits.ROUTES,
-        *queues.ROUTES,
-        *queue_limits.ROUTES,
-        *pools.ROUTES,
-        *workflows.ROUTES,
-        *dead_letter.ROUTES,
-        *events.ROUTES,
-        *webhooks.ROUTES,
-        *admin_stats.ROUTES,
-        *admin_queues.ROUTES,
-        *admin_jobs.ROUTES,
-        *admin_bulk.ROUTES,
-        *admin_workers.ROUTES,
-        *tenants.ROUTES,
-        *maintenance.ROUTES,
+        *(replace(route, path=f"/ojs/v1{route.path}") for each in _BELOW for route in each.ROUTES),
         *system.ROUTES,
     ),
     error=answer,

@@ -13,11 +13,7 @@ from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
-_CONFLICT: Final = {
-    "reject": OnDuplicate.REJECT,
-    "ignore": OnDuplicate.REUSE,
-    "replace": OnDuplicate.REPLACE,
-}
+_CONFLICT: Final = {"reject": OnDuplicate.REJECT, "ignore": OnDuplicate.REUSE, "replace": OnDuplicate.REPLACE}
 _STATES: Final = {
     **{
         spec: tuple(State(name) for name in ENGINE_STATES[spec])

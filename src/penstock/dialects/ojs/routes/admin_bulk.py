@@ -130,16 +130,10 @@ def _check_meant(*, confirm: bool) -> None:
         raise InvalidError("confirm", "must be true: this cannot be taken back")
 
 
-_BULK: Final = "/ojs/v1/admin/jobs/bulk"
+_BULK: Final = "/admin/jobs/bulk"
 ROUTES = (
     Route(
-        "DELETE",
-        "/ojs/v1/admin/queues/{name}/jobs",
-        purge,
-        OPERATORS,
-        "Delete ended jobs",
-        PurgeBody,
-        PurgeAnswer,
+        "DELETE", "/admin/queues/{name}/jobs", purge, OPERATORS, "Delete ended jobs", PurgeBody, PurgeAnswer
     ),
     Route(
         "POST",

@@ -98,25 +98,8 @@ def _both(job: dict[str, Any]) -> Reply:
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/ojs/v1/admin/jobs",
-        listing,
-        OPERATORS,
-        "Find jobs",
-        None,
-        JobPage,
-        query=(*_FILTERS, *OFFSETS),
-    ),
-    Route("GET", "/ojs/v1/admin/jobs/{id}", info, OPERATORS, "Look at a job", None, JobShape),
-    Route("POST", "/ojs/v1/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", None, JobShape),
-    Route(
-        "POST",
-        "/ojs/v1/admin/jobs/{id}/retry",
-        retry_one,
-        OPERATORS,
-        "Try an ended job again",
-        None,
-        JobShape,
-    ),
+    Route("GET", "/admin/jobs", listing, OPERATORS, "Find jobs", None, JobPage, query=(*_FILTERS, *OFFSETS)),
+    Route("GET", "/admin/jobs/{id}", info, OPERATORS, "Look at a job", None, JobShape),
+    Route("POST", "/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", None, JobShape),
+    Route("POST", "/admin/jobs/{id}/retry", retry_one, OPERATORS, "Try an ended job again", None, JobShape),
 )

@@ -117,19 +117,8 @@ def _by_queue(tallies: list[QueueCounts]) -> dict[str, list[QueueCounts]]:
 
 
 ROUTES = (
-    Route(
-        "GET",
-        "/ojs/v1/admin/queues",
-        listing,
-        OPERATORS,
-        "List queues",
-        None,
-        AdminQueuesAnswer,
-        query=OFFSETS,
-    ),
-    Route("GET", "/ojs/v1/admin/queues/{name}", info, OPERATORS, "Look at a queue", None, AdminQueueShape),
-    Route("POST", "/ojs/v1/admin/queues/{name}/pause", pause, OPERATORS, "Pause a queue", None, PausedAnswer),
-    Route(
-        "POST", "/ojs/v1/admin/queues/{name}/resume", resume, OPERATORS, "Resume a queue", None, PausedAnswer
-    ),
+    Route("GET", "/admin/queues", listing, OPERATORS, "List queues", None, AdminQueuesAnswer, query=OFFSETS),
+    Route("GET", "/admin/queues/{name}", info, OPERATORS, "Look at a queue", None, AdminQueueShape),
+    Route("POST", "/admin/queues/{name}/pause", pause, OPERATORS, "Pause a queue", None, PausedAnswer),
+    Route("POST", "/admin/queues/{name}/resume", resume, OPERATORS, "Resume a queue", None, PausedAnswer),
 )

@@ -54,4 +54,4 @@ def _is_own(queue: dict[str, object], request: Request) -> bool:
     return request.tenant in (None, str(queue["name"]).rpartition(":")[0])
 
 
-ROUTES = (Route("GET", "/ojs/v1/admin/stats", stats, OPERATORS, "How it is going", None, SystemStats),)
+ROUTES = (Route("GET", "/admin/stats", stats, OPERATORS, "How it is going", None, SystemStats),)

@@ -129,37 +129,15 @@ async def _shown(request: Request, member: KnownWorker) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/workers/{id}/health", health, JOBS, "Does a worker go on?", None, WorkerHealth),
+    Route("GET", "/workers/{id}/health", health, JOBS, "Does a worker go on?", None, WorkerHealth),
+    Route("GET", "/admin/workers", listing, OPERATORS, "List workers", None, WorkersAnswer, query=OFFSETS),
+    Route("GET", "/admin/workers/{id}", info, OPERATORS, "Look at a worker", None, WorkerShape),
+    Route("DELETE", "/admin/workers/{id}", forget, OPERATORS, "Forget a silent worker"),
     Route(
-        "GET", "/ojs/v1/admin/workers", listing, OPERATORS, "List workers", None, WorkersAnswer, query=OFFSETS
-    ),
-    Route("GET", "/ojs/v1/admin/workers/{id}", info, OPERATORS, "Look at a worker", None, WorkerShape),
-    Route("DELETE", "/ojs/v1/admin/workers/{id}", forget, OPERATORS, "Forget a silent worker"),
-    Route(
-        "POST",
-        "/ojs/v1/admin/workers/{id}/quiet",
-        quiet,
-        OPERATORS,
-        "Have a worker take no more",
-        None,
-        AskedAnswer,
+        "POST", "/admin/workers/{id}/quiet", quiet, OPERATORS, "Have a worker take no more", None, AskedAnswer
     ),
     Route(
-        "POST",
-        "/ojs/v1/admin/workers/{id}/terminate",
-        terminate,
-        OPERATORS,
-        "Have a worker stop",
-        None,
-        AskedAnswer,
+        "POST", "/admin/workers/{id}/terminate", terminate, OPERATORS, "Have a worker stop", None, AskedAnswer
     ),
-    Route(
-        "POST",
-        "/ojs/v1/admin/workers/{id}/resume",
-        resume,
-        OPERATORS,
-        "Have a worker go on",
-        None,
-        AskedAnswer,
-    ),
+    Route("POST", "/admin/workers/{id}/resume", resume, OPERATORS, "Have a worker go on", None, AskedAnswer),
 )

@@ -201,10 +201,10 @@ def shown(schedule: Schedule) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("POST", "/ojs/v1/cron", put, PRODUCERS, "Add or replace a schedule", CronBody, CronAnswer, 201),
-    Route("GET", "/ojs/v1/cron", listing, PRODUCERS, "List schedules", None, CronsAnswer, query=OFFSETS),
-    Route("GET", "/ojs/v1/cron/{name}", info, PRODUCERS, "Look at a schedule", None, CronAnswer),
-    Route("DELETE", "/ojs/v1/cron/{name}", delete, PRODUCERS, "Delete a schedule", None, CronAnswer),
-    Route("POST", "/ojs/v1/cron/{name}/pause", pause, PRODUCERS, "Pause a schedule", None, CronAnswer),
-    Route("POST", "/ojs/v1/cron/{name}/resume", resume, PRODUCERS, "Resume a schedule", None, CronAnswer),
+    Route("POST", "/cron", put, PRODUCERS, "Add or replace a schedule", CronBody, CronAnswer, 201),
+    Route("GET", "/cron", listing, PRODUCERS, "List schedules", None, CronsAnswer, query=OFFSETS),
+    Route("GET", "/cron/{name}", info, PRODUCERS, "Look at a schedule", None, CronAnswer),
+    Route("DELETE", "/cron/{name}", delete, PRODUCERS, "Delete a schedule", None, CronAnswer),
+    Route("POST", "/cron/{name}/pause", pause, PRODUCERS, "Pause a schedule", None, CronAnswer),
+    Route("POST", "/cron/{name}/resume", resume, PRODUCERS, "Resume a schedule", None, CronAnswer),
 )

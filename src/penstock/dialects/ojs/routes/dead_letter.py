@@ -99,25 +99,12 @@ async def _dead(request: Request) -> JobView:
 
 
 ROUTES = (
+    Route("GET", "/dead-letter", listing, PRODUCERS, "List dead letters", None, JobsAnswer, query=_FILTERS),
+    Route("POST", "/dead-letter/{id}/retry", retry, PRODUCERS, "Try a dead letter again", None, JobAnswer),
+    Route("DELETE", "/dead-letter/{id}", delete, PRODUCERS, "Delete a dead letter", None, DeletedAnswer),
     Route(
         "GET",
-        "/ojs/v1/dead-letter",
-        listing,
-        PRODUCERS,
-        "List dead letters",
-        None,
-        JobsAnswer,
-        query=_FILTERS,
-    ),
-    Route(
-        "POST", "/ojs/v1/dead-letter/{id}/retry", retry, PRODUCERS, "Try a dead letter again", None, JobAnswer
-    ),
-    Route(
-        "DELETE", "/ojs/v1/dead-letter/{id}", delete, PRODUCERS, "Delete a dead letter", None, DeletedAnswer
-    ),
-    Route(
-        "GET",
-        "/ojs/v1/admin/dead-letter",
+        "/admin/dead-letter",
         listing,
         OPERATORS,
         "List dead letters",
@@ -125,24 +112,9 @@ ROUTES = (
         ItemsAnswer,
         query=_FILTERS,
     ),
+    Route("GET", "/admin/dead-letter/stats", stats, OPERATORS, "Count dead letters", None, StatsAnswer),
     Route(
-        "GET", "/ojs/v1/admin/dead-letter/stats", stats, OPERATORS, "Count dead letters", None, StatsAnswer
+        "POST", "/admin/dead-letter/{id}/retry", retry, OPERATORS, "Try a dead letter again", None, JobAnswer
     ),
-    Route(
-        "POST",
-        "/ojs/v1/admin/dead-letter/{id}/retry",
-        retry,
-        OPERATORS,
-        "Try a dead letter again",
-        None,
-        JobAnswer,
-    ),
-    Route(
-        "DELETE",
-        "/ojs/v1/admin/dead-letter/{id}",
-        delete_quietly,
-        OPERATORS,
-        "Delete a dead letter",
-        status=204,
-    ),
+    Route("DELETE", "/admin/dead-letter/{id}", delete_quietly, OPERATORS, "Delete a dead letter", status=204),
 )

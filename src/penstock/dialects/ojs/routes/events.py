@@ -116,7 +116,7 @@ _SSE: Final = "text/event-stream"
 ROUTES: Final = (
     Route(
         "GET",
-        "/ojs/v1/events",
+        "/events",
         poll,
         JOBS,
         "Look back on events",
@@ -124,21 +124,13 @@ ROUTES: Final = (
         EventsAnswer,
         query=(*_QUERY, "cursor", "limit"),
     ),
+    Route("GET", "/events/stream", follow, JOBS, "Follow events", query=("channel", *_QUERY), media=_SSE),
     Route(
-        "GET", "/ojs/v1/events/stream", follow, JOBS, "Follow events", query=("channel", *_QUERY), media=_SSE
+        "GET", "/jobs/{id}/events", follow_job, JOBS, "Follow the events of a job", query=_QUERY, media=_SSE
     ),
     Route(
         "GET",
-        "/ojs/v1/jobs/{id}/events",
-        follow_job,
-        JOBS,
-        "Follow the events of a job",
-        query=_QUERY,
-        media=_SSE,
-    ),
-    Route(
-        "GET",
-        "/ojs/v1/queues/{name}/events",
+        "/queues/{name}/events",
         follow_queue,
         JOBS,
         "Follow the events of a queue",

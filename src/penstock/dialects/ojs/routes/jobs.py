@@ -130,10 +130,10 @@ def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
 
 
 ROUTES = (
-    Route("POST", "/ojs/v1/jobs", enqueue, PRODUCERS, "Enqueue a job", JobBody, JobAnswer, 201),
+    Route("POST", "/jobs", enqueue, PRODUCERS, "Enqueue a job", JobBody, JobAnswer, 201),
     Route(
         "POST",
-        "/ojs/v1/jobs/batch",
+        "/jobs/batch",
         enqueue_batch,
         PRODUCERS,
         "Enqueue jobs, all or none",
@@ -141,7 +141,7 @@ ROUTES = (
         JobsAnswer,
         201,
     ),
-    Route("GET", "/ojs/v1/jobs/{id}", info, JOBS, "Look at a job", None, JobAnswer),
-    Route("DELETE", "/ojs/v1/jobs/{id}", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
-    Route("POST", "/ojs/v1/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+    Route("GET", "/jobs/{id}", info, JOBS, "Look at a job", None, JobAnswer),
+    Route("DELETE", "/jobs/{id}", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+    Route("POST", "/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
 )

@@ -53,7 +53,7 @@ def _shown(since: dict[str, Any] | None) -> dict[str, Any]:
 
 ROUTES = tuple(
     route
-    for path in ("/ojs/v1/admin/system/maintenance", "/ojs/v1/admin/maintenance")
+    for path in ("/admin/system/maintenance", "/admin/maintenance")
     for route in (
         Route("GET", path, show, OPERATORS, "Is it maintenance?", None, MaintenanceAnswer),
         Route(

@@ -18,7 +18,7 @@ from penstock.limits.durations import to_iso
 from penstock.limits.rules import MAX_NUMBER
 
 Weight = Annotated[int, Meta(ge=1, le=1_000_000)]
-_PATH: Final = "/ojs/v1/admin/pools/{name}"
+_PATH: Final = "/admin/pools/{name}"
 _NAMES: Final = {order: word for word, order in reversed(ORDERS.items())}
 
 
@@ -145,9 +145,9 @@ async def _found(request: Request) -> Pool:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/admin/pools", listed, OPERATORS, "List pools"),
+    Route("GET", "/admin/pools", listed, OPERATORS, "List pools"),
     Route("GET", _PATH, get, OPERATORS, "Look at a pool", None, PoolAnswer),
     Route("PUT", _PATH, put, OPERATORS, "Set a pool", PoolBody, PoolAnswer),
     Route("DELETE", _PATH, delete, OPERATORS, "Delete a pool"),
-    Route("GET", "/ojs/v1/admin/scheduling/stats", stats, OPERATORS, "How fetches were spread over queues"),
+    Route("GET", "/admin/scheduling/stats", stats, OPERATORS, "How fetches were spread over queues"),
 )

@@ -138,17 +138,9 @@ def _shown(view: JobView) -> dict[str, Any]:
 
 
 ROUTES = (
+    Route("PUT", "/jobs/{id}/progress", report, WORKERS, "How far a job is", ProgressBody, ProgressAnswer),
+    Route("GET", "/jobs/{id}/progress", show, JOBS, "Ask how far a job is", None, ProgressAnswer),
     Route(
-        "PUT", "/ojs/v1/jobs/{id}/progress", report, WORKERS, "How far a job is", ProgressBody, ProgressAnswer
-    ),
-    Route("GET", "/ojs/v1/jobs/{id}/progress", show, JOBS, "Ask how far a job is", None, ProgressAnswer),
-    Route(
-        "POST",
-        "/ojs/v1/workers/progress",
-        report_by_worker,
-        WORKERS,
-        "How far a job is",
-        ReportBody,
-        ProgressAnswer,
+        "POST", "/workers/progress", report_by_worker, WORKERS, "How far a job is", ReportBody, ProgressAnswer
     ),
 )

@@ -185,8 +185,8 @@ def _type(request: Request) -> str:
     return check_type(request.params["type"])
 
 
-_QUEUE_LIMIT: Final = "/ojs/v1/admin/queues/{name}/rate-limit"
-_TYPE_LIMIT: Final = "/ojs/v1/admin/types/{type}/rate-limit"
+_QUEUE_LIMIT: Final = "/admin/queues/{name}/rate-limit"
+_TYPE_LIMIT: Final = "/admin/types/{type}/rate-limit"
 ROUTES = (
     Route("GET", _QUEUE_LIMIT, queue_limit, OPERATORS, "Look at the limit of a queue"),
     Route("PUT", _QUEUE_LIMIT, set_queue_limit, OPERATORS, "Limit a whole queue", LimitBody),
@@ -196,7 +196,7 @@ ROUTES = (
     Route("DELETE", _TYPE_LIMIT, clear_type_limit, OPERATORS, "Limit a job type no longer"),
     *(
         Route(method, path, handler, OPERATORS, summary, body)
-        for path in ("/ojs/v1/admin/queues/{name}/config", "/ojs/v1/queues/{name}/config")
+        for path in ("/admin/queues/{name}/config", "/queues/{name}/config")
         for method, handler, summary, body in (
             ("GET", config, "Look at what is set of a queue", None),
             ("PUT", set_config, "Set the limits and the bound of a queue", ConfigBody),

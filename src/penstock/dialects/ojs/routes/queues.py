@@ -107,33 +107,19 @@ def _shown(name: str, counts: Counter[str], *, paused: bool) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/queues", listed, JOBS, "List queues", None, QueuesAnswer, query=QUERY),
-    Route("GET", "/ojs/v1/queues/{name}", info, JOBS, "Look at a queue", None, QueueAnswer),
+    Route("GET", "/queues", listed, JOBS, "List queues", None, QueuesAnswer, query=QUERY),
+    Route("GET", "/queues/{name}", info, JOBS, "Look at a queue", None, QueueAnswer),
     Route(
-        "GET",
-        "/ojs/v1/queues/{name}/stats",
-        stats,
-        JOBS,
-        "How many jobs of a queue are where",
-        None,
-        QueueAnswer,
+        "GET", "/queues/{name}/stats", stats, JOBS, "How many jobs of a queue are where", None, QueueAnswer
     ),
     Route(
         "POST",
-        "/ojs/v1/queues/{name}/pause",
+        "/queues/{name}/pause",
         pause,
         OPERATORS,
         "Let nothing be fetched from a queue",
         None,
         QueueAnswer,
     ),
-    Route(
-        "POST",
-        "/ojs/v1/queues/{name}/resume",
-        resume,
-        OPERATORS,
-        "Let jobs be fetched again",
-        None,
-        QueueAnswer,
-    ),
+    Route("POST", "/queues/{name}/resume", resume, OPERATORS, "Let jobs be fetched again", None, QueueAnswer),
 )

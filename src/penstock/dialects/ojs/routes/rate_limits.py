@@ -46,12 +46,7 @@ async def listed(request: Request) -> Reply:
         lambda engine: engine.gates(tenant=request.tenant, without="@", offset=page.offset, limit=page.limit)
     )
     now = request.service.engine.clock.now()
-    return Reply(
-        {
-            "items": [shown(gate, now) for gate in gates],
-            "pagination": page.shown(total),
-        }
-    )
+    return Reply({"items": [shown(gate, now) for gate in gates], "pagination": page.shown(total)})
 
 
 async def override(request: Request) -> Reply:
@@ -156,25 +151,19 @@ async def _gate(request: Request) -> GateView:
 
 
 ROUTES = (
-    Route("GET", "/ojs/v1/rate-limits", listed, JOBS, "List limits by key", None, KeysAnswer, query=QUERY),
-    Route("GET", "/ojs/v1/rate-limits/{key}", look, JOBS, "Look at the limits of a key", None, KeyShape),
+    Route("GET", "/rate-limits", listed, JOBS, "List limits by key", None, KeysAnswer, query=QUERY),
+    Route("GET", "/rate-limits/{key}", look, JOBS, "Look at the limits of a key", None, KeyShape),
     Route(
         "PUT",
-        "/ojs/v1/rate-limits/{key}",
+        "/rate-limits/{key}",
         override,
         OPERATORS,
         "Override the limits of a key",
         OverrideBody,
         KeyShape,
     ),
-    Route("DELETE", "/ojs/v1/rate-limits/{key}", end_override, OPERATORS, "End an override", None, KeyShape),
+    Route("DELETE", "/rate-limits/{key}", end_override, OPERATORS, "End an override", None, KeyShape),
     Route(
-        "DELETE",
-        "/ojs/v1/rate-limits/{key}/override",
-        end_override,
-        OPERATORS,
-        "End an override",
-        None,
-        KeyShape,
+        "DELETE", "/rate-limits/{key}/override", end_override, OPERATORS, "End an override", None, KeyShape
     ),
 )

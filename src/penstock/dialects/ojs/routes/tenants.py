@@ -182,11 +182,9 @@ async def _shown(request: Request, tenant: str, tallies: list[QueueCounts]) -> d
     return shown
 
 
-_ONE: Final = "/ojs/v1/admin/tenants/{id}"
+_ONE: Final = "/admin/tenants/{id}"
 ROUTES = (
-    Route(
-        "GET", "/ojs/v1/admin/tenants", listing, OPERATORS, "List tenants", None, TenantsAnswer, query=OFFSETS
-    ),
+    Route("GET", "/admin/tenants", listing, OPERATORS, "List tenants", None, TenantsAnswer, query=OFFSETS),
     Route("GET", _ONE, info, OPERATORS, "Look at a tenant", None, TenantShape),
     Route("PUT", _ONE, put, OPERATORS, "Decide what a tenant may use", TenantBody, TenantShape),
     Route("DELETE", _ONE, delete, OPERATORS, "Take a tenant's limits away"),

@@ -210,7 +210,7 @@ def _answer(webhook: Webhook) -> Reply:
     return Reply({"subscription": found, **found})
 
 
-_PATH: Final = "/ojs/v1/webhooks/subscriptions"
+_PATH: Final = "/webhooks/subscriptions"
 ROUTES: Final = (
     Route("POST", _PATH, subscribe, OPERATORS, "Subscribe to events", SubscriptionBody, None, 201),
     Route("GET", _PATH, listing, OPERATORS, "List subscriptions"),
@@ -220,11 +220,6 @@ ROUTES: Final = (
     Route("POST", f"{_PATH}/{{id}}/test", attempt, OPERATORS, "Send a test event"),
     Route("POST", f"{_PATH}/{{id}}/rotate-secret", rotate, OPERATORS, "Make a new secret"),
     Route(
-        "GET",
-        "/ojs/v1/webhooks/deliveries",
-        deliveries,
-        OPERATORS,
-        "Look at deliveries",
-        query=("subscription_id",),
+        "GET", "/webhooks/deliveries", deliveries, OPERATORS, "Look at deliveries", query=("subscription_id",)
     ),
 )

@@ -286,9 +286,9 @@ def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]
 
 
 ROUTES = (
-    Route("POST", "/ojs/v1/workers/fetch", fetch, WORKERS, "Fetch jobs to work on", FetchBody, JobsAnswer),
-    Route("POST", "/ojs/v1/workers/ack", ack, WORKERS, "A job was done", AckBody, SettledAnswer),
-    Route("POST", "/ojs/v1/workers/nack", nack, WORKERS, "A job failed", NackBody, SettledAnswer),
-    Route("POST", "/ojs/v1/workers/heartbeat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
-    Route("POST", "/ojs/v1/workers/beat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
+    Route("POST", "/workers/fetch", fetch, WORKERS, "Fetch jobs to work on", FetchBody, JobsAnswer),
+    Route("POST", "/workers/ack", ack, WORKERS, "A job was done", AckBody, SettledAnswer),
+    Route("POST", "/workers/nack", nack, WORKERS, "A job failed", NackBody, SettledAnswer),
+    Route("POST", "/workers/heartbeat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
+    Route("POST", "/workers/beat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
 )

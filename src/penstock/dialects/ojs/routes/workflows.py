@@ -170,10 +170,8 @@ def _step(step: StepView) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route(
-        "POST", "/ojs/v1/workflows", start, PRODUCERS, "Start a workflow", WorkflowBody, WorkflowAnswer, 201
-    ),
-    Route("GET", "/ojs/v1/workflows", listing, JOBS, "List workflows", None, WorkflowsAnswer, query=OFFSETS),
-    Route("GET", "/ojs/v1/workflows/{id}", info, JOBS, "Look at a workflow", None, WorkflowAnswer),
-    Route("DELETE", "/ojs/v1/workflows/{id}", cancel, PRODUCERS, "Cancel a workflow", None, WorkflowAnswer),
+    Route("POST", "/workflows", start, PRODUCERS, "Start a workflow", WorkflowBody, WorkflowAnswer, 201),
+    Route("GET", "/workflows", listing, JOBS, "List workflows", None, WorkflowsAnswer, query=OFFSETS),
+    Route("GET", "/workflows/{id}", info, JOBS, "Look at a workflow", None, WorkflowAnswer),
+    Route("DELETE", "/workflows/{id}", cancel, PRODUCERS, "Cancel a workflow", None, WorkflowAnswer),
 )
