@@ -10,6 +10,7 @@ import msgspec
 from penstock.errors import InvalidError
 from penstock.http.access import Access, Role
 from penstock.http.claims import Claims
+from penstock.http.codec import decode
 from penstock.http.errors import BadBodyError
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_decode: Final = msgspec.json.Decoder().decode
 _MOST_PER_PAGE: Final = 1_000
 
 log = logging.getLogger("penstock.server")
@@ -53,7 +53,7 @@ class Request:
     def json(self) -> Any:  # noqa: ANN401 - anything may have been sent
         """Return the plain values of the body."""
         try:
-            return _decode(self.body)
+            return decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadBodyError("body", f"is not JSON: {error}") from None
 

@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from penstock.clock import MILLISECOND, monotonic
+from penstock.http.codec import decode, encode
 from penstock.http.service import Service
 
 FRESH: Final = 500 * MILLISECOND
 _PREFIX: Final = "http:"
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class SettingsCache:
@@ -38,7 +35,7 @@ async def settings(service: Service) -> Mapping[str, Any]:
             while not cache.is_fresh:
                 now, changes = monotonic(), cache.changes
                 found = await service.run(lambda engine: engine.settings(_PREFIX))
-                cache.values = {name.removeprefix(_PREFIX): _decode(value) for name, value in found.items()}
+                cache.values = {name.removeprefix(_PREFIX): decode(value) for name, value in found.items()}
                 # A setting made meanwhile may be missing.
                 cache.read = now if changes == cache.changes else None
     return cache.values
@@ -46,7 +43,7 @@ async def settings(service: Service) -> Mapping[str, Any]:
 
 async def set_setting(service: Service, name: str, value: object) -> None:
     """Set something for every process; None removes it."""
-    text = None if value is None else _encode(value).decode()
+    text = None if value is None else encode(value).decode()
     await service.run(lambda engine: engine.set_setting(f"{_PREFIX}{name}", text))
     cache = service.part(SettingsCache)
     cache.changes += 1

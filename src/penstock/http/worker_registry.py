@@ -8,18 +8,15 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from penstock.clock import SECOND
 from penstock.errors import InvalidError
+from penstock.http.codec import decode, encode
 
 STALE: Final = 60 * SECOND
 GONE: Final = 60 * STALE  # after which a worker is not even shown as stale
 MOST: Final = 10_000  # workers
 MOST_SAID: Final = 32 * 1024  # bytes that one worker says of itself
 MOST_BYTES: Final = 32 * 1024 * 1024  # the same, of all
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 @dataclass(slots=True)
@@ -39,7 +36,7 @@ class KnownWorker:
     @property
     def facts(self) -> dict[str, Any]:
         """What it said of itself."""
-        facts: dict[str, Any] = _decode(self.said)
+        facts: dict[str, Any] = decode(self.said)
         return facts
 
 
@@ -114,10 +111,10 @@ class WorkerRegistry:
 
 def _said(facts: dict[str, Any]) -> bytes:
     """Return what a worker says of itself as it is kept; raise if it is too much, naming what is longest."""
-    text = _encode(facts)
+    text = encode(facts)
     if len(text) > MOST_SAID:
-        longest = max(facts, key=lambda name: len(_encode(facts[name])))
-        size = len(_encode(facts[longest]))
+        longest = max(facts, key=lambda name: len(encode(facts[name])))
+        size = len(encode(facts[longest]))
         raise InvalidError(
             longest,
             f"takes {size} bytes; a worker may say at most {MOST_SAID} of itself: fewer or shorter {longest}",

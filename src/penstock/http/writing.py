@@ -7,10 +7,8 @@ have read it, and begun.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
 
-import msgspec
-
+from penstock.http.codec import encode
 from penstock.http.dialect import Dialect
 from penstock.http.reading import Message, Receive
 from penstock.http.routes import Reply, Stream
@@ -19,13 +17,12 @@ from penstock.http.service import Service
 Send = Callable[[Message], Awaitable[None]]
 
 log = logging.getLogger("penstock.server")
-_encode: Final = msgspec.json.Encoder().encode
 
 
 def encoded(reply: Reply) -> bytes:
     """Return the body of an answer as it is sent."""
     body = reply.body
-    return b"" if body is None else body if isinstance(body, bytes) else _encode(body)
+    return b"" if body is None else body if isinstance(body, bytes) else encode(body)
 
 
 async def write(

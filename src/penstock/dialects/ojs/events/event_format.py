@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.names import VERSION, written
+from penstock.http.codec import decode, encode
 from penstock.http.feed import LOST, FeedEntry
 from penstock.http.tenancy import queue_tenant, spec_queue
 from penstock.job import DROPPED_FOR_ROOM, Event
@@ -15,8 +16,6 @@ from penstock.job import DROPPED_FOR_ROOM, Event
 SOURCE: Final = "ojs://penstock/server"
 STATE_CHANGED: Final = "job.state_changed"
 STRATEGIES: Final = {"slots": "concurrency", "rate": "rate", "throttle": "throttle", "shut": "dynamic"}
-_decode: Final = msgspec.json.Decoder().decode
-_encode: Final = msgspec.json.Encoder().encode
 
 # What a job's event is called, and from which state it leads to which; "" where that depends.
 _JOBS: Final[dict[str, tuple[tuple[str, ...], str, str]]] = {
@@ -55,7 +54,7 @@ class Shown(Struct, frozen=True):
     @property
     def text(self) -> bytes:
         """The event as JSON."""
-        return _encode(self.body)
+        return encode(self.body)
 
 
 def shown(entry: FeedEntry) -> tuple[Shown, ...]:
@@ -147,9 +146,9 @@ def _error(name: str, facts: Mapping[str, object]) -> dict[str, Any]:
     text = facts.get("error")
     if not isinstance(text, str) or name not in ("job.failed", "job.retrying", "job.discarded"):
         return {}
-    kept = _decode(text)
+    kept = decode(text)
     details = kept.get("details")
-    sent = _decode(details) if isinstance(details, str) and details else {}
+    sent = decode(details) if isinstance(details, str) and details else {}
     error = {"code": sent.get("code", kept.get("kind")), "type": sent.get("type") or kept.get("kind")}
     error["message"] = kept.get("message", "")
     if name == "job.discarded":

@@ -12,6 +12,7 @@ from penstock.dialects.ojs.events.event_format import Shown, lost
 from penstock.dialects.ojs.events.event_stream import BUFFER, HEARTBEAT, SendPace, channel_of, entries_wanted
 from penstock.dialects.ojs.format.names import written
 from penstock.errors import InvalidError, NotFoundError, PenstockError
+from penstock.http.codec import decode, encode
 from penstock.http.feed import FeedEntry, FeedReader
 from penstock.http.routes import Request, converted
 from penstock.http.sockets import Socket
@@ -19,8 +20,6 @@ from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 
 MOST_CHANNELS: Final = 100
 _GOING_AWAY: Final = 1001
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class Filter(Struct, frozen=True):
@@ -105,7 +104,7 @@ class _Conversation:
         if is_deep(text):
             raise InvalidError("message", TOO_DEEP)
         try:
-            plain = _decode(text)
+            plain = decode(text)
         except (msgspec.DecodeError, RecursionError):
             raise InvalidError("message", "is not JSON") from None
         message = converted(plain, Message)
@@ -143,4 +142,4 @@ class _Conversation:
         await self._send({**body, "id": event.id, "timestamp": timestamp})
 
     async def _send(self, body: dict[str, Any]) -> None:
-        await self._socket.send(_encode(body).decode())
+        await self._socket.send(encode(body).decode())

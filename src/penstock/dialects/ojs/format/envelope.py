@@ -1,9 +1,7 @@
 """A job as the engine knows it, and as the spec shows it."""
 
 from collections.abc import Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.limits import policy
@@ -11,14 +9,13 @@ from penstock.dialects.ojs.format.names import VERSION, written
 from penstock.dialects.ojs.format.new_job import KEPT
 from penstock.dialects.ojs.format.retry import DEFAULT_ATTEMPTS
 from penstock.dialects.ojs.format.states import SPEC_STATE
+from penstock.http.codec import decode
 from penstock.http.tenancy import spec_queue
 from penstock.http.tenant_limits import own_limits
 from penstock.job import Claimed, Enqueued, Failure, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
-
-_decode: Final = msgspec.json.Decoder().decode
 
 
 def state_of(view: JobView) -> str:
@@ -50,7 +47,7 @@ def of_view(view: JobView, failures: Sequence[Failure] = ()) -> dict[str, Any]:
         shown["next_attempt_at" if state == "retryable" else "scheduled_at"] = written(view.due)
     _ended(shown, view, state)
     if view.progress is not None:
-        shown["progress"] = _decode(view.progress)
+        shown["progress"] = decode(view.progress)
     if failures:
         _failed(shown, view, failures)
     return shown
@@ -67,7 +64,7 @@ def _ended(shown: dict[str, Any], view: JobView, state: str) -> None:
         if state == "discarded":
             shown["discarded_at"] = written(view.finished)
     if view.state is State.DONE and view.result is not None:
-        shown["result"] = _decode(view.result)
+        shown["result"] = decode(view.result)
     if view.reason and state != "completed":
         shown["reason"] = view.reason
 
@@ -84,7 +81,7 @@ def _failed(shown: dict[str, Any], view: JobView, failures: Sequence[Failure]) -
 
 def shown_failure(failure: Failure) -> dict[str, Any]:
     """Return a failed attempt the way the spec shows it."""
-    sent = _decode(failure.details) if failure.details else {}
+    sent = decode(failure.details) if failure.details else {}
     return {
         **sent,
         "code": sent.get("code", failure.kind),
@@ -107,7 +104,7 @@ def of_claimed(job: Claimed) -> dict[str, Any]:
 
 def of_done(job: Claimed, result: str, at: int) -> dict[str, Any]:
     """Return the envelope of a job that was done *at* this moment, at its first attempt."""
-    ended = {"state": "completed", "completed_at": written(at), "result": _decode(result)}
+    ended = {"state": "completed", "completed_at": written(at), "result": decode(result)}
     return of_claimed(job) | ended
 
 
@@ -134,8 +131,8 @@ def _bound(shown: dict[str, Any], limits: Sequence[Limit], expires: int | None, 
 
 
 def _base(id_: str, task: str, queue: str, args: str, meta: str, state: str, enqueued: int) -> dict[str, Any]:
-    call = _decode(args)
-    described: dict[str, Any] = _decode(meta)
+    call = decode(args)
+    described: dict[str, Any] = decode(meta)
     kept = described.pop(KEPT, {})
     parents = described.pop("parent_results", None)
     at = written(enqueued)

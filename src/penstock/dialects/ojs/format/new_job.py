@@ -11,6 +11,7 @@ from penstock.dialects.ojs.format.names import check_id, check_queue, check_type
 from penstock.dialects.ojs.format.requests import JobBody, OptionsBody, RateLimitBody
 from penstock.dialects.ojs.format.retry import policy_of
 from penstock.errors import InvalidError
+from penstock.http.codec import encode
 from penstock.http.routes import converted
 from penstock.http.tenancy import engine_queue
 from penstock.http.tenant_limits import with_gate
@@ -50,7 +51,6 @@ _SYSTEM: Final = frozenset(
         "workflow_id",
     ]
 )
-_encode: Final = msgspec.json.Encoder().encode
 _MOST_TAGS: Final = 100
 
 
@@ -87,7 +87,7 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
     kept = _kept(plain, options, due)
     return NewJob(
         body.type,
-        _encode({"args": body.args}).decode(),
+        encode({"args": body.args}).decode(),
         engine_queue(tenant, options.queue),
         tenant or "",
         None if body.id is msgspec.UNSET else str(body.id),
@@ -98,7 +98,7 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
         timeout=None if options.timeout_ms is None else options.timeout_ms * MILLISECOND,
         retry=policy_of(options.retry),
         unique=unique.unique_of(options.unique, body, meta, options.queue),
-        meta=_encode({**meta, KEPT: kept} if kept else meta).decode(),
+        meta=encode({**meta, KEPT: kept} if kept else meta).decode(),
         lease=None if options.visibility_timeout_ms is None else options.visibility_timeout_ms * MILLISECOND,
     )
 

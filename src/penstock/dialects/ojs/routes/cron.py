@@ -12,6 +12,7 @@ from penstock.dialects.ojs.format.patterns import Expression, Queue, Type, Zone
 from penstock.dialects.ojs.format.requests import JobBody, OptionsBody
 from penstock.errors import InvalidError
 from penstock.http.access import PRODUCERS
+from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import check_shared
 from penstock.job import NewJob, Schedule
@@ -27,8 +28,6 @@ _OVERLAPS: Final = {
     "queue": Overlap.WAIT,
     "wait": Overlap.WAIT,
 }
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class CronBody(Struct):
@@ -133,7 +132,7 @@ def _schedule(request: Request, body: CronBody) -> Schedule:
         _OVERLAPS[body.overlap_policy],
         body.enabled,
         ttl,
-        _encode({name: value for name, value in kept.items() if value is not None}).decode(),
+        encode({name: value for name, value in kept.items() if value is not None}).decode(),
     )
 
 
@@ -169,7 +168,7 @@ def _answer(schedule: Schedule) -> dict[str, Any]:
 
 def shown(schedule: Schedule) -> dict[str, Any]:
     """Return a schedule the way the spec writes it."""
-    kept = _decode(schedule.meta)
+    kept = decode(schedule.meta)
     template = kept.get("template") or {"type": schedule.job.task, "args": []}
     cron: dict[str, Any] = {
         "name": schedule.name,

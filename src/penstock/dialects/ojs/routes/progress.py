@@ -2,7 +2,6 @@
 
 from typing import Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.format.envelope import state_of
@@ -11,6 +10,7 @@ from penstock.dialects.ojs.routes.workers import VISIBILITY
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.access import JOBS, WORKERS
+from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import own
 from penstock.job import JobView
@@ -18,8 +18,6 @@ from penstock.lifecycle.states import State
 
 WHOLE: Final = 100.0
 MOST: Final = 64 * 1024
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class ProgressBody(Struct):
@@ -71,7 +69,7 @@ async def _note(request: Request, job_id: str, body: ProgressBody) -> Reply:
     shown = _shown(view if kept is None else kept)
     if kept is None:
         shown |= {
-            name: value for name, value in _decode(note).items() if name in ("progress", "message", "data")
+            name: value for name, value in decode(note).items() if name in ("progress", "message", "data")
         }
     return Reply({"acknowledged": True, "recorded": kept is not None, **shown})
 
@@ -93,7 +91,7 @@ def _noted(body: ProgressBody, view: JobView, now: int) -> str:
         note["message"] = body.message
     if body.data is not None:
         note["data"] = body.data
-    text = _encode(note).decode()
+    text = encode(note).decode()
     if len(text) > MOST:
         raise InvalidError("data", f"is longer than {MOST} characters")
     return text
@@ -114,7 +112,7 @@ def _told(view: JobView) -> dict[str, Any]:
     """Return what was reported of this attempt; a worker of another kind may have reported anything."""
     if view.progress is None:
         return {"progress": None}
-    told = _decode(view.progress)
+    told = decode(view.progress)
     if isinstance(told, dict) and "progress" in told:
         return told if told.pop("attempt", view.attempt) == view.attempt else {"progress": None}
     return {"progress": told} if isinstance(told, int | float) else {"progress": None, "data": told}

@@ -13,6 +13,7 @@ from penstock.dialects.ojs.events.webhook_dispatcher import WebhookDispatcher
 from penstock.dialects.ojs.format.names import written
 from penstock.errors import InvalidError
 from penstock.http.access import OPERATORS
+from penstock.http.codec import decode, encode
 from penstock.http.outbound_http import check_url
 from penstock.http.routes import Reply, Request, Route
 from penstock.ids import new_id
@@ -22,8 +23,6 @@ OVERLAP: Final = 24 * 3_600 * SECOND  # how long the secret before signs too
 _MOST_META: Final = 10_000
 _MILLISECOND: Final = 1_000
 _replace: Final = msgspec.structs.replace
-_decode: Final = msgspec.json.Decoder().decode
-_encode: Final = msgspec.json.Encoder().encode
 Names = Annotated[list[str], Meta(max_length=100)]
 Secret = Annotated[str, Meta(min_length=8, max_length=256)]
 Url = Annotated[str, Meta(min_length=1, max_length=2_048)]
@@ -96,7 +95,7 @@ async def change(request: Request) -> Reply:
             before.url if body.url is UNSET else body.url,
             list(before.events) if body.events is UNSET else body.events,
             kept if body.filter is UNSET else body.filter,
-            _decode(before.meta) if body.metadata is UNSET else body.metadata,
+            decode(before.meta) if body.metadata is UNSET else body.metadata,
         )
 
     changed = await request.service.run(
@@ -156,7 +155,7 @@ def shown(webhook: Webhook) -> dict[str, Any]:
     found: dict[str, Any] = {"id": webhook.id, "url": webhook.url, "events": list(webhook.events)}
     chosen = {"queues": list(webhook.queues), "job_types": list(webhook.tasks)}
     found |= {"active": webhook.active, "filter": {name: names for name, names in chosen.items() if names}}
-    found |= {"metadata": _decode(webhook.meta), "created_at": written(webhook.created)}
+    found |= {"metadata": decode(webhook.meta), "created_at": written(webhook.created)}
     return (
         found
         | {"updated_at": written(webhook.changed)}
@@ -176,7 +175,7 @@ def _described(
     event_filter.checked(events, None, None, None, at="events.")
     chosen = chosen or WebhookFilterBody()
     event_filter.checked(None, chosen.queues, chosen.job_types, None, at="filter.")
-    meta = _encode(metadata or {}).decode()
+    meta = encode(metadata or {}).decode()
     if len(meta) > _MOST_META or "\\u0000" in meta:
         raise InvalidError(
             "metadata", f"must be at most {_MOST_META} characters of JSON without the character NUL"

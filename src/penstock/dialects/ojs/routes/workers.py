@@ -26,6 +26,7 @@ from penstock.dialects.ojs.routes.jobs import show
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError, StoreError, WrongStateError
 from penstock.http.access import WORKERS
+from penstock.http.codec import decode, encode
 from penstock.http.fetch_order import Fetch, claim
 from penstock.http.routes import Reply, Request, Route, if_possible
 from penstock.http.tenant_limits import own_limits
@@ -36,8 +37,6 @@ from penstock.lifecycle.outcomes import Done, Failed, HandedBack, Outcome
 
 # Long, because a worker that sends no heartbeats keeps its jobs as long as this.
 VISIBILITY: Final = 1_800 * SECOND
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 MOST_BEATS: Final = 10_000
 TRIES: Final = 3  # if all that was claimed comes too late to begin
 PUT_OFF: Final = 60 * SECOND
@@ -83,7 +82,7 @@ async def _envelopes(request: Request, claimed: Sequence[Claimed]) -> dict[str, 
     shown, unreadable = {}, []
     for job in claimed:
         try:
-            shown[job.id] = msgspec.Raw(_encode(await _handed_out(request, job)))
+            shown[job.id] = msgspec.Raw(encode(await _handed_out(request, job)))
         except StoreError:
             raise
         except Exception:
@@ -105,7 +104,7 @@ async def ack(request: Request) -> Reply:
     """Record that a job was done."""
     body = request.read(AckBody)
     attempt = await held(request, body.job_id, body.worker_id)
-    result = _encode(body.result).decode()
+    result = encode(body.result).decode()
     shown = await settle(request, attempt, Done(result))
     answer = {"acknowledged": True, "id": body.job_id, "job_id": body.job_id, "state": shown["state"]}
     return Reply({**answer, "completed_at": shown.get("completed_at"), "job": shown})
@@ -119,7 +118,7 @@ async def nack(request: Request) -> Reply:
     until, keys = await _shut(request, attempt, body)
     outcome: Outcome = HandedBack(begun=True)
     if not body.requeue:
-        kept = _decode(attempt.meta).get(KEPT, {})
+        kept = decode(attempt.meta).get(KEPT, {})
         outcome = _failed(body.error, kept.get("final", []), until, keys)
     shown = await settle(request, attempt, outcome)
     names = (
@@ -169,7 +168,7 @@ def _failed(error: ErrorBody, patterns: list[str], until: int | None, keys: list
     return Failed(
         error.type or error.code,
         error.message,
-        details=_encode(sent).decode(),
+        details=encode(sent).decode(),
         final=is_final(error, patterns),
         shut_until=until,
         shut_key=keys[0] if keys else None,
@@ -264,7 +263,7 @@ def _note(request: Request, body: HeartbeatBody, active: int) -> None:
 def _test_directive(alive: Sequence[Running]) -> str:
     """Return what the jobs of a worker ask of it: a hook of the conformance tests."""
     for attempt in alive:
-        wanted = _decode(attempt.meta).get("test_directive")
+        wanted = decode(attempt.meta).get("test_directive")
         if wanted in ("quiet", "terminate"):
             return str(wanted)
     return ""

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-import msgspec
 from msgspec import Struct
 
 from penstock.dialects.ojs.format.names import written
@@ -10,6 +9,7 @@ from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.workflow_steps import CALLBACKS, StepReader, WorkflowBody
 from penstock.errors import NotFoundError
 from penstock.http.access import JOBS, PRODUCERS
+from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import spec_queue
 from penstock.http.tenant_limits import admitted
@@ -25,8 +25,6 @@ _STEPS: Final = {
     StepState.CANCELLED: "cancelled",
     StepState.SKIPPED: "skipped",
 }
-_encode: Final = msgspec.json.Encoder().encode
-_decode: Final = msgspec.json.Decoder().decode
 
 
 class StepShape(Struct):
@@ -74,7 +72,7 @@ async def start(request: Request) -> Reply:
     body = request.read(WorkflowBody)
     steps = StepReader(request.tenant, request.service.engine.clock.now()).steps(body, request.fields())
     kind = "dag" if body.type in (None, "workflow") else str(body.type)
-    meta = _encode(body.meta or {}).decode()
+    meta = encode(body.meta or {}).decode()
     new = NewWorkflow(steps, kind, body.name, request.tenant or "", None, meta)
     async with admitted(request, [step.job for step in steps]):
         view = await request.service.run(lambda engine: engine.start_workflow(new))
@@ -133,7 +131,7 @@ def shown(view: WorkflowView) -> dict[str, Any]:
         workflow["steps"] = [_step(step) for step in view.steps]
     if view.finished is not None:
         workflow["completed_at"] = written(view.finished)
-    meta = _decode(view.meta)
+    meta = decode(view.meta)
     if meta:
         workflow["meta"] = meta
     if view.tenant:
