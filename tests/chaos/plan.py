@@ -8,7 +8,7 @@ from tests.chaos.rules import LEASE
 
 WORKERS = 4
 PAUSES = (0.5, 1.8)  # seconds between two kills
-CALM = 0.6  # at the beginning, so that everybody is at work
+CALM = 0.6  # at the beginning, so that every process is at work
 # Until its leases have run out and others have its jobs, but not until they are done with them.
 FREEZE = 1.2 * LEASE
 

@@ -1,6 +1,6 @@
 """The provider: a process outside that writes down what workers and producers tell it, a line each.
 
-`python -m tests.chaos.provider SOCKET RECORD` ends once its standard input is closed and nobody is
+`python -m tests.chaos.provider SOCKET RECORD` ends once its standard input is closed and no handler is
 connected any more.
 """
 
@@ -17,7 +17,7 @@ PROVIDER = "PENSTOCK_CHAOS_PROVIDER"
 
 
 def now() -> int:
-    """Return nanoseconds by a clock that all processes share and nobody can set."""
+    """Return nanoseconds by a clock that all processes share and that cannot be set."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
@@ -37,7 +37,7 @@ class Caller:
 
 
 def end_with_parent(end: threading.Event | None = None) -> None:
-    """When standard input closes, set *end*, or end this process at once; so that nobody is left behind."""
+    """When standard input closes, set *end*, or end this process at once; so that no process is left behind."""
 
     def watch() -> None:
         # Not through sys.stdin, which must not be in use when Python ends.

@@ -11,7 +11,7 @@ from itertools import pairwise
 from tests.chaos.rules import GUARD, LEASE, SECOND, Rules
 
 FOREVER = 2**63
-# Until somebody looks again after a disturbance, at the latest.
+# Until a worker looks again after a disturbance, at the latest.
 LAG = 8 * SECOND
 # The share of handlers that a busy machine may halt right before their first line.
 HALTED = 0.02
@@ -53,7 +53,7 @@ class Attempt:
         """The latest moment at which its worker can have taken it to begin.
 
         A thread that is halted between its worker's look at the clock and its handler's first line
-        begins later than anybody can know; workers grant `GUARD` for that step.
+        begins later than can be known; workers grant `GUARD` for that step.
         """
         return min(self.began, self.looked + GUARD)
 
@@ -228,7 +228,7 @@ class Judge:
     def _values(self, gate: str, first: int) -> list[tuple[int, int, int]]:
         """Return (value, since, until): a value may have been in force then, at the longest.
 
-        A change whose answer nobody heard may have been made or not.
+        A change whose answer was lost may have been made or not.
         """
         answers = {
             (line["pid"], line["fence"]): line["at"]

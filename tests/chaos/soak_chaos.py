@@ -20,7 +20,7 @@ def test_a_long_storm_breaks_no_limit_and_loses_no_job(server, tmp_path):
 
     assert [] == complaints
     assert [] == gentle
-    assert figures["refused"] > 0  # somebody came too late
+    assert figures["refused"] > 0  # a report came too late
 
 
 def test_a_storm_over_a_file_breaks_no_limit_and_loses_no_job(tmp_path):

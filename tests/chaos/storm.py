@@ -77,7 +77,7 @@ class Storm:
         self.engine.close()
 
     def rage(self, plan, length):
-        """Let all of *plan* happen in *length* seconds, once everybody is at work."""
+        """Let all of *plan* happen in *length* seconds, once every process is at work."""
         self._await_workers()
         begin = time.monotonic()
         for blow in plan:
@@ -86,7 +86,7 @@ class Storm:
         time.sleep(max(0.0, begin + length - time.monotonic()))
 
     def calm(self, patience):
-        """Let the workers finish what there is, then send everybody home."""
+        """Let the workers finish what there is, then end every process."""
         for worker in list(self._frozen):
             self._wake(worker)
         self._send_home("producer", self._producers, lambda producer: producer.stdin.close())

@@ -1,4 +1,4 @@
-"""The server crashes at the worst moment, step by step: what somebody was told must still be so."""
+"""The server crashes at the worst moment, step by step: what a caller was told must still be so."""
 
 import psycopg
 import pytest

@@ -1,4 +1,4 @@
-"""The conformance suites of the Open Job Spec, and which of their tests nobody can pass.
+"""The conformance suites of the Open Job Spec, and which of their tests no server can pass.
 
 They lie beside the project, or where `PENSTOCK_OJS` says; they are not part of it.
 """

@@ -1,4 +1,4 @@
-"""Bounds: no more than so many jobs wait for a queue, exactly, whoever enqueues."""
+"""Bounds: no more than so many jobs wait for a queue, exactly, however many callers enqueue."""
 
 import threading
 

@@ -406,7 +406,7 @@ def test_a_claim_never_asks_to_be_repeated_in_the_past(desk: Desk, seed: int) ->
 
 
 def test_the_moment_a_claim_names_is_early_enough(desk: Desk) -> None:
-    """Whoever looks only when told to loses no time and serves everybody."""
+    """A worker that looks only when told to loses no time and serves every job."""
     desk.enqueue("r1 r2 r3 r4 r5", rate("R", 2))
     desk.enqueue("t1 t2 t3", throttle("T", 3))
     desk.enqueue("later", slots("S", 1), due=desk.clock.now() + SECOND // 2)

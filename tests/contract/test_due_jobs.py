@@ -1,4 +1,4 @@
-"""A job whose moment has come waits from that moment on, though nobody has let it stand in line yet."""
+"""A job whose moment has come waits from that moment on, though no transaction has put it in line yet."""
 
 import pytest
 

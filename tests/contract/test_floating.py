@@ -1,4 +1,4 @@
-"""Floating limits: a number of slots that a handler computes anew every so often."""
+"""Floating limits: a number of slots that a handler computes again every so often."""
 
 from collections.abc import Callable
 
@@ -74,7 +74,7 @@ def test_a_refresh_is_due_at_once_and_then_by_the_clock_alone(desk: Desk) -> Non
     desk.wait(EVERY - 1)
     assert lend(desk) == []
     desk.wait(1)
-    refresh(desk, 4)  # nobody has enqueued anything since
+    refresh(desk, 4)  # nothing was enqueued since
 
     assert desk.engine.floating("X").value == 4
 
@@ -147,7 +147,7 @@ def test_success_sets_the_value_and_forgets_failures(desk: Desk) -> None:
     assert view.next_at == desk.clock.now() + EVERY
     desk.wait(EVERY)
     refresh(desk, error="down again")
-    assert desk.engine.floating("X").next_at == desk.clock.now() + SECOND  # back-off begins anew
+    assert desk.engine.floating("X").next_at == desk.clock.now() + SECOND  # back-off begins again
 
 
 def test_failure_keeps_the_value_and_backs_off_to_a_minute(desk: Desk) -> None:

@@ -100,7 +100,7 @@ class TestOneLimit:
         assert "" == there.ask("x", "k", 1)
         here.ask("c", "k", 3)
         here.give("a")
-        assert "" == there.look()  # the first waits for its own number, and nobody overtakes it
+        assert "" == there.look()  # the first waits for its own number, and no call overtakes it
         assert "" == here.look()
         assert "c" == here.give("b")
         assert "x" == there.look()

@@ -1,4 +1,4 @@
-"""Pools: queues that share a number of slots, whoever fetches from which of them."""
+"""Pools: queues that share a number of slots, whichever worker fetches from which of them."""
 
 from collections.abc import Callable
 

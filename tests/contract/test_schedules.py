@@ -1,4 +1,4 @@
-"""Schedules: each moment enqueues one job, whoever looks and however late."""
+"""Schedules: each moment enqueues one job, however many processes look and however late."""
 
 import json
 from collections.abc import Callable

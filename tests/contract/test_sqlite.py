@@ -442,7 +442,7 @@ def _dump(path: Path) -> str:
 
 @contextmanager
 def _without_privileges() -> Iterator[None]:
-    """Be nobody for a while, if we are root: permissions mean nothing to root."""
+    """Be the user `nobody` for a while, if we are root: permissions mean nothing to root."""
     if os.geteuid() != 0:
         yield
         return

@@ -190,7 +190,7 @@ class TestHowLong:
     def test_one_that_runs_stands_for_its_key_though_another_waits(self, desk: Desk) -> None:
         running = Unique("k", frozenset({State.RUNNING}))
         ask(desk, "a", running)
-        ask(desk, "b", running)  # nobody runs yet
+        ask(desk, "b", running)  # no job runs yet
         assert desk.claim(1) == "a"
 
         assert ask(desk, "c", running).reused

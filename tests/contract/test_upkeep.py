@@ -1,4 +1,4 @@
-"""Upkeep: what the clock brings, what nobody needs any more, and what the doctor finds."""
+"""Upkeep: what the clock brings, what is needed no more, and what the doctor finds."""
 
 import pytest
 
@@ -358,7 +358,7 @@ class TestDoctor:
 
         found = patient.engine.doctor()
         assert "gate X counts 0 running, but 1 are" in found
-        assert any("open" in line for line in found)  # and nobody was called, of course
+        assert any("open" in line for line in found)  # and no job was called, of course
 
     def test_a_slot_in_a_gate_that_does_not_exist(self, patient: Desk) -> None:
         sql(patient, "UPDATE running SET gates = '987654' WHERE gates <> ''")

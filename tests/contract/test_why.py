@@ -153,7 +153,7 @@ class TestShut:
 
 
 class TestUnknownKey:
-    """A mistyped key silently protected nobody."""
+    """Once: a mistyped key silently protected nothing."""
 
     def test_the_job_is_put_off_and_says_which_keys_it_has(self, desk: Desk) -> None:
         desk.enqueue("a", slots("api:stripe", 2), slots("account:1", 2))

@@ -31,7 +31,7 @@ class Span(NamedTuple):
     """A handler that ran, in nanoseconds; *vouched* is the latest moment its worker can have taken for its begin.
 
     A thread that the machine halts for longer than `GUARD`, right before the first line, begins later than
-    anybody can know.
+    can be known.
     """
 
     job: str

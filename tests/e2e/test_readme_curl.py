@@ -21,7 +21,7 @@ TOP = Path(__file__).parents[2]
 def test_the_commands_of_the_readme_do_what_it_says(tmp_path):
     text = (TOP / "README.md").read_text().partition("### In any language")[2]
     script = re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1]
-    # Another port, since somebody may be at work on this one; and the command that is being tested.
+    # Another port, since another process may listen on this one; and the command that is being tested.
     script = script.replace("8080", str(free_port()))
     (tmp_path / "penstock").write_text(f'#!/bin/sh\nexec {" ".join(COMMAND)} "$@"\n')
     (tmp_path / "penstock").chmod(0o755)

@@ -434,7 +434,7 @@ def test_a_lost_answer_adds_no_job_twice(server):
 def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, remote):
     jobs = [NewJob("a", id="made-here"), NewJob("b", id="made-here-too")]
     remote.enqueue(jobs)
-    # As if both ids had been made by this call, whose first sending was answered by nobody.
+    # As if both ids had been made by this call, whose first sending was not answered.
     again = RemoteEngine(server.url)
     again_ids = iter(job.id for job in jobs)
     monkey = pytest.MonkeyPatch()
@@ -487,7 +487,7 @@ def test_a_lost_answer_to_a_claim_loses_no_job(server, remote, verb):
 
     assert 1 == wire.lost
     assert [True] == accepted
-    # Either the same claim once more, or it was given back meanwhile; not one that nobody holds.
+    # Either the same claim once more, or it was given back meanwhile; not one that no worker holds.
     (job,) = found.jobs
     assert [True] == remote.settle([Settlement(job.seq, job.fence, Done())])
 

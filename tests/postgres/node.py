@@ -35,7 +35,7 @@ class Node:
         self.began = []
 
     def note(self):
-        # The same for all processes, and nobody sets it.
+        # The same for all processes, and never set.
         self.began.append(time.monotonic())
         # So that no machine can do it all.
         time.sleep(0.12)

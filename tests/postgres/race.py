@@ -13,8 +13,8 @@ from tests.support.desk import Desk
 from tests.support.postgres import split_schema
 
 HELD = 9.0  # less than the server's patience with a transaction that does nothing
-PATIENCE = 4.0  # less than that, so that nobody who waits for it seems not to wait
-QUIET = 0.3  # longer than the pauses of one who looks because he cannot hear
+PATIENCE = 4.0  # less than that, so that a thread that waits for it does not seem idle
+QUIET = 0.3  # longer than the pauses of a process that polls because it cannot listen
 PLAYERS = 4  # how many may be under way in one race
 
 WAITS = """
@@ -38,7 +38,7 @@ class Undone(Exception):
 
 
 class Try:
-    """What somebody tries, in a thread of its own."""
+    """What one of the rivals tries, in a thread of its own."""
 
     def __init__(self, race, desk, name, action):
         self._race = race
@@ -52,7 +52,7 @@ class Try:
     def _run(self, action):
         try:
             self._answer = action(self._desk)
-        except BaseException as error:  # noqa: BLE001 - told to whoever asks for the answer
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is asked for
             self._error = error
         finally:
             self._ended.set()
@@ -129,29 +129,29 @@ class Race:
         self.clock = clock
         self.connection = psycopg.connect(split_schema(url)[0], autocommit=True)
         self.desk = self._open("desk")
-        # Open all of them now: whoever opens the store waits for the gates.
+        # Open all of them now: opening the store waits for the gates.
         self._players = [(name, self._open(name)) for name in (f"player{n}" for n in range(PLAYERS))]
         self._desks = [self.desk, *(desk for _, desk in self._players)]
         self._tries = []
 
     def hold(self, action):
-        """Have somebody do this, and hold the transaction before its commit."""
+        """Have a rival do this, and hold the transaction before its commit."""
         held = self._next(Held, action)
         held.begin()
         return held
 
     def take_gates(self):
-        """Have somebody take the gates, and keep them for now."""
+        """Have a rival take the gates, and keep them for now."""
         return self.hold(lambda desk: desk.engine.override("nobody's", Numbers(slots=1)))
 
     def start(self, action):
-        """Have somebody try this."""
+        """Have a rival try this."""
         tried = self._next(Try, action)
         tried.thread.start()
         return tried
 
     def finish(self):
-        """Let everybody go on, and wait for them."""
+        """Let all rivals go on, and wait for them."""
         for tried in self._tries:
             if isinstance(tried, Held):
                 tried._go.set()
@@ -174,7 +174,7 @@ class Race:
         return tried
 
     def known_as(self, name):
-        """Return by what name the server knows somebody."""
+        """Return by what name the server knows a rival."""
         return f"{split_schema(self.url)[1]}.{name}"
 
     def _open(self, name):

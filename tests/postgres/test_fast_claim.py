@@ -206,7 +206,7 @@ class TestSpecial:
         assert [job.args for job in claim(engine).jobs] == ["1", "2"]
 
     def test_a_queue_that_is_paused_meanwhile_lets_nothing_start(self, url, opened, engine):
-        """A claim that waits for one who changes the rules sees what was changed."""
+        """A claim that waits for a change of rules sees what was changed."""
         engine.enqueue([NewJob("task")])
         assert claim(engine, 1).jobs
         engine.enqueue([NewJob("task")])

@@ -284,7 +284,7 @@ class TestCut:
 
 
 class TestLostAnswers:
-    """The server has committed, but nobody heard of it; or it was never asked to."""
+    """The server has committed, but the answer was lost; or it was never asked to."""
 
     @pytest.fixture(params=["answer", "request"])
     def lose(self, request, proxy):

@@ -1,4 +1,4 @@
-"""Schemas in a database: made once by whoever comes first, and strangers to each other."""
+"""Schemas in a database: made once, by the process that comes first, and independent of each other."""
 
 import os
 import threading

@@ -491,7 +491,7 @@ class TestOrder:
 
     @pytest.fixture
     def many(self, race):
-        """A hundred attempts run, and somebody has the second one for now."""
+        """A hundred attempts run, and another transaction has the second one for now."""
         race.desk.enqueue(" ".join(f"job{n}" for n in range(100)))
         race.desk.claim(100)
         second = race.desk.attempts["job1"]

@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
             self._gone(want)
 
     def _served(self, key, want):
-        """Nobody who waits and could have been served stands before it, but those whose slots nobody fetched yet."""
+        """No call that could have been served stands before it, but those whose slots were not fetched yet."""
         line = self.lines[key]
         if want not in line:
             return

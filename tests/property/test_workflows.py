@@ -61,7 +61,7 @@ class Book:
         flow = Flow(lambda numbers: [copy(self.rows[number]) for number in numbers])
         flow.change(states, closed)
         for number in flow.free:
-            # An early word about a failure cancels; nobody runs before all have ended.
+            # An early word about a failure cancels; no step runs before all have ended.
             assert all(self.now(flow, parent) not in LIVE for parent in self.parents[number])
         self.freed += flow.free
         for change in flow.changes:

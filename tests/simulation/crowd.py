@@ -1,6 +1,6 @@
 """The same histories, dealt to threads and processes that all work on one store at once.
 
-Who comes first is left to chance, so nothing is foretold; what everybody saw is written down and judged
+Which comes first is left to chance, so nothing is foretold; what each of them saw is written down and judged
 when all is at rest.  Times are microseconds since the machine's start, the same in every process.
 """
 
@@ -28,7 +28,7 @@ from tests.simulation.world import Operation, new_job, outcome_of, world
 PROCESSES, THREADS = 2, 3
 LEASE = 1_000_000
 RESERVE = 5_000  # before a handler's last moment, which a worker keeps
-LONGEST = 100_000  # a period, so that nobody waits long
+LONGEST = 100_000  # a period, so that no job waits long
 PATIENCE = 40.0  # seconds until all must be at rest
 PERIOD = re.compile(r"/(\d+)")
 
@@ -72,7 +72,7 @@ def _quickly(thing: Any) -> Any:
 
 
 class Actor:
-    """One of the crowd: lets its part of the history happen, and works for whoever it claimed."""
+    """One of the crowd: lets its part of the history happen, and runs the jobs it claimed."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -84,7 +84,7 @@ class Actor:
         for verb, *rest in history:
             act = getattr(self, f"_{verb}", None)
             if act is not None:
-                with suppress(PenstockError):  # refused, as when somebody else was there first
+                with suppress(PenstockError):  # refused, as when another was there first
                     act(*rest)
         return self.log
 
@@ -260,7 +260,7 @@ def _states(engine: Engine) -> dict[str, str]:
 
 
 def judged(logs: Sequence[Log]) -> Referee:
-    """Tell the referee what everybody saw, in the order in which it is certain to have happened."""
+    """Tell the referee what each of the crowd saw, in the order in which it is certain to have happened."""
     asks = {ask["name"]: ask for log in logs for ask in log.asks}
     begins = {key: at for log in logs for key, at in log.begins.items()}
     rules = Rules([rule for log in logs for rule in log.rules])

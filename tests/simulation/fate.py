@@ -17,7 +17,7 @@ WORKERS = ("w1", "w2", "w3")
 PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
 SPANS = tuple(span * MS for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
-PRESSED = 60  # rounds in which everybody must have had his turn
+PRESSED = 60  # rounds in which every job must have had its turn
 PLAIN_UNIQUE = 4  # what there is to say of a unique key, but for a pause
 CROWD = 24  # jobs, from which on only few come
 
@@ -33,7 +33,7 @@ class Fate:
         self._queues = QUEUES[: chance.randint(1, len(QUEUES))]
         self._heavy = world.mode == "B" or (world.mode == "C" and chance.random() < 0.4)
         # Where starts are remembered every job asks for it, and all look back equally far: what a gate
-        # remembers then does not depend on who came before.
+        # remembers then does not depend on the jobs that came before.
         self._kinds = {
             key: chance.choice(("c", "c", "c", "f", "f", "r", "t", "rc", "tc", "rtc")) for key in KEYS
         }
@@ -57,7 +57,7 @@ class Fate:
         self._weights = [weight for weight, _ in choices]
 
     def be_uniform(self) -> None:
-        """Have all jobs of a key bring the same numbers, and nobody come by himself or again."""
+        """Have all jobs of a key bring the same numbers, and no job come by a schedule or again."""
         self._plain, self._scheduled, self._unique = True, False, 0
         self._kinds = {key: kinds.replace("f", "c") for key, kinds in self._kinds.items()}
         self._weights = [weight for weight, _ in self._choices()]

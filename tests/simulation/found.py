@@ -28,7 +28,7 @@ FOUND: dict[str, tuple[str, str, list[Operation]]] = {
     ),
     "one that was claimed and has not begun yet does not make a prediction too late": (
         "A",
-        "a prediction that counts nobody ahead",
+        "a prediction that counts none ahead",
         [
             ("enqueue", [{"name": "a", "queue": "q", "limits": (("X", "r2/200000", "wait"),)}]),
             ("claim", ["q"], 1),

@@ -12,7 +12,7 @@ from tests.simulation.world import Operation, replay, world
 from tests.support.shrink import shrink
 
 STEPS = 300
-MODES = "ACACACBCAC"  # the last digit of a seed; most of the time with turns, as everybody runs it
+MODES = "ACACACBCAC"  # the last digit of a seed; most of the time with turns, as users run it
 
 
 class Played(NamedTuple):

@@ -5,7 +5,7 @@ your gates open now?  No lanes, no lines, no calls, no wake-ups, no counters: wh
 counted afresh, so there is nothing to keep consistent.
 
 Who has the turn, and who waits for a heavier one ahead, is not decided here: `follow` takes the engine's
-answer and asks whether whoever started was free to, and whoever did not had a reason that can be seen.
+answer and asks whether each job that started was free to, and each that did not had a reason that can be seen.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -93,7 +93,7 @@ class Floating:
 
 @dataclass(eq=False)
 class Job:
-    """A job, from the moment somebody asked for it."""
+    """A job, from the moment it was asked for."""
 
     name: str
     number: int
@@ -178,7 +178,7 @@ class Model:
         self.live: dict[str, Job] = {}
         self.gates: dict[Name, Gate] = {}
         self.schedules: dict[str, Schedule] = {}
-        self.ended: list[Job] = []  # since somebody last looked
+        self.ended: list[Job] = []  # since the last comparison
         self.name_of: Callable[[Schedule], str] = lambda schedule: f"{schedule.name}-{schedule.fired}"
         self._arrivals = 0
 
@@ -344,7 +344,7 @@ class Model:
     ) -> list[Job]:
         """Start what the engine started, provided that every choice can be explained.
 
-        *ordered* also asks that nobody was passed over by a lower rank without a reason.
+        *ordered* also asks that no job was passed over by a lower rank without a reason.
         """
         self.tick()
         started = []
@@ -407,7 +407,7 @@ class Model:
         return due
 
     def refreshed(self, name: Name, fence: int, value: int | None) -> bool:
-        """Take a value, or a failure; tell whether the refresh was still lent to whoever brings it."""
+        """Take a value, or a failure; tell whether the refresh was still lent to the worker that brings it."""
         floating = self.gate(name).floating
         if floating is None or floating.fence != fence:
             return False
@@ -482,7 +482,7 @@ class Model:
         for job in sorted(old, key=lambda job: (job.expires, job.number)):
             if job.state in {WAITING, SCHEDULED, AFTER}:
                 self._leave(job, EXPIRED)
-        for gate in self.gates.values():  # only for speed: nobody looks further back than a minute
+        for gate in self.gates.values():  # only for speed: no rule looks further back than a minute
             if len(gate.starts) > 20:
                 gate.starts = [start for start in gate.starts if start.at + MINUTE > self.now]
 
@@ -709,7 +709,7 @@ class Model:
 
     def _first(self, kind: str) -> Job | None:
         if '"drop"' not in kind and "'drop'" not in kind:
-            return None  # nobody is dropped, so nobody asks who is first
+            return None  # none of them is dropped, so which is first does not matter
         alike = [job for job in self.live.values() if job.state == WAITING and job.kind == kind]
         return min(alike, key=lambda job: job.rank, default=None)
 

@@ -1,7 +1,7 @@
 """Was every limit kept?  Judged by what workers saw: what they claimed, when handlers began and ended.
 
-Times are true time, which nobody can set.  What the rules were when an attempt was claimed is told by
-whoever made them; how the engine counts is not asked.
+Times are true time, which cannot be set.  What the rules were when an attempt was claimed is told by the
+world that set them; how the engine counts is not asked.
 """
 
 from collections import defaultdict
@@ -93,7 +93,7 @@ class Referee:
             self._done.add(attempt.job)
 
     def look(self, now: int) -> list[str]:
-        """Judge the starts that nobody claimed earlier can come before any more; return what was wrong."""
+        """Judge the starts before which no earlier claim can begin any more; return what was wrong."""
         ripe = [a for a in self._unripe if a.began is not None and a.began + GRACE < now]
         if ripe:
             self._unripe = [a for a in self._unripe if a not in ripe]

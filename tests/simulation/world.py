@@ -91,7 +91,7 @@ class World:
         self.lent: dict[Name, list[Refresh]] = {}
         self.trace: list[str] = []
         self._foretold: dict[str, tuple[int, int]] = {}
-        self._changes = 0  # what may bring somebody forward
+        self._changes = 0  # what may bring a job forward
         self._ended = 0
         self._done = 0
         self._crash: int | None = None
@@ -166,7 +166,7 @@ class World:
 
     def _clear_override(self, key: str, tenant: str = "") -> None:
         self._changes += 1
-        with suppress(NotFoundError):  # nobody has named the key yet
+        with suppress(NotFoundError):  # no job has named the key yet
             self._ask(lambda engine: engine.clear_override(key, tenant=tenant))
         self.model.clear_override(("key", tenant, key))
 
@@ -297,7 +297,7 @@ class World:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
         same(f"lease of {job.name}", job.lease, claimed.lease)
         passes = self._passes(job)
-        # A gate may have forgotten that it remembered once, if nobody asks for it any more.
+        # A gate may have forgotten that it remembered once, if no rule asks for it any more.
         if claimed.begin_by or any(passed.rate or passed.throttle for passed in passes):
             same(f"begin_by of {job.name}", self.now + 50_000, claimed.begin_by)
         if job.name in self._foretold:
@@ -406,7 +406,7 @@ class World:
             self.referee.renewed(hand.attempt, self.machine.since_start + lease)
 
     def _die(self, worker: str) -> None:
-        """A worker is killed: what it had nobody settles."""
+        """A worker is killed: what it had is not settled."""
         for name in [name for name, hand in self.hands.items() if hand.worker == worker]:
             self._let_go(name)
 
@@ -455,7 +455,7 @@ class World:
         self.model.tick()
 
     def _crash_in(self, statements: int, operation: Operation) -> None:
-        """Let something happen in a process that dies on the way, or before it can tell anybody."""
+        """Let something happen in a process that dies on the way, or before it answers."""
         self._crash, self._silent = statements, True
         try:
             verb, *rest = operation
@@ -534,7 +534,7 @@ class World:
         if self.hands:
             self._settle([(name, ("done",), True) for name in self.hands])
         elif self.model.live:
-            # Nobody acts, so the clock brings what is next; turns that nobody used lapse after a second.
+            # No worker acts, so the clock brings what is next; turns that were not used lapse after a second.
             claim = self.engine.claim(queues, 1, worker="w1", lease=LEASE)
             same("claimed right after", [], claim.jobs)
             moment = self.now + STEP if claim.next_at is None else claim.next_at
@@ -544,7 +544,7 @@ class World:
     # Comparisons.
 
     def _compare(self) -> None:
-        """See that every job stands where it should, and that every slot that is taken is somebody's."""
+        """See that every job stands where it should, and that every slot that is taken belongs to an attempt."""
         new, self._ended = self.model.ended[self._ended :], len(self.model.ended)
         ended = {job.name: job.state for job in new if job.state not in LIVE}
 
@@ -577,10 +577,10 @@ class World:
             same(f"waiting at {name}", sum(name in job.names for job in waiting), view.waiting)
 
     def _foretell(self, job: Job, place: int | None, earliest: int | None) -> None:
-        """See whether it is right about one that nobody is ahead of; else remember it until the job starts."""
+        """See whether it is right about a job that no other is ahead of; else remember it until the job starts."""
         gates = [self.model.gate(name) for name in job.names]
         if self.mode != "A" or any((gate.override_until or 0) > self.now or gate.floating for gate in gates):
-            return  # the rules change by themselves, so that nobody can tell
+            return  # the rules change by themselves, so that the start cannot be foretold
         ruled = {
             name
             for name, own, _ in job.gates

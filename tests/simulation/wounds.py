@@ -36,12 +36,12 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.settle:Settling._stop",
         ("if not attempt.gates:", "if not attempt.gates or attempt.cancel:"),
     ),
-    "a release that rings nobody": (
+    "a release that rings nothing": (
         "engine.settle:Settling._save",
         ("self.board.ring(self._rung)", "pass"),
     ),
-    "a change of rules that rings nobody": ("engine.gates:change", ("board.ring([gate])", "pass")),
-    "an override whose end wakes nobody": (
+    "a change of rules that rings nothing": ("engine.gates:change", ("board.ring([gate])", "pass")),
+    "an override whose end wakes nothing": (
         "limits.gate:Rules.next_change",
         ("(self.override_until, self.shut_until)", "(self.shut_until,)"),
     ),
@@ -209,12 +209,12 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.views.why:_outside",
         ('(("queue", view.queue), ("type", view.task))', '(("queue", view.queue),)'),
     ),
-    "a place that counts nobody ahead": (
+    "a place that counts none ahead": (
         "engine.views.why:_why_in_lane",
         ("reasons, place = list(outside), in_lane", "reasons, place = list(outside), 0"),
         ("place = max(place, ahead)", "pass"),
     ),
-    "a prediction that counts nobody ahead": (
+    "a prediction that counts none ahead": (
         "engine.views.why:_at_gate",
         (
             "_start_behind(gate_, numbers, ahead, cost, board.now)",

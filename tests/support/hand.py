@@ -23,7 +23,7 @@ def main() -> None:
     file = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def note(what: str, key: str) -> None:
-        # The clock first: what is to be shown is when the handler ran, not when the line was written.
+        # The clock first: the record shows when the handler ran, not when the line was written.
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
         line = {"what": what, "key": key, "at": now, "pid": os.getpid(), "job": current_job().id}
         os.write(file, json.dumps(line).encode() + b"\n")

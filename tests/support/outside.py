@@ -30,7 +30,7 @@ def noted() -> Iterator[float]:
 
 
 def _note(what: str) -> None:
-    # The clock first, and one that nobody can set: what counts is when the handler ran.
+    # The clock first, and one that cannot be set: what counts is when the handler ran.
     now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     job = current_job()
     line = {"what": what, "at": now, "pid": os.getpid(), "job": job.id, "attempt": job.attempt}

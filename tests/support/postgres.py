@@ -176,7 +176,7 @@ def need_package() -> None:
 
 
 def fresh_schema(url: str) -> str:
-    """Return *url* with a schema nobody has."""
+    """Return *url* with a schema that does not exist yet."""
     plain, _ = split_schema(url)
     return f"{plain}{'&' if urlsplit(plain).query else '?'}schema=t_{secrets.token_hex(4)}"
 

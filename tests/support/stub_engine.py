@@ -58,7 +58,7 @@ class StubEngine:
         return job.id
 
     def change(self) -> None:
-        """Let everybody who waits for a change look again."""
+        """Let every thread that waits for a change look again."""
         with self._changed:
             self._change()
 

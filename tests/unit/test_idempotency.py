@@ -1,4 +1,4 @@
-"""A question that is sent again does nothing twice, and no job is told to somebody after it was given back."""
+"""A request that is sent again does nothing twice, and no worker is told of a job after it was given back."""
 
 import asyncio
 

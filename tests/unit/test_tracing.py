@@ -1,4 +1,4 @@
-"""Trace context goes from whoever enqueues a job to its handler."""
+"""Trace context goes from the caller that enqueues a job to its handler."""
 
 import asyncio
 import json

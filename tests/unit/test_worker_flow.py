@@ -237,7 +237,7 @@ def test_a_batch_whose_first_handler_blocks_the_loop_hands_the_others_back(engin
 
 
 class SetClock:
-    """The time of this machine, but for a *step* of somebody who sets it."""
+    """The time of this machine, but for a *step* by which it was set."""
 
     def __init__(self):
         self.step = 0

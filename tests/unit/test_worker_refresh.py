@@ -1,4 +1,4 @@
-"""Floating limits are computed anew by workers, and rubbish is refused."""
+"""Floating limits are computed by workers, and rubbish is refused."""
 
 import threading
 

@@ -56,7 +56,7 @@ def test_what_was_claimed_but_not_begun_is_handed_back(engine):
 
     async def block():
         worker.stop()
-        # The loop is held until the stop is known, so nobody else has begun.
+        # The loop is held until the stop is known, so no other handler has begun.
         while not current_job().stopping:
             release.wait(0.001)
 
