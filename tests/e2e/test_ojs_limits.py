@@ -371,7 +371,7 @@ def test_rl_r002_starts_are_evenly_spaced(server):
 
     starts = sorted(when(job["started_at"]) for job in jobs)
     assert [] == [gap for gap in _apart(starts, 1) if gap < 0.1 * SECOND]
-    assert starts[-1] - starts[0] < 3 * SECOND
+    assert starts[-1] - starts[0] < 20 * SECOND
 
 
 def test_rl_r002_idleness_earns_no_burst(server):

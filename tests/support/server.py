@@ -143,9 +143,13 @@ class Served:
     def fetch(self, *queues, count=1, **more):
         """Fetch jobs; return them."""
         headers = {name: more.pop(name) for name in list(more) if name.startswith("X_")}
-        answer = self.post("/ojs/v1/workers/fetch", {"queues": queues, "count": count, **more}, **headers)
+        # One that meets another transaction may come back empty; that nothing comes is surer of two.
+        for _ in range(2):
+            answer = self.post("/ojs/v1/workers/fetch", {"queues": queues, "count": count, **more}, **headers)
 
-        assert 200 == answer.status, answer.body
+            assert 200 == answer.status, answer.body
+            if answer["jobs"] or "wait_ms" in more:
+                break
         return answer["jobs"]
 
     def ack(self, job, **headers):
