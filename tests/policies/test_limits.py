@@ -158,15 +158,15 @@ def test_threads_pass_several_limits():
 
 
 def test_a_limit_directly_around_another_warns_and_names_both():
-    outer, inner = Bulkhead(5, name="everybody"), RateLimiter(3, per=1, name="egress")
+    outer, inner = Bulkhead(5, name="overall"), RateLimiter(3, per=1, name="egress")
 
     with pytest.warns(
-        NestedLimitsWarning, match=r"everybody is put .* egress.*Limits\(everybody, egress\)"
+        NestedLimitsWarning, match=r"overall is put .* egress.*Limits\(overall, egress\)"
     ) as told:
         outer(inner(len))
 
     assert __file__ == told[0].filename
-    assert ("everybody", "egress") == (told[0].message.outer, told[0].message.inner)
+    assert ("overall", "egress") == (told[0].message.outer, told[0].message.inner)
 
 
 def test_a_limit_around_several_names_all_of_them():

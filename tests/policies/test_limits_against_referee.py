@@ -37,19 +37,19 @@ class World:
     """The limits, and how many of what each of them allows."""
 
     def __init__(self, *, all_slots=3, key_slots=2, starts=3, max_queue=None, max_wait=None, hear=None):
-        self.everybody = Bulkhead(all_slots, name="everybody", on_event=hear)
+        self.overall = Bulkhead(all_slots, name="overall", on_event=hear)
         self.each = Bulkhead(
             key_slots, key="key", name="each", max_queue=max_queue, max_wait=max_wait, on_event=hear
         )
         self.rate = RateLimiter(starts, per=PERIOD / 1e6, name="rate", on_event=hear)
-        self.wide = Limits(self.everybody, self.each, self.rate)
-        self.narrow = Limits(self.each, self.everybody)
+        self.wide = Limits(self.overall, self.each, self.rate)
+        self.narrow = Limits(self.each, self.overall)
         self.members = {
-            self.wide: (self.everybody, self.each, self.rate),
-            self.narrow: (self.each, self.everybody),
-            self.everybody: (self.everybody,),
+            self.wide: (self.overall, self.each, self.rate),
+            self.narrow: (self.each, self.overall),
+            self.overall: (self.overall,),
         }
-        self.most = {self.everybody: all_slots, self.each: key_slots, self.rate: starts}
+        self.most = {self.overall: all_slots, self.each: key_slots, self.rate: starts}
         self.max_queue, self.max_wait = max_queue, max_wait
 
     def gates(self, limit, key):
@@ -60,7 +60,7 @@ class World:
         return [*self.wide._joints.values(), *self.narrow._joints.values()]
 
     def check_empty(self):
-        for each in (self.everybody, self.each):
+        for each in (self.overall, self.each):
             stats = each.stats()
             assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys), stats
             assert {} == each.pool.owners
@@ -78,7 +78,7 @@ class Caller:
         self.may_be_refused = self.until < NEVER or (
             world.max_queue is not None and (world.each, key) in self.gates
         )
-        asked = {} if limit is world.everybody else {"key": key}
+        asked = {} if limit is world.overall else {"key": key}
         self.slot = limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
         self.started = None
         self.refusal = None
@@ -171,7 +171,7 @@ class Referee:
     def judge(self):
         """Raise if a limit is broken at this moment."""
         world = self.world
-        for limit, key in ((world.everybody, None), *((world.each, key) for key in KEYS)):
+        for limit, key in ((world.overall, None), *((world.each, key) for key in KEYS)):
             assert self.held(limit, key) <= world.most[limit], (limit.name, key)
             assert limit.pool.in_use(key) <= world.most[limit], (limit.name, key)
         assert self.started_since(clock.now() - PERIOD) <= world.most[world.rate]
@@ -200,8 +200,8 @@ class Referee:
             assert not each.reserved or each.refusals >= limits.PATIENCE
             for pool, key, weight in each.reserved:
                 reserved[pool, key] += weight
-        for limit in (self.world.everybody, self.world.each):
-            for key in (None,) if limit is self.world.everybody else KEYS:
+        for limit in (self.world.overall, self.world.each):
+            for key in (None,) if limit is self.world.overall else KEYS:
                 if limit.pool.in_use(key) != self.held(limit, key) + reserved[limit.pool, key]:
                     return f"{limit.name} {key} has a slot without a holder"
         return None
@@ -225,7 +225,7 @@ class Referee:
         )
         if wait_list.admission is self.world.rate.pool:
             return self.started_since(clock.now() - PERIOD) + weight <= self.world.most[self.world.rate]
-        limit = self.world.each if wait_list.admission is self.world.each.pool else self.world.everybody
+        limit = self.world.each if wait_list.admission is self.world.each.pool else self.world.overall
         return limit.pool.in_use(wait_list.key) + weight <= self.world.most[limit]
 
     def check_order(self):
@@ -238,7 +238,7 @@ class Referee:
 
 
 wishes = st.tuples(
-    st.sampled_from(["wide", "wide", "narrow", "everybody"]),
+    st.sampled_from(["wide", "wide", "narrow", "overall"]),
     st.sampled_from(KEYS),
     st.sampled_from([1, 1, 2]),
     st.none() | st.none() | st.integers(1, 12).map(lambda number: number * MILLISECOND),
@@ -405,7 +405,7 @@ def begin_anew(world, others):
 
     async def come():
         loop = asyncio.get_running_loop()
-        for number, key, limit in product(range(2), KEYS, (world.wide, world.narrow, world.everybody)):
+        for number, key, limit in product(range(2), KEYS, (world.wide, world.narrow, world.overall)):
             referee.callers.append(TaskCaller(world, limit, key, 1 + number % 2, None, loop=loop))
         while not all(each.ended for each in referee.callers):
             for each in referee.callers:

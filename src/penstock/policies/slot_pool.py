@@ -148,6 +148,10 @@ class SlotPool(Admission):
 
     def reset(self) -> None:
         super().reset()
+        self.forget_holders()
+
+    def forget_holders(self) -> None:
+        """Free all slots, since their holders are gone or have lost them."""
         self.used = {}
         self.owners.clear()
         if self.groups is not None:
@@ -174,7 +178,7 @@ class SlotPool(Admission):
         self, key: Hashable, weight: int, owner: object, grant: Any, error: BaseException | None
     ) -> None:
         """Free what was granted, unless that was before a fork or before the lease was lost."""
-        generation, since = grant if isinstance(grant, tuple) else (grant, 0)
+        generation, since = opened(grant)
         if generation is not self.generation:
             return
         now = clock.now()
@@ -208,6 +212,11 @@ class SlotPool(Admission):
             del self.groups[group]
         if key in self.wait_lists:
             self.wait_lists[key].changed(group)
+
+
+def opened(grant: Any) -> tuple[object, int]:
+    """Return the generation of *grant*, and when it was given; 0 if that was not measured."""
+    return grant if isinstance(grant, tuple) else (grant, 0)
 
 
 def note_abandoned(owner: object) -> None:

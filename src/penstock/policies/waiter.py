@@ -56,9 +56,8 @@ class Wishes(NamedTuple):
 NO_WISHES: Final = Wishes()
 
 
-class Waiter(
-    msgspec.Struct, eq=False, gc=False
-):  # a line keeps it anyway; many of them would slow the collector
+# Not known to the garbage collector: a wait list keeps it anyway, and many of them would slow the collector.
+class Waiter(msgspec.Struct, eq=False, gc=False):
     """A call in a wait list, by *seq*, from the moment it *joined* until *until* at most."""
 
     admission: "Admission"

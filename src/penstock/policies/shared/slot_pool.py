@@ -25,15 +25,14 @@ from penstock.policies.options import WaitOptions
 from penstock.policies.process_lock import lock
 from penstock.policies.shared.borrower import Borrower, borrower_for
 from penstock.policies.shared.wants import Wants
-from penstock.policies.slot_pool import SlotPool
+from penstock.policies.slot_pool import SlotPool, opened
 from penstock.policies.wait_list import Entry, WaitList
 from penstock.policies.wait_moves import advance, block, leave_and_advance, refuse_and_advance, wait
 from penstock.policies.waiter import NO_WISHES, WAITING, Waiter, Wishes, myself
 
 IDLE: Final = SECOND  # how long a slot of a block is kept unused
-MARGIN: Final = (
-    5 * MILLISECOND
-)  # between the look at the clock and the first line of a call whose start is remembered
+# Between the look at the clock and the first line of a call whose start is remembered.
+MARGIN: Final = 5 * MILLISECOND
 
 
 class Shares(Protocol):
@@ -134,21 +133,13 @@ class SharedSlotPool(SlotPool):
 
     def is_lost(self, grant: Any) -> bool:
         """Tell whether the lease of a slot ended while it was held."""
-        generation = grant[0] if isinstance(grant, tuple) else grant
-        return (
-            generation is not self.generation
-            or self._borrower is None
-            or clock.now() >= self._borrower.valid_until
-        )
+        return opened(grant)[0] is not self.generation or not self._has_lease(clock.now())
 
     # What `Admission` and the wait lists ask; under the lock.
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
-        borrowed = self._borrowed.get(key, 0)
-        if self.used.get(key, 0) + weight > borrowed:
-            return ON_RELEASE
         # A process that was halted for longer than its lease has nothing any more.
-        return ALWAYS if self._borrower is not None and now < self._borrower.valid_until else ON_RELEASE
+        return ALWAYS if weight <= self._idle(key) and self._has_lease(now) else ON_RELEASE
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:
         super().take(key, weight, now, owner)
@@ -172,7 +163,7 @@ class SharedSlotPool(SlotPool):
     def settle(
         self, key: Hashable, weight: int, owner: object, grant: Any, error: BaseException | None
     ) -> None:
-        generation, since = grant if isinstance(grant, tuple) else (grant, 0)
+        generation, since = opened(grant)
         if generation in self._lost:
             self._lost[generation] -= weight
             if not self._lost[generation]:
@@ -184,9 +175,8 @@ class SharedSlotPool(SlotPool):
 
     def join(self, entry: Entry, key: Hashable) -> WaitList:
         wait_list = super().join(entry, key)
-        idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
-        if idle > 0:  # not enough for this call; the store may have more together with them
-            self._give_back(key, idle)
+        if self._idle(key) > 0:  # not enough for this call; the store may have more together with them
+            self._give_back(key, self._idle(key))
         self._ask(entry.head)
         return wait_list
 
@@ -206,9 +196,7 @@ class SharedSlotPool(SlotPool):
                 )
             check_key(key)
         if weight > 1 and self.options.wait_list is not WaitList:
-            raise InvalidPolicyError(
-                "weight", 'shared slots are had several at a time with order="fifo" only'
-            )
+            raise InvalidPolicyError("weight", 'a call gets several shared slots with order="fifo" only')
 
     def turn_away(self, key: Hashable, left: int) -> None:
         self._check_open()
@@ -229,7 +217,7 @@ class SharedSlotPool(SlotPool):
         super().close(drain)
         with lock, lock.mutex:
             for key in list(self._borrowed):
-                self._give_back(key, self._borrowed[key] - self.used.get(key, 0))
+                self._give_back(key, self._idle(key))
 
     def reset(self) -> None:
         super().reset()
@@ -257,9 +245,8 @@ class SharedSlotPool(SlotPool):
             self._contended.add(key)
         if key in self.wait_lists:
             advance(self.wait_lists[key], now)
-        idle = self._borrowed.get(key, 0) - self.used.get(key, 0)
-        if idle > 0 and (self._size == 1 or key in self._contended):
-            self._give_back(key, idle)
+        if self._idle(key) > 0 and (self._size == 1 or key in self._contended):
+            self._give_back(key, self._idle(key))
         self._balance(key)
 
     def wait_on(self, want: int) -> None:
@@ -270,7 +257,7 @@ class SharedSlotPool(SlotPool):
         if want in told or waiter.state != WAITING:
             return
         if most is not None and len(told) >= most:
-            self._refuse(waiter, "queue_full")
+            refuse_and_advance(waiter, "queue_full")
             return
         self._wants.tell(want)
         if waiter.seq not in self._announced:
@@ -285,15 +272,12 @@ class SharedSlotPool(SlotPool):
         if waiter.state == WAITING:
             if error is not None:
                 self._errors[waiter.seq] = error
-            self._refuse(waiter, "busy" if error is None else "store")
+            refuse_and_advance(waiter, "busy" if error is None else "store")
 
     def lose(self) -> None:
         """Note that the lease is over: no slot belongs to this process any more."""
         lost, owners = self.used, list(self.owners)
-        self.used = {}
-        self.owners.clear()
-        if self.groups is not None:
-            self.groups = {}
+        self.forget_holders()
         if lost:
             self._lost[self.generation] = sum(lost.values())
         self.generation = object()
@@ -328,11 +312,16 @@ class SharedSlotPool(SlotPool):
             key for key in self._borrowed if self._gates[key] in contended or self._name(key) in names
         }
         for key in list(self._borrowed):
-            idle = self._borrowed[key] - self.used.get(key, 0)
-            if idle > 0 and (key in self._contended or now - self._used_at.get(key, 0) >= IDLE):
-                self._give_back(key, idle)
+            if self._idle(key) > 0 and (key in self._contended or now - self._used_at.get(key, 0) >= IDLE):
+                self._give_back(key, self._idle(key))
 
     # Helpers.
+
+    def _idle(self, key: Hashable) -> int:
+        return self._borrowed.get(key, 0) - self.used.get(key, 0)
+
+    def _has_lease(self, now: int) -> bool:
+        return self._borrower is not None and now < self._borrower.valid_until
 
     def _open(self) -> Borrower:
         borrower = self._borrower
@@ -417,7 +406,7 @@ class SharedSlotPool(SlotPool):
         if waiter.at <= self._lost_at:
             return False
         by = self._begin_by.get(waiter.at, ON_RELEASE)
-        if now <= by and self._borrower is not None and now < self._borrower.valid_until:
+        if now <= by and self._has_lease(now):
             return True
         if waiter.owner is not None:
             self.unregister(waiter.owner, waiter.key)
@@ -426,12 +415,8 @@ class SharedSlotPool(SlotPool):
 
     def _undone(self, waiter: Waiter, grant: Any) -> None:
         """Give back a slot that no caller was told of."""
-        if (grant[0] if isinstance(grant, tuple) else grant) is self.generation:
+        if opened(grant)[0] is self.generation:
             self.end(waiter.key, waiter.weight, None if self.groups is None else (None, waiter.group))
-
-    def _refuse(self, waiter: Waiter, reason: str) -> None:
-        if waiter.state == WAITING:
-            refuse_and_advance(waiter, reason)
 
     def _give_back(self, key: Hashable, slots: int) -> None:
         left = self._borrowed[key] - slots
