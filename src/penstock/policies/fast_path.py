@@ -26,7 +26,7 @@ from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
 from penstock.policies.wait_list import WaitList
 from penstock.policies.wait_moves import advance, leave_and_advance
-from penstock.policies.waiter import DONE, GONE, GRANTED, NO_WISHES, Waiter, Wishes, running, this_task
+from penstock.policies.waiter import DONE, GONE, GRANTED, Waiter, running, this_task
 
 _LENT: Final = 64
 
@@ -60,19 +60,14 @@ class FastSlotPool(SlotPool):
         return grant
 
     async def enter(self, owner: object) -> tuple[Any, int]:
-        """Take one slot, waiting in this task; return the grant and how long that took."""
-        if not self.wait_lists or owner in self.owners:
+        """Take one slot, waiting in this task; return the grant and since when it waited."""
+        waiter = self._join_simply(owner)
+        if waiter is None:
             grant = self.try_acquire(None, 1, owner)
             if grant is not None:
                 return grant, 0
-        return await self.aacquire(None, 1, owner)
-
-    async def aacquire(
-        self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
-    ) -> tuple[Any, int]:
-        waiter = self._join_simply(owner) if weight == 1 and wishes is NO_WISHES else None
-        if waiter is None:
-            return await super().aacquire(key, weight, owner, wishes)
+            grant, waited = await self.aacquire(None, 1, owner)
+            return grant, clock.now() - waited
         assert waiter.future is not None  # noqa: S101 - for the type checker
         try:
             await waiter.future
@@ -83,7 +78,7 @@ class FastSlotPool(SlotPool):
         if waiter.state != GRANTED:
             raise self.refusal(None, waiter.reason)
         next(self.starts)
-        return self.generation, clock.now() - waiter.joined
+        return self.generation, waiter.joined
 
     def _join_simply(self, owner: object) -> Waiter | None:
         """Put a task behind others, if there are any and it needs no timer, deadline or bound."""
@@ -94,14 +89,16 @@ class FastSlotPool(SlotPool):
             return None
         loop = owner.get_loop()
         waiter = Waiter(self, None, 1, owner, clock.now(), wait_list, loop, loop.create_future())
-        with lock, lock.mutex:
-            if self.wait_lists.get(None) is not wait_list:  # it came to its end meanwhile
-                return None
-            wait_list.waiting += 1
-            wait_list.entries.append(waiter)
-            if self.spare:
-                advance(wait_list, clock.now())
-        return waiter
+        with lock.mutex:
+            joined = self.wait_lists.get(None) is wait_list  # else it came to its end meanwhile
+            if joined:
+                wait_list.waiting += 1
+                wait_list.entries.append(waiter)
+                if self.spare:
+                    advance(wait_list, clock.now())
+        if lock.later or lock.outbox:
+            lock.catch_up()
+        return waiter if joined else None
 
     def release(
         self, key: Hashable, weight: int, owner: Any, grant: Any, error: BaseException | None = None
@@ -243,10 +240,11 @@ class FastPath(CallLimit):
                 return slot
         except (ValueError, RuntimeError, IndexError):  # several loops are running, or all slots are taken
             owner = this_task()
-        grant, waited = await pool.enter(owner)
+        grant, joined = await pool.enter(owner)
+        waited = (clock.now() - joined) / SECOND if joined else 0.0
         if grant is not pool.generation:
-            return self._entered.push(Slot(self, None, 1, owner, grant, waited / SECOND))
-        slot = pool.owners[owner] = BlockSlot(self, None, 1, owner, grant, waited / SECOND)
+            return self._entered.push(Slot(self, None, 1, owner, grant, waited))
+        slot = pool.owners[owner] = BlockSlot(self, None, 1, owner, grant, waited)
         return slot
 
     def __aexit__(
