@@ -1,7 +1,7 @@
 """Statements about the anchor: how the time since this machine was started becomes time since the epoch.
 
 The machine's clock may be set while jobs run.  Windows and leases are spans, so they are measured from
-the machine's start, which nobody can set; due times and expiries are dates, so the anchor follows when
+the machine's start, which cannot be set.  Due times and expiries are dates, so the anchor follows when
 the clock was set, and every remembered span moves along with it in the same transaction.
 """
 
@@ -21,7 +21,7 @@ def read(db: Session) -> tuple[str, int] | None:
 
 
 def drop(db: Session, boot: str, offset: int) -> None:
-    """Anchor time anew: the machine was started, or the store is new."""
+    """Set the anchor: the machine was started, or the store is new."""
     db.run("DELETE FROM anchor")
     db.run("INSERT INTO anchor (boot, since_epoch) VALUES (?, ?)", boot, offset)
 

@@ -41,6 +41,7 @@ def gates_from_text(text: str) -> tuple[int, ...]:
     return tuple(int(gate) for gate in text.split(",")) if text else ()
 
 
+# An attempt that begins: AttemptRow without its last two columns.
 NewAttempt = tuple[int, int, str, str, str, int, int, int, str, int, int, int, int, int, int]
 
 

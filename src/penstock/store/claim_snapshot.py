@@ -1,4 +1,4 @@
-"""What a claim must know before it looks at anybody: one question to the store."""
+"""What a claim must know before it looks at any job, read in one statement."""
 
 from typing import Final, NamedTuple
 
@@ -6,24 +6,24 @@ from penstock.store.session import Session
 
 
 class ClaimSnapshot(NamedTuple):
-    """What is due by the clock, what rules the queues, and where somebody can be found."""
+    """What is due by the clock, what rules the queues, and which of them have jobs that may start."""
 
     moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
     at_door: bool
     paused: set[str]
     queue_gates: dict[str, int]
     pool_gates: dict[str, list[int]]  # of the pools that a queue belongs to and that have a number of slots
-    type_gates: dict[str, int]  # only types about which something was decided
+    type_gates: dict[str, int]  # only types that have rules
     with_free: set[str]  # queues that have jobs without limits
     with_lanes: set[str]  # queues that have ready lanes
 
     def is_due(self, now: int) -> bool:
-        """Tell whether something is to happen before anybody may start."""
+        """Tell whether something is due that must happen before any job starts."""
         return self.at_door or any(at <= now for at in self.moments.values())
 
 
 MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
-# Its parameters are the queues, as often as they are asked for.
+# Its values are the queues, ASKED times.
 VIEW: Final = """
         SELECT 'wake' AS what, '' AS name, min(at) AS number FROM wake
         UNION ALL SELECT 'due', '', min(due) FROM scheduled
@@ -43,14 +43,14 @@ VIEW: Final = """
             WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.ready = 1)
 """
 ASKED: Final = VIEW.count("?")
-# Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
+# Whether a claim has more to look at than jobs without limits: something is due, or rules the queue, or has limits.
 SPECIAL: Final = f"""
     number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what <> 'free' END
 """
 
 
 def read_snapshot(db: Session, queues: list[str]) -> ClaimSnapshot:
-    """Look at the clock, and at these queues."""
+    """Return what is due, and what there is in these queues."""
     rows = db.all(VIEW, *[queues] * ASKED)
     found = ClaimSnapshot(
         {},
