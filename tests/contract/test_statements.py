@@ -219,6 +219,17 @@ def test_only_the_store_has_statements():
     assert [where for where in found if not where.startswith("penstock.store.")] == []
 
 
+def test_no_statement_hides_behind_another_name():
+    """A method of a session that is passed on, as in `write = db.many`, would keep its statement from being found."""
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        named = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in METHODS]
+        passed = [n for n in named if id(n) not in called and ast.unparse(n.value).rpartition(".")[2] == "db"]
+
+        assert [f"{path}:{node.lineno}" for node in passed] == []
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -11,7 +11,7 @@ JOB_COLUMNS: Final = """
     seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued
 """
 # What a worker gets of a job: seq, id, task, args, timeout, meta, tenant, enqueued, limits, expires, own lease,
-# workflow.  It is unpacked where `Claimed` is made, and nowhere else: a noun of its own costs a hundredth of a claim.
+# workflow.  It is unpacked where `Claimed` is made, and nowhere else: a NamedTuple costs 3 % of a claim.
 PayloadRow = tuple[
     int, str, str, str, int | None, str, str, int, str, int | None, int | None, str | None
 ]  # fmt: skip

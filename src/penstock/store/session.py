@@ -13,9 +13,8 @@ Row = tuple[Any, ...]
 JobRow = tuple[
     int | None, str, str, str, str, str, int, int, str, str, int | None, int | None, str, str | None, int,
 ]  # fmt: skip
-# A job without limits that begins: seq, id, task, args, timeout, meta, tenant, enqueued, expires,
-# own lease, workflow, attempts and losses before.  It is unpacked where `Claimed` is made, and nowhere else: a noun of
-# its own costs a hundredth of a claim.
+# A job without limits that begins: seq, id, task, args, timeout, meta, tenant, enqueued, expires, own lease, workflow,
+# attempts and losses before.  Unpacked where `Claimed` is made, and nowhere else: a NamedTuple costs 3 % of a claim.
 StartedRow = tuple[
     int, str, str, str, int | None, str, str, int, int | None, int | None, str | None, int, int
 ]  # fmt: skip
