@@ -23,34 +23,12 @@ KEPT: Final = "@ojs"
 _NO_OPTIONS: Final = OptionsBody()
 _KNOWN: Final = frozenset(JobBody.__struct_fields__)
 # Fields that the server sets; a client that sends a whole envelope back changes nothing by them.
-_SYSTEM: Final = frozenset(
-    [
-        "specversion",
-        "queue",
-        "state",
-        "attempt",
-        "max_attempts",
-        "priority",
-        "created_at",
-        "enqueued_at",
-        "started_at",
-        "completed_at",
-        "cancelled_at",
-        "discarded_at",
-        "scheduled_at",
-        "expires_at",
-        "result",
-        "error",
-        "errors",
-        "retry_delay_ms",
-        "parent_results",
-        "tags",
-        "progress",
-        "timeout_ms",
-        "next_attempt_at",
-        "workflow_id",
-    ]
-)
+_SYSTEM: Final = frozenset({
+    "specversion", "queue", "state", "attempt", "max_attempts", "priority", "created_at", "enqueued_at",
+    "started_at", "completed_at", "cancelled_at", "discarded_at", "scheduled_at", "expires_at", "result",
+    "error", "errors", "retry_delay_ms", "parent_results", "tags", "progress", "timeout_ms",
+    "next_attempt_at", "workflow_id",
+})  # fmt: skip
 _MOST_TAGS: Final = 100
 
 
