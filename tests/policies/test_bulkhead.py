@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.policies import Bulkhead, BulkheadFull, RateLimiter, ReentryError, Throttler
+from penstock.policies import Bulkhead, BulkheadFull, InvalidPolicyError, RateLimiter, ReentryError, Throttler
 from penstock.policies.process_lock import lock as process_lock
 from penstock.testing import VirtualTime
 
@@ -27,32 +27,22 @@ def test_no_more_than_so_many_are_inside(watch):
     assert list(range(10)) == watch.order
 
 
+@pytest.mark.parametrize("number", [0, True, 1.5, None, -1, lambda key: 3])
+def test_a_number_that_cannot_be_kept_is_refused_where_it_is_made(number):
+    with pytest.raises(InvalidPolicyError):
+        Bulkhead(number)
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {"max_concurrent": 0},
-        {"max_concurrent": True},
-        {"max_concurrent": 1.5},
-        {"max_concurrent": None},
-        {"max_concurrent": -1},
-        {"max_concurrent": 1, "mode": "drop"},
-        {"max_concurrent": 1, "max_queue": -1},
-        {"max_concurrent": 1, "max_queue": 3, "mode": "reject"},
-        {"max_concurrent": 1, "max_wait": 0},
-        {"max_concurrent": 1, "max_keys": 0},
-        {"max_concurrent": 1, "key": 7},
-        {"max_concurrent": 1, "order": "random"},
-        {"max_concurrent": 1, "weight": 2},
-        {"max_concurrent": 1, "weight": 0},
-        {"max_concurrent": 1, "name": 3},
-        {"max_concurrent": lambda key: 3},
+        {"mode": "drop"}, {"max_queue": -1}, {"max_queue": 3, "mode": "reject"}, {"max_wait": 0}, {"max_keys": 0},
+        {"key": 7}, {"order": "random"}, {"weight": 2}, {"weight": 0}, {"name": 3},
     ],
-)
-def test_what_cannot_be_kept_is_refused_where_it_is_made(options):
-    with pytest.raises(ValueError):
-        Bulkhead(**options)
-    with pytest.raises(TypeError):
-        Bulkhead(**options)
+)  # fmt: skip
+def test_options_that_cannot_be_kept_are_refused_where_they_are_made(options):
+    with pytest.raises(InvalidPolicyError):
+        Bulkhead(1, **options)
 
 
 @pytest.mark.parametrize("limit", [Bulkhead, Throttler, RateLimiter])
