@@ -415,4 +415,33 @@ FOUND: dict[str, tuple[str, str, list[Operation]]] = {
             ("claim", ["q"], 1),
         ],
     ),
+    "each call of a key lengthens the pause it waits for": (
+        "A",
+        "a pause that no call lengthens",
+        [
+            (
+                "enqueue",
+                [
+                    {
+                        "name": "a",
+                        "queue": "q",
+                        "unique": ("u", "scheduled,waiting,running", None, "replace", (500_000, 3_000_000)),
+                    }
+                ],
+            ),
+            ("advance", 200_000),
+            (
+                "enqueue",
+                [
+                    {
+                        "name": "b",
+                        "queue": "q",
+                        "unique": ("u", "scheduled,waiting,running", None, "replace", (500_000, 3_000_000)),
+                    }
+                ],
+            ),
+            ("advance", 400_000),
+            ("claim", ["q"], 1),
+        ],
+    ),
 }
