@@ -21,6 +21,7 @@ WORKERS = 3
 STORM = 5.0  # seconds
 MIX = ("one", "two", "two", "two", "rated", "spaced", "spaced", "spaced", "both", "boxed", "boxed")
 KILLS = 4
+ENOUGH = 300  # jobs, for every limit to be pressed
 PATIENCE = 60.0
 # Nanoseconds that a worker grants between its look at the clock and its handler's first line.
 GUARD = 5_000_000
@@ -121,7 +122,9 @@ def test_killed_workers_break_no_limit_and_lose_no_job(watch):
         watch.hire()
 
     end, next_kill = time.monotonic() + STORM, time.monotonic() + 1.0
-    while time.monotonic() < end or (len(watch.killed) < KILLS and time.monotonic() < end + PATIENCE):
+    while time.monotonic() < end or (
+        (len(watch.killed) < KILLS or len(watch.jobs) < ENOUGH) and time.monotonic() < end + PATIENCE
+    ):
         for name in MIX:
             watch.enqueue(name, chance.randrange(3))
         if time.monotonic() > next_kill:

@@ -20,7 +20,7 @@ from tests.support.server import served
 
 FETCHERS = 24
 KILLS = (1.5, 3.5)
-PATIENCE = 60.0
+PATIENCE = 200.0
 LEASE = 3.0
 SLOTS = {"one": 1, "three": 3}
 RATES = {"rated": (10, timedelta(seconds=0.5))}

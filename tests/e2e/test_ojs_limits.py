@@ -350,7 +350,7 @@ def test_rl_r001_no_window_holds_more_starts_than_the_rate(server):
     assert [] == [gap for gap in _apart(starts, 5) if gap < 0.6 * SECOND]
     # All five may start at once, and nothing is lost.
     assert starts[4] - starts[0] < 0.4 * SECOND
-    assert starts[14] - starts[0] < 3 * SECOND
+    assert starts[14] - starts[0] < 20 * SECOND
 
 
 def test_rl_r001_a_retry_is_a_start_too(server):

@@ -1,7 +1,6 @@
 """Whatever is sent, made up from the server's own OpenAPI page: no answer is the server's mistake."""
 
 import random
-import time
 from contextlib import suppress
 
 import pytest
@@ -15,8 +14,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from tests.support.server import served
 from tests.support.soak import often
 
-SECONDS = 34.0
-EXAMPLES = often(2, 6)  # of each kind
+EXAMPLES = often(1, 4)  # of each kind
 MODES = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
 # Their answers never end, or end everything.
 LEFT_OUT = ("stream", "events", "/ws")
@@ -35,13 +33,11 @@ def operations(server):
 
 
 def test_no_request_makes_the_server_stumble(server):
-    end = time.monotonic() + SECONDS
     chosen = [(operation, mode) for operation in operations(server) for mode in MODES]
     random.Random(4).shuffle(chosen)
     tried = 0
     for n, (operation, mode) in enumerate(chosen):
-        if time.monotonic() < end:
-            tried += attempt(operation, mode, n)
+        tried += attempt(operation, mode, n)
 
     assert len(chosen) > 150
     assert tried > 150
