@@ -127,6 +127,6 @@ def test_a_new_process_starts_with_a_new_maker(monkeypatch):
     before = ids._maker
     monkeypatch.setattr(ids, "_maker", before)
 
-    ids._start_anew()
+    ids._restart()
 
     assert ids._maker is not before
