@@ -9,7 +9,8 @@ PenstockError
 ├── ConflictError         a good request at a bad moment
 │   ├── DuplicateJobError     .existing
 │   ├── WrongStateError       .state, .wanted
-│   ├── QueueFullError        .queue, .depth, .bound
+│   ├── QueueFullError        .tenant, .queue, .depth, .bound
+│   ├── TenantLimitError      .tenant, .limit, .current, .maximum, .retry_after
 │   └── LeaseLostError        another worker may hold the job now
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
@@ -99,11 +100,32 @@ class QueueFullError(ConflictError):
 
     code = "queue_full"
 
-    def __init__(self, queue: str, depth: int, bound: int) -> None:
+    def __init__(self, queue: str, depth: int, bound: int, tenant: str = "") -> None:
         super().__init__(f"queue {queue} is full: {depth} jobs wait in it, and {bound} may")
+        self.tenant = tenant
         self.queue = queue
         self.depth = depth
         self.bound = bound
+
+
+class TenantLimitError(ConflictError):
+    """The tenant has as many jobs as it may have: that wait, are scheduled, or were added in its window.
+
+    *retry_after* is in microseconds, where the clock alone makes room.
+    """
+
+    code = "tenant_limit"
+
+    def __init__(
+        self, tenant: str, limit: str, current: int, maximum: int, retry_after: int | None = None
+    ) -> None:
+        what = {"waiting": "wait", "scheduled": "are scheduled", "rate": "were added in its window"}[limit]
+        super().__init__(f"tenant {tenant} may have no more: {current} of its jobs {what}, and {maximum} may")
+        self.tenant = tenant
+        self.limit = limit
+        self.current = current
+        self.maximum = maximum
+        self.retry_after = retry_after
 
 
 class WrongStateError(ConflictError):

@@ -16,7 +16,7 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
-from penstock.limits.rules import Limit, Numbers
+from penstock.limits.rules import Limit, Numbers, Window
 from penstock.workflows.steps import Step, StepState, When, WorkflowState
 
 LEASE: Final = 15 * SECOND
@@ -34,6 +34,7 @@ class Topic(Enum):
 
     WORK = auto()  # a job may start that could not before, or an attempt should stop
     ENDS = auto()  # a job ended
+    ROOM = auto()  # there may be room again in a queue that was full
     SLOTS = auto()  # a process was lent slots that it waited for
 
 
@@ -117,7 +118,7 @@ class ClaimFor(Struct, frozen=True):
     """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
 
     *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
-    within *grace*; None if their true begin is never reported.
+    within *grace*; None if their true begin is never reported.  Without a *tenant* the queues of all tenants are meant.
     """
 
     queues: tuple[str, ...]
@@ -128,6 +129,24 @@ class ClaimFor(Struct, frozen=True):
     timed: bool = False
     order: Order = Order.PRIORITY
     weights: tuple[int, ...] = ()
+    tenant: str | None = None
+
+
+class TenantLimits(Struct, frozen=True):
+    """What one tenant may have: so many jobs at once, *waiting* or scheduled, *scheduled*, and added per window."""
+
+    slots: int | None = None
+    waiting: int | None = None
+    scheduled: int | None = None
+    rate: Window | None = None
+
+
+class Maintenance(Struct, frozen=True):
+    """Nothing starts since *at*, perhaps *until* then: a guess, which ends nothing."""
+
+    at: int
+    reason: str = ""
+    until: int | None = None
 
 
 class Running(Struct, frozen=True):

@@ -228,14 +228,14 @@ class TestWarning:
         desk.enqueue("f")
 
         (event,) = desk.heard("queue.filling")
-        assert event.facts == {"queue": "q", "depth": 5, "bound": 10}
+        assert event.facts == {"tenant": "", "queue": "q", "depth": 5, "bound": 10}
 
 
 class TestRules:
     def test_they_are_remembered(self, opened) -> None:
-        bounds = {"a": Bound(5), "b": Bound(7, OnFull.DROP_OLDEST, 0.8)}
-        for queue, bound in bounds.items():
-            opened().bound(queue, bound)
+        bounds = {("", "a"): Bound(5), ("acme", "a"): Bound(7, OnFull.DROP_OLDEST, 0.8)}
+        for (tenant, queue), bound in bounds.items():
+            opened().bound(queue, bound, tenant=tenant)
 
         assert opened().bounds() == bounds
 

@@ -91,16 +91,6 @@ def test_only_what_ended_lately_is_counted(busy):
     assert [] == busy.engine.ended_since(now)
 
 
-def test_a_tenants_depth_counts_what_has_not_begun(desk):
-    desk.enqueue("a b", tenant="acme")
-    desk.enqueue("c", tenant="acme", due=desk.clock.now() + SECOND)
-    desk.enqueue("d", tenant="other")
-    desk.claim(1)
-
-    assert 2 == desk.engine.tenant_depth("acme")
-    assert 1 == desk.engine.tenant_depth("acme", scheduled=True)
-
-
 def test_settings_are_kept_for_every_process(opened):
     one, other = opened(), opened()
     one.set_setting("a:1", "x")

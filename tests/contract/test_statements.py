@@ -22,12 +22,12 @@ from penstock.job import JobFilter
 from penstock.lifecycle.states import State
 from penstock.store import (
     attempts,
-    counts,
     gates,
     jobs,
     lending,
     pools,
     prune,
+    queues,
     schedules,
     search,
     views,
@@ -51,12 +51,10 @@ EVERY_FILTER = JobFilter(
     task_prefix="t", tenant="x", since=1, until=2, ended_before=3,
 )  # fmt: skip
 EXAMPLES = [
-    lambda db: counts.depth(db, "x", scheduled=True),
-    lambda db: counts.depth(db, "x", scheduled=False),
     lambda db: gates.sweep(db, 0, 1, 2),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),
-    lambda db: [attempts.of(db, scope, "x") for scope in ("queue", "type")],
+    lambda db: [attempts.of(db, scope, "x", "y") for scope in ("queue", "type", "tenant")],
     lambda db: [
         jobs.leave(db, table, 1) for table in ("lane_job", "ready", "scheduled", "door", "successor")
     ],
@@ -65,6 +63,7 @@ EXAMPLES = [
     lambda db: lending.forget_holder(db, 1),
     lambda db: [pools.all_of(db, tenant) for tenant in (None, "x")],
     lambda db: prune.forget(db, 1),
+    lambda db: [queues.running(db, ["q"], tenant) for tenant in (None, "x")],
     prune.everything,
     lambda db: [(schedules.page(db, tenant, 0, 1), schedules.total(db, tenant)) for tenant in (None, "x")],
     lambda db: [search.search(db, 0, wanted, 0, 1) for wanted in (EVERY_FILTER, JobFilter())],

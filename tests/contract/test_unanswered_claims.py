@@ -105,7 +105,6 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
         (Service, "remember"),
         (fetch_order.Queues, "went"),
         (worker_directives, "_is_idle"),
-        (worker_directives, "maintenance"),
         (worker_directives, "directive"),
         (workers, "_envelopes"),
         (Service, "in_time"),
@@ -124,29 +123,6 @@ def test_a_fetch_that_fails_after_its_claim_gives_the_jobs_back(engine, place, n
 
         assert status in (None, 500, 503)
         waits(engine)
-
-
-def test_a_fetch_for_several_tenants_gives_back_what_the_first_had_when_the_second_fails(desk, monkeypatch):
-    engine = desk.engine
-    engine.enqueue([NewJob("task", id=name, queue="q") for name in NAMES])
-    engine.enqueue([NewJob("task", id="d", queue="acme:q", tenant="acme")])
-    claims, asked = engine.claims, []
-
-    def second_fails(requests):
-        asked.extend(requests)
-        if len(asked) == 2:
-            raise StoreBusyError("just now")
-        return claims(requests)
-
-    monkeypatch.setattr(engine, "claims", second_fails)
-
-    async def play():
-        async with serving(engine) as site:
-            return await ask(site, FETCH, {"queues": ["q"], "count": 9})
-
-    status, _ = asyncio.run(play())
-    assert 503 == status
-    assert {State.WAITING: 4} == engine.count()
 
 
 @pytest.mark.parametrize("error", [StoreBusyError, asyncio.CancelledError])

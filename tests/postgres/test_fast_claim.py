@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.job import NewJob, Pool, Settlement
+from penstock.job import Maintenance, NewJob, Pool, Settlement
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -178,6 +178,8 @@ class TestSpecial:
         ("arrange", "starts"),
         [
             (lambda engine: engine.pause("default"), 0),
+            (lambda engine: engine.set_maintenance(Maintenance(0)), 0),
+            (lambda engine: engine.enqueue([NewJob("best", priority=9, tenant="acme")]), 4),
             (lambda engine: engine.configure("queue", "default", Numbers(slots=1)), 1),
             (lambda engine: engine.configure("type", "task", Numbers(slots=1)), 1),
             (lambda engine: engine.set_pool(Pool("pool", ("default",), slots=1)), 1),
@@ -214,7 +216,7 @@ class TestSpecial:
         reached, go = threading.Event(), threading.Event()
 
         def pause(db):
-            db.run("INSERT INTO paused (queue, at) VALUES ('default', 1)")
+            db.run("INSERT INTO queue_pause (tenant, queue, at) VALUES ('', 'default', 1)")
             reached.set()
             assert go.wait(BOUND)
 

@@ -566,7 +566,7 @@ class TestPassingTrouble:
 
     def test_a_work_that_raises_leaves_nothing_behind(self, engine):
         def work(db):
-            db.run("INSERT INTO paused (queue, at) VALUES (?, ?)", "q", 1)
+            db.run("INSERT INTO queue_pause (tenant, queue, at) VALUES (?, ?, ?)", "", "q", 1)
             raise LookupError("mine")
 
         with pytest.raises(LookupError, match="mine"):
@@ -577,7 +577,7 @@ class TestPassingTrouble:
 
     def test_an_interrupted_work_leaves_nothing_behind(self, engine):
         def work(db):
-            db.run("INSERT INTO paused (queue, at) VALUES (?, ?)", "q", 1)
+            db.run("INSERT INTO queue_pause (tenant, queue, at) VALUES (?, ?, ?)", "", "q", 1)
             raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):

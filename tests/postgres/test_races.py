@@ -9,13 +9,13 @@ import psycopg
 import pytest
 
 from penstock.clock import SECOND
-from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
-from penstock.job import NewJob, Settlement
+from penstock.errors import DuplicateJobError, NotFoundError, TenantLimitError, WrongStateError
+from penstock.job import Maintenance, NewJob, Settlement, TenantLimits
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from penstock.limits.rules import Numbers
+from penstock.limits.rules import Numbers, Window
 from penstock.store.postgres import PostgresStore
 from tests.postgres.race import quiet
 from tests.support.desk import LEASE, slots
@@ -778,3 +778,72 @@ class TestCancelAndStart:
 
         assert claim.commit() == "a"
         assert cancel.answer() is State.RUNNING
+
+
+class TestTenants:
+    """Counting the jobs of a tenant and adding to them are one decision."""
+
+    def limit(self, race, **limits):
+        race.desk.engine.set_tenant_limits("acme", TenantLimits(**limits))
+
+    @pytest.mark.parametrize(
+        ("limits", "limit"), [({"waiting": 1}, "waiting"), ({"rate": Window(1, 60 * SECOND)}, "rate")]
+    )
+    def test_one_who_adds_waits_for_the_other_and_is_refused(self, race, limits, limit):
+        self.limit(race, **limits)
+        first = race.hold(lambda desk: desk.enqueue("a", tenant="acme"))
+        second = race.start(lambda desk: desk.enqueue("b", tenant="acme"))
+        second.waits_for("a name")
+
+        first.commit()
+        with pytest.raises(TenantLimitError) as error:
+            second.answer()
+        assert (limit, 1, 1) == (error.value.limit, error.value.current, error.value.maximum)
+        assert "a" == race.desk.claim()
+
+    @pytest.mark.parametrize("limits", [{"waiting": 1}, {"rate": Window(1, 60 * SECOND)}])
+    def test_what_was_rolled_back_took_no_room(self, race, limits):
+        self.limit(race, **limits)
+        first = race.hold(lambda desk: desk.enqueue("a", tenant="acme"))
+        second = race.start(lambda desk: desk.enqueue("b", tenant="acme"))
+        second.waits_for("a name")
+
+        first.roll_back()
+        second.answer()
+        assert "b" == race.desk.claim()
+
+    def test_a_rate_counts_what_came_in_a_transaction_of_the_callers_own(self, race):
+        self.limit(race, rate=Window(1, 60 * SECOND))
+        with psycopg.connect(split_schema(race.url)[0]) as connection:
+            race.desk.engine.enqueue([NewJob("t", queue="q", tenant="acme")], connection=connection)
+            second = race.start(lambda desk: desk.enqueue("b", tenant="acme"))
+            second.waits_for("a name")
+            connection.rollback()
+        second.answer()
+        assert "b" == race.desk.claim()
+
+    def test_another_tenant_waits_for_nobody(self, race):
+        self.limit(race, waiting=1)
+        race.hold(lambda desk: desk.enqueue("a", tenant="acme"))
+
+        race.start(lambda desk: desk.enqueue("b", tenant="globex")).answer()
+        race.start(lambda desk: desk.enqueue("c")).answer()
+
+    def test_nothing_starts_once_maintenance_has_begun(self, race):
+        race.desk.enqueue("a b")
+        claim = race.hold(lambda desk: desk.claim(1))
+        begin = race.start(lambda desk: desk.engine.set_maintenance(Maintenance(0)))
+        begin.waits_for("the starts")
+
+        assert claim.commit() == "a"
+        begin.answer()
+        assert race.desk.claim() == ""
+
+    def test_a_claim_waits_for_maintenance_to_begin_and_obeys(self, race):
+        race.desk.enqueue("a")
+        begin = race.hold(lambda desk: desk.engine.set_maintenance(Maintenance(0)))
+        claim = race.start(lambda desk: desk.claim())
+        claim.waits_for("the starts")
+
+        begin.commit()
+        assert claim.answer() == ""

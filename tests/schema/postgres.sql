@@ -18,14 +18,6 @@ CREATE TABLE asking (
 );
 CREATE INDEX asking_holder ON asking USING btree (holder, given);
 
-CREATE TABLE bound (
-    queue text COLLATE "C" NOT NULL,
-    max_depth bigint NOT NULL,
-    strategy text COLLATE "C" NOT NULL,
-    warning bigint,
-    CONSTRAINT bound_pkey PRIMARY KEY (queue)
-);
-
 CREATE TABLE deadline (
     seq bigint NOT NULL,
     fence bigint NOT NULL,
@@ -157,12 +149,14 @@ CREATE TABLE lane (
     behind bigint,
     line text COLLATE "C",
     ready bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT lane_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX lane_dormant ON lane USING btree (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 CREATE INDEX lane_empty ON lane USING btree (id) WHERE head IS NULL;
 CREATE INDEX lane_line ON lane USING btree (line, priority DESC, ord) WHERE line IS NOT NULL;
-CREATE INDEX lane_ready ON lane USING btree (queue, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_ready ON lane USING btree (queue, tenant, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_tenant ON lane USING btree (tenant) WHERE tenant <> ''::text;
 
 CREATE TABLE lane_gate (
     gate bigint NOT NULL,
@@ -196,12 +190,6 @@ CREATE TABLE own_lease (
     CONSTRAINT own_lease_pkey PRIMARY KEY (seq)
 );
 
-CREATE TABLE paused (
-    queue text COLLATE "C" NOT NULL,
-    at bigint NOT NULL,
-    CONSTRAINT paused_pkey PRIMARY KEY (queue)
-);
-
 CREATE TABLE pool (
     tenant text COLLATE "C" NOT NULL,
     name text COLLATE "C" NOT NULL,
@@ -225,6 +213,22 @@ CREATE TABLE progress (
     value text COLLATE "C" NOT NULL,
     at bigint NOT NULL,
     CONSTRAINT progress_pkey PRIMARY KEY (seq)
+);
+
+CREATE TABLE queue_bound (
+    tenant text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    max_depth bigint NOT NULL,
+    strategy text COLLATE "C" NOT NULL,
+    warning bigint,
+    CONSTRAINT queue_bound_pkey PRIMARY KEY (queue, tenant)
+);
+
+CREATE TABLE queue_pause (
+    tenant text COLLATE "C" NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT queue_pause_pkey PRIMARY KEY (queue, tenant)
 );
 
 CREATE TABLE ready (
@@ -293,14 +297,24 @@ CREATE TABLE scheduled (
     lost bigint NOT NULL,
     reason text COLLATE "C",
     signature text COLLATE "C",
+    tenant text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT scheduled_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX scheduled_due ON scheduled USING btree (due, seq);
 CREATE INDEX scheduled_signature ON scheduled USING btree (signature, seq) WHERE signature IS NOT NULL;
+CREATE INDEX scheduled_tenant ON scheduled USING btree (tenant) WHERE tenant <> ''::text;
 
 CREATE TABLE schema_version (
     version bigint NOT NULL
 );
+
+CREATE TABLE served (
+    queue text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    CONSTRAINT served_pkey PRIMARY KEY (queue, tenant)
+);
+CREATE INDEX served_last ON served USING btree (queue, number);
 
 CREATE TABLE setting (
     name text COLLATE "C" NOT NULL,
@@ -316,6 +330,22 @@ CREATE TABLE successor (
     due bigint NOT NULL,
     CONSTRAINT successor_pkey PRIMARY KEY (seq),
     CONSTRAINT successor_earlier_key UNIQUE (earlier)
+);
+
+CREATE TABLE tenant (
+    name text COLLATE "C" NOT NULL,
+    max_waiting bigint,
+    max_scheduled bigint,
+    rate_limit bigint,
+    rate_period bigint,
+    CONSTRAINT tenant_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE tenant_arrivals (
+    tenant text COLLATE "C" NOT NULL,
+    span bigint NOT NULL,
+    starts bytea NOT NULL,
+    CONSTRAINT tenant_arrivals_pkey PRIMARY KEY (tenant)
 );
 
 CREATE TABLE turn (

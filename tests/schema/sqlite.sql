@@ -17,13 +17,6 @@ CREATE TABLE asking (
 
 CREATE INDEX asking_holder ON asking (holder, given);
 
-CREATE TABLE bound (
-    queue TEXT PRIMARY KEY,
-    max_depth BIGINT NOT NULL,
-    strategy TEXT NOT NULL,
-    warning BIGINT
-);
-
 CREATE TABLE counter (value BIGINT NOT NULL);
 
 CREATE TABLE deadline (
@@ -149,7 +142,7 @@ CREATE TABLE lane (
     behind BIGINT,
     line TEXT,
     ready BIGINT NOT NULL
-);
+, tenant TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 
@@ -157,7 +150,9 @@ CREATE INDEX lane_empty ON lane (id) WHERE head IS NULL;
 
 CREATE INDEX lane_line ON lane (line, priority DESC, ord) WHERE line IS NOT NULL;
 
-CREATE INDEX lane_ready ON lane (queue, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_ready ON lane (queue, tenant, priority DESC, ord) WHERE ready = 1;
+
+CREATE INDEX lane_tenant ON lane (tenant) WHERE tenant <> '';
 
 CREATE TABLE lane_gate (
     gate BIGINT NOT NULL,
@@ -188,11 +183,6 @@ CREATE TABLE own_lease (
     lease BIGINT NOT NULL
 );
 
-CREATE TABLE paused (
-    queue TEXT PRIMARY KEY,
-    at BIGINT NOT NULL
-);
-
 CREATE TABLE pool (
     tenant TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -215,6 +205,22 @@ CREATE TABLE progress (
     seq INTEGER PRIMARY KEY,
     value TEXT NOT NULL,
     at BIGINT NOT NULL
+);
+
+CREATE TABLE queue_bound (
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    max_depth BIGINT NOT NULL,
+    strategy TEXT NOT NULL,
+    warning BIGINT,
+    PRIMARY KEY (queue, tenant)
+);
+
+CREATE TABLE queue_pause (
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (queue, tenant)
 );
 
 CREATE TABLE ready (
@@ -280,13 +286,24 @@ CREATE TABLE scheduled (
     due BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-, reason TEXT, signature TEXT);
+, reason TEXT, signature TEXT, tenant TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX scheduled_due ON scheduled (due, seq);
 
 CREATE INDEX scheduled_signature ON scheduled (signature, seq) WHERE signature IS NOT NULL;
 
+CREATE INDEX scheduled_tenant ON scheduled (tenant) WHERE tenant <> '';
+
 CREATE TABLE schema_version (version BIGINT NOT NULL);
+
+CREATE TABLE served (
+    queue TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    number BIGINT NOT NULL,
+    PRIMARY KEY (queue, tenant)
+);
+
+CREATE INDEX served_last ON served (queue, number);
 
 CREATE TABLE setting (
     name TEXT PRIMARY KEY,
@@ -299,6 +316,20 @@ CREATE TABLE successor (
     earlier BIGINT NOT NULL UNIQUE,
     ord BIGINT NOT NULL,
     due BIGINT NOT NULL
+);
+
+CREATE TABLE tenant (
+    name TEXT PRIMARY KEY,
+    max_waiting BIGINT,
+    max_scheduled BIGINT,
+    rate_limit BIGINT,
+    rate_period BIGINT
+);
+
+CREATE TABLE tenant_arrivals (
+    tenant TEXT PRIMARY KEY,
+    span BIGINT NOT NULL,
+    starts BLOB NOT NULL
 );
 
 CREATE TABLE turn (

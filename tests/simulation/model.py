@@ -177,6 +177,10 @@ class Model:
         self.jobs: dict[str, Job] = {}
         self.live: dict[str, Job] = {}
         self.gates: dict[Name, Gate] = {}
+        self.served: dict[tuple[str, str], int] = {}  # by queue and tenant: the highest was served last
+        self.recorded: frozenset[tuple[str, str]] = (
+            frozenset()
+        )  # those of which the engine wrote that down just now
         self.schedules: dict[str, Schedule] = {}
         self.ended: list[Job] = []  # since the last comparison
         self.name_of: Callable[[Schedule], str] = lambda schedule: f"{schedule.name}-{schedule.fired}"
@@ -317,19 +321,43 @@ class Model:
 
     # What workers do.
 
-    def claim(self, queues: Collection[str], count: int, lease: int) -> list[Job]:
-        """Start the best *count* that may start; drop those that would rather go than wait."""
+    def claim(
+        self, queues: Collection[str], count: int, lease: int, among: Collection[str] = ()
+    ) -> list[Job]:
+        """Start the best *count* that may start; drop those that would rather go than wait.
+
+        Tenants take turns by when each was served from these queues, or *among* more of them.
+        """
         self.tick()
         started: list[Job] = []
-        for job in self.waiting(queues):
-            if len(started) == count:
-                break
-            if job.state != WAITING or not self.is_open(("queue", "", job.queue), ANY, job.cost, self.now):
-                continue
-            if not self.shut_gates(job):
-                self._start(job, lease)
-                started.append(job)
-            self._judge_first(job.kind)
+        waiting = self.waiting(queues)
+        # Tenants take turns: the one served longest ago first, each with its best.
+        last = {
+            t: max(self.served.get((q, t), 0) for q in among or queues)
+            for t in {job.tenant for job in waiting}
+        }
+        turns = [
+            iter([job for job in waiting if job.tenant == t])
+            for t in sorted(last, key=lambda t: (last[t], t))
+        ]
+        while turns and len(started) < count:
+            first = turns.pop(0)
+            for job in first:
+                if job.state != WAITING or not self.is_open(
+                    ("queue", "", job.queue), ANY, job.cost, self.now
+                ):
+                    continue
+                may_start = not self.shut_gates(job)
+                if may_start:
+                    self._start(job, lease)
+                    started.append(job)
+                self._judge_first(job.kind)
+                if may_start:
+                    turns.append(first)
+                    break
+        for job in started:
+            if (key := (job.queue, job.tenant)) in self.recorded:
+                self.served[key] = max(self.served.values(), default=0) + 1
         return started
 
     def follow(
@@ -354,7 +382,10 @@ class Model:
                 raise Mismatch(f"{name} was started, but it is {job.state} in {job.queue}")
             if shut := self.shut_gates(job):
                 raise Mismatch(f"{name} was started although {shut} is shut")
-            ahead = [other for other in self.waiting(queues) if other.rank < job.rank] if ordered else []
+            rivals = (
+                [other for other in self.waiting(queues) if other.tenant == job.tenant] if ordered else []
+            )
+            ahead = [other for other in rivals if other.rank < job.rank]
             if passed := self._without_reason(ahead, turns):
                 raise Mismatch(f"{passed.name} ranks before {name}, may start, and was passed over")
             self._start(job, lease)

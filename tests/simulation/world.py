@@ -43,6 +43,7 @@ PLACES = """
 ENDED = (
     "SELECT j.id, d.state FROM done d JOIN job j ON j.seq = d.seq WHERE j.id IN (SELECT value FROM each(?))"
 )
+SERVED = "SELECT queue, tenant, number FROM served"
 SLOTS = "SELECT kind, tenant, name, running FROM gate WHERE running <> 0 AND kind = 'key'"
 TURNS = """
     SELECT kind, gate.tenant, name, job.id FROM turn
@@ -238,7 +239,9 @@ class World:
             ClaimFor(tuple(queues), count, worker, lease, GRACE, order=Order(order))
             for queues, count, lease, worker in requests
         ]
+        self.model.served = self._served()
         claims = self._ask(lambda engine: engine.claims(wanted))
+        self._note_served()
         for claim, one in zip(claims, wanted, strict=True):
             self._given(claim, one, lags)
 
@@ -253,9 +256,11 @@ class World:
     ) -> None:
         """Settle and take jobs in one transaction."""
         told, settlements = self._settlements(reports)
+        self.model.served = self._served()
         accepted, claim = self._ask(
             lambda engine: engine.exchange(settlements, queues, count, worker=worker, lease=lease)
         )
+        self._note_served()
         self._settled(told, accepted)
         self._given(claim, ClaimFor(tuple(queues), count, worker, lease, GRACE), lags)
 
@@ -273,7 +278,7 @@ class World:
             mine = [job for job in left if job.queue in queues]
             same("first of the queues", mine, left[: len(mine)])
             left = left[len(mine) :]
-            started += self._started(mine, queues, wanted.count - len(started), wanted.lease)
+            started += self._started(mine, queues, wanted.count - len(started), wanted)
         same("of other queues", [], left)
         for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
             self._take(job, claimed, wanted.worker, lags[number % len(lags)])
@@ -283,13 +288,15 @@ class World:
             if opening is not None:
                 raise Mismatch(f"a claim on {wanted.queues} finds a job at {opening}, not at {claim.next_at}")
 
-    def _started(self, jobs: Sequence[Claimed], queues: Sequence[str], count: int, lease: int) -> list[Job]:
+    def _started(
+        self, jobs: Sequence[Claimed], queues: Sequence[str], count: int, wanted: ClaimFor
+    ) -> list[Job]:
         """Have the model start the same, or explain it."""
         names = [job.id for job in jobs]
         if self.mode != "A":
             ordered = self.mode == "B"
-            return self.model.follow(queues, count, lease, names, self._turns(), ordered=ordered)
-        started = self.model.claim(queues, count, lease) if count else []
+            return self.model.follow(queues, count, wanted.lease, names, self._turns(), ordered=ordered)
+        started = self.model.claim(queues, count, wanted.lease, wanted.queues) if count else []
         same("started", [job.name for job in started], names)
         return started
 
@@ -599,6 +606,14 @@ class World:
                 same(f"earliest start of {job.name}", self.model.earliest_behind(name, own, ahead), earliest)
             if earliest is not None:
                 self._foretold[job.name] = (earliest, self._changes)
+
+    def _served(self) -> dict[tuple[str, str], int]:
+        rows = self.machine.store.read(lambda db: db.all(SERVED))
+        return {(queue, tenant): number for queue, tenant, number in rows}
+
+    def _note_served(self) -> None:
+        before = self.model.served
+        self.model.recorded = frozenset(key for key, at in self._served().items() if at != before.get(key))
 
     def _turns(self) -> dict[Name, str]:
         if self.mode != "C":

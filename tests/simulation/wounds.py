@@ -203,11 +203,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a why that forgets the queue": (
         "engine.views.why:_outside",
-        ('(("queue", view.queue), ("type", view.task))', '(("type", view.task),)'),
+        ('{("queue", "", view.queue), ("queue", view.tenant, view.queue), ', "{"),
     ),
     "a why that forgets the type": (
         "engine.views.why:_outside",
-        ('(("queue", view.queue), ("type", view.task))', '(("queue", view.queue),)'),
+        (', ("type", "", view.task)}', "}"),
     ),
     "a place that counts none ahead": (
         "engine.views.why:_why_in_lane",

@@ -17,6 +17,7 @@ from penstock.errors import (
     StoreBusyError,
     StoreDownError,
     StoreError,
+    TenantLimitError,
     WrongStateError,
 )
 
@@ -28,7 +29,8 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
     NotFoundError: ("kind", "name"),
     DuplicateJobError: ("existing",),
     WrongStateError: ("job", "state", "wanted"),
-    QueueFullError: ("queue", "depth", "bound"),
+    QueueFullError: ("queue", "depth", "bound", "tenant"),
+    TenantLimitError: ("tenant", "limit", "current", "maximum", "retry_after"),
 }
 _KINDS = {kind.code: kind for kind in _FACTS}
 _PLAIN = {kind.code: kind for kind in (ConflictError, StoreError, StoreBusyError, StoreDownError)}

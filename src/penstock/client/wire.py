@@ -74,6 +74,7 @@ class ClaimRequest(Struct):
     worker: Name
     lease: Span = LEASE
     grace: Span = START_GRACE
+    tenant: str | None = None
 
 
 class ExchangeRequest(Struct):

@@ -1,10 +1,14 @@
 """Take jobs under a lease: the best by priority, then age, among those whose gates are all open.
 
+Where several tenants have jobs, they take turns: the one that was served longest ago comes first, and each gives one
+job at a time, its best.
+
 A batch counts itself: gates are read once, changed in memory by each start, and written at the end.
 """
 
 import heapq
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -32,19 +36,20 @@ from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.jobs import PayloadRow
-from penstock.store.session import StartedRow
+from penstock.store.session import Queue, StartedRow
 from penstock.store.waiting import FreeJob
 
 UNTOLD: Final = 4  # where the true begin is never reported: at most such a part of a gap or a window
 LEAST_UNTOLD: Final = 20 * MILLISECOND  # but long enough for the answer to reach the worker
 LEAST_PAGE: Final = 64
+LEAST_SHARE: Final = 8  # lanes to read of each of several tenants
 
 
 class Admitted(NamedTuple):
     """A job that this claim starts: all its gates were open."""
 
     seq: int
-    queue: str
+    queue: Queue
     cost: int
     priority: int
     ord: int
@@ -80,11 +85,25 @@ class LeaseTerms(NamedTuple):
         return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
 
 
+_Entry = tuple[int, int, int, "_Queue", Lane | None]  # the rank, what tells equals apart, and where it stands
+
+
+@dataclass(slots=True, eq=False)
+class _Tenant:
+    """Where a claim stands with the jobs of one tenant."""
+
+    queues: "list[_Queue]" = field(default_factory=list)
+    heap: list[_Entry] = field(default_factory=list)
+    is_read: bool = False
+    has_turn: bool = True  # it is among those that take turns
+
+
 @dataclass(slots=True)
 class _Queue:
     """Where a claim stands in one queue."""
 
-    name: str
+    key: Queue
+    tenant: _Tenant
     gate: Post | None
     pools: list[Post] = field(default_factory=list)  # where its jobs take a slot as well
     free: list[FreeJob] = field(default_factory=list)  # last first
@@ -136,45 +155,74 @@ class Claiming:
     """One claim on its way through the queues."""
 
     def __init__(
-        self, board: Board, queues: Sequence[str], count: int, grace: int | None, snapshot: ClaimSnapshot
+        self,
+        board: Board,
+        queues: Sequence[Queue],
+        count: int,
+        grace: int | None,
+        snapshot: ClaimSnapshot,
+        is_wanted: Callable[[Queue], bool],
     ) -> None:
         self.board = board
         self._snapshot = snapshot
         self._grace = grace
+        self._is_wanted = is_wanted
         self.admitted: list[Admitted] = []
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
         self._count = count
         self._types = snapshot.type_gates
-        self._heap: list[tuple[int, int, int, _Queue, Lane | None]] = []
+        self.unseen = False  # lanes became ready in queues that this claim knows nothing of
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
         self._payloads: dict[int, PayloadRow] = {}
         self._free_attempts: dict[int, tuple[int, int]] = {}
-        self._queues = {q.name: q for q in self._open_queues(queues)}
+        self._tenants: dict[str, _Tenant] = {}
+        self._queues = {q.key: q for q in self._open_queues(queues)}
+        served = snapshot.served
+        names = sorted(self._tenants, key=lambda name: (served.get(name, 0), name))
+        self._turns = deque(self._tenants[name] for name in names)
 
     def run(self) -> None:
         """Start jobs until there are enough, none is left, or the budget is spent."""
-        for queue in self._queues.values():
-            if queue.name in self._snapshot.with_free:
-                self._read_free(queue)
-            if queue.name in self._snapshot.with_lanes:
-                self._read_lanes(queue)
         self._push_newly_ready()
-        while self._heap and len(self.admitted) < self._count and self.budget.left > 0:
-            priority, ord_, _, queue, lane = heapq.heappop(self._heap)
-            if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
-                del self._in_heap[lane.id]
-            elif lane is not None:
+        while self._turns and len(self.admitted) < self._count and self.budget.left > 0:
+            tenant, taken = self._turns[0], len(self.admitted)
+            self._read(tenant)
+            if not tenant.heap:
+                self._turns.popleft().has_turn = False
                 continue
-            if queue.shut or not self._queue_open(queue, 1):
+            if not self._consider_first(tenant):
                 continue
-            if lane is None:
-                self._consider_free(queue)
-            else:
-                self._consider_lane(queue, lane)
-            if not self._heap:
+            if len(self.admitted) > taken:
+                self._turns.rotate(-1)
+            if not any(other.heap or not other.is_read for other in self._turns):
                 self.board.ring_pending()
             self._push_newly_ready()
+
+    def _read(self, tenant: _Tenant) -> None:
+        if tenant.is_read:
+            return
+        tenant.is_read = True
+        for queue in tenant.queues:
+            if queue.key in self._snapshot.with_free:
+                self._read_free(queue)
+            if queue.key in self._snapshot.with_lanes:
+                self._read_lanes(queue)
+
+    def _consider_first(self, tenant: _Tenant) -> bool:
+        """Look at a tenant's best job; False if there is nothing to look at."""
+        priority, ord_, _, queue, lane = heapq.heappop(tenant.heap)
+        if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
+            del self._in_heap[lane.id]
+        elif lane is not None:
+            return False
+        if queue.shut or not self._queue_open(queue, 1):
+            return False
+        if lane is None:
+            self._consider_free(queue)
+        else:
+            self._consider_lane(queue, lane)
+        return True
 
     def read_payloads(self) -> None:
         """Read what the workers get of the jobs that start: before the writes, so that those can be sent together."""
@@ -204,7 +252,7 @@ class Claiming:
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
                 gates = ",".join(map(str, t.gates))
                 rows.append(
-                    (t.seq, fence, t.queue, task, worker, lease, now, t.begin_by, gates, t.cost,
+                    (t.seq, fence, t.queue[1], task, worker, lease, now, t.begin_by, gates, t.cost,
                      t.priority, t.ord, attempt + 1, lost, 0)
                 )  # fmt: skip
             else:
@@ -213,7 +261,7 @@ class Claiming:
                 ends.append((t.seq, fence, deadline))
             claimed.append(
                 Claimed(
-                    t.seq, id_, task, args, t.queue, attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
+                    t.seq, id_, task, args, t.queue[1], attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
                     enqueued, lost, now, limits, expires, workflow,
                 )
             )  # fmt: skip
@@ -233,20 +281,19 @@ class Claiming:
             db.keep()
         return claimed
 
-    def _open_queues(self, names: Sequence[str]) -> list[_Queue]:
+    def _open_queues(self, keys: Sequence[Queue]) -> list[_Queue]:
         board, gates = self.board, self._snapshot.queue_gates
-        board.load_gates([*gates.values(), *self._types.values()])
         pools = self._snapshot.pool_gates
-        board.load_gates(gate for of_queue in pools.values() for gate in of_queue)
-        return [
-            _Queue(
-                name,
-                board.posts[gates[name]] if name in gates else None,
-                [board.posts[gate] for gate in pools.get(name, ())],
-            )
-            for name in names
-            if name not in self._snapshot.paused
-        ]
+        ruling = [gate for found in (*gates.values(), *pools.values()) for gate in found]
+        board.load_gates([*ruling, *self._types.values()])
+        found = []
+        for key in keys:
+            tenant = self._tenants.setdefault(key[0], _Tenant())
+            own = [board.posts[gate] for gate in (*gates.get(key, ()), *pools.get(key, ()))]
+            queue = _Queue(key, tenant, own.pop(0) if key in gates else None, own)
+            tenant.queues.append(queue)
+            found.append(queue)
+        return found
 
     def _queue_open(self, queue: _Queue, cost: int) -> bool:
         """Ask the queue's own gate and those of its pools; a refused job holds up the rest of the queue."""
@@ -270,17 +317,18 @@ class Claiming:
     def _read_free(self, queue: _Queue) -> None:
         if not queue.free and queue.free_left and len(self.admitted) < self._count:
             wanted = self._count - len(self.admitted)
-            rows = waiting_rows.first_ready(self.board.db, queue.name, queue.free_passed, wanted)
+            rows = waiting_rows.first_ready(self.board.db, queue.key[1], queue.free_passed, wanted)
             queue.free_left = len(rows) == wanted
             queue.free = rows[::-1]
         if queue.free:
             _, priority, ord_, *_ = queue.free[-1]
-            heapq.heappush(self._heap, (-priority, ord_, 0, queue, None))
+            heapq.heappush(queue.tenant.heap, (-priority, ord_, 0, queue, None))
 
     def _consider_free(self, queue: _Queue) -> None:
-        """Take the first jobs of a queue, as long as they come before all lanes and other queues."""
-        rival = self._heap[0][:2] if self._heap else None
-        while queue.free and len(self.admitted) < self._count and not queue.shut:
+        """Take the first jobs of a queue, as long as they come before all others; one if tenants take turns."""
+        heap, enough = queue.tenant.heap, self._count if len(self._turns) == 1 else len(self.admitted) + 1
+        rival = heap[0][:2] if heap else None
+        while queue.free and len(self.admitted) < enough and not queue.shut:
             seq, priority, ord_, cost, attempt, lost = queue.free[-1]
             if rival is not None and rival < (-priority, ord_):
                 break
@@ -291,7 +339,7 @@ class Claiming:
             if self._too_heavy(queue, cost):
                 waiting_rows.leave_ready(self.board.db, [seq])
                 apart_at_queue(
-                    self.board, queue.name, queue.gate_id, (seq, priority, ord_, cost, attempt, lost)
+                    self.board, queue.key[1], queue.gate_id, (seq, priority, ord_, cost, attempt, lost)
                 )
                 self.budget.spend()
                 break
@@ -311,8 +359,9 @@ class Claiming:
 
     def _read_lanes(self, queue: _Queue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
-        page = max(self._count, LEAST_PAGE)
-        rows = lane_rows.ready(self.board.db, queue.name, page)
+        several = len({tenant for tenant, _ in self._snapshot.with_jobs})
+        page = max(self._count, LEAST_PAGE) if several <= 1 else max(self._count // several, LEAST_SHARE)
+        rows = lane_rows.ready(self.board.db, queue.key, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
         for lane in self.board.adopt(rows):
             if lane.ready and lane.head is not None:
@@ -321,14 +370,21 @@ class Claiming:
     def _push(self, queue: _Queue, lane: Lane) -> None:
         if self._in_heap.get(lane.id) != lane.rank:
             self._in_heap[lane.id] = lane.rank
-            heapq.heappush(self._heap, (*lane.rank, lane.id, queue, lane))
+            heapq.heappush(queue.tenant.heap, (*lane.rank, lane.id, queue, lane))
 
     def _push_newly_ready(self) -> None:
         lanes, self.board.newly_ready = self.board.newly_ready, []
         for lane in lanes:
-            queue = self._queues.get(lane.queue)
-            if queue is not None and lane.ready and lane.head is not None:
-                self._push(queue, lane)
+            queue = self._queues.get(lane.place)
+            if not lane.ready or lane.head is None:
+                continue
+            if queue is None:
+                self.unseen = self.unseen or self._is_wanted(lane.place)
+                continue
+            self._push(queue, lane)
+            if not queue.tenant.has_turn:
+                queue.tenant.has_turn = True
+                self._turns.append(queue.tenant)
 
     def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
@@ -396,7 +452,7 @@ class Claiming:
     ) -> None:
         board, gates = self.board, [stand.gate for stand in stands]
         if not gates and not queue.posts:
-            self.admitted.append(Admitted(seq, queue.name, cost, priority, ord_, gates, 0))
+            self.admitted.append(Admitted(seq, queue.key, cost, priority, ord_, gates, 0))
             return
         passed = [board.posts[gate] for gate in gates]
         passed += [post for post in queue.posts if post.gate.id not in gates]
@@ -406,7 +462,7 @@ class Claiming:
             post.gate.start(begin_by, cost)
             post.memory_changed = post.memory_changed or post.gate.starts is not None
         self.admitted.append(
-            Admitted(seq, queue.name, cost, priority, ord_, [p.gate.id for p in passed], begin_by)
+            Admitted(seq, queue.key, cost, priority, ord_, [p.gate.id for p in passed], begin_by)
         )
 
     def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:

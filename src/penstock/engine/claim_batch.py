@@ -11,6 +11,7 @@ from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.queue_shares import by_load, by_weight, left_to_right
 from penstock.engine.settle import Settling, settled_at
+from penstock.engine.tenant_windows import Windows
 from penstock.engine.transactions import Transactions
 from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
@@ -25,11 +26,12 @@ from penstock.job import (
     Order,
     Settled,
     Settlement,
+    Topic,
 )
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import queues as queue_rows
 from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
-from penstock.store.session import Locks, StartedJobs
+from penstock.store.session import Locks, Queue, StartedJobs
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
 SELDOM: Final = 8  # claims that go the long way after one that could not be answered in one statement
@@ -47,13 +49,15 @@ class ClaimVerbs(Transactions):
         timed: bool = False,
         order: Order = Order.PRIORITY,
         weights: Sequence[int] = (),
+        tenant: str | None = None,
     ) -> Claim:
         """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
+        Without a *tenant* the queues of all tenants are meant, which take turns.
         Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
         ended here when they take longer than their job's timeout.
         """
-        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, timed, order, tuple(weights))
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant)
         return self.claims([wanted])[0]
 
     def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
@@ -65,7 +69,9 @@ class ClaimVerbs(Transactions):
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
         # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
-        return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
+        return self._write_freely(
+            lambda board: _claim_all(board, requests, self._windows), Locks.STARTS, keep=self.far
+        )
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one statement, where the store can and only jobs without limits matter."""
@@ -95,14 +101,15 @@ class ClaimVerbs(Transactions):
         worker: str,
         lease: int = LEASE,
         grace: int = START_GRACE,
+        tenant: str | None = None,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
-        wanted = ClaimFor(tuple(queues), count, worker, lease, grace)
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, tenant=tenant)
         _check(wanted)
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim_all(board, [wanted])[0]
+            return answers, _claim_all(board, [wanted], self._windows)[0]
 
         return self._write_freely(work, Locks.STARTS)
 
@@ -120,7 +127,7 @@ class ClaimVerbs(Transactions):
             settle_down(board)
             settled = settled_at(board, settlements) if settlements else []
             settle_down(board)
-            return added, settled, _claim_all(board, requests)
+            return added, settled, _claim_all(board, requests, self._windows)
 
         return self._write_freely(work, Locks.STARTS, keep=self.far or bool(jobs or settlements))
 
@@ -135,13 +142,13 @@ def _check(request: ClaimFor) -> None:
         raise InvalidError("weights", "there must be one for each queue, each at least 1")
 
 
-def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
+def _claim_all(board: Board, requests: Sequence[ClaimFor], windows: Windows) -> list[Claim]:
     """Answer claims one after the other; equal claims in a row are served together."""
     answers: list[Claim] = []
     for _, alike in groupby(requests, key=_asked):
         if answers:
             settle_down(board)
-        answers += _Claims(board, list(alike)).run()
+        answers += _Claims(board, list(alike), windows).run()
         if answers[-1].more:
             # The claim that was cut short comes first next time.
             answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
@@ -161,14 +168,17 @@ def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
 
 
 def _asked(request: ClaimFor) -> tuple[object, ...]:
-    return request.queues, request.lease, request.grace, request.timed, request.order, request.weights
+    return (
+        request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
+    )  # fmt: skip
 
 
 class _Claims:
     """Claims that differ only in their worker and their count."""
 
-    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
+    def __init__(self, board: Board, requests: Sequence[ClaimFor], windows: Windows) -> None:
         self._board = board
+        self._windows = windows
         self._requests = requests
         self._asked = requests[0]
         self._names = list(dict.fromkeys(self._asked.queues))
@@ -181,17 +191,45 @@ class _Claims:
     def run(self) -> list[Claim]:
         """Return the answer to each."""
         board = self._board
-        view = read_snapshot(board.db, self._names)
+        view = self._look()
+        if view.maintenance:
+            return [Claim([], more=False, next_at=None) for _ in self._requests]
         if view.at_door:
             board.db.need_gates()
         if view.is_due(board.now):
             if not _catch_up(board):
                 # A job that is due may come before all others, so no job starts yet.
                 return [Claim([], more=True, next_at=board.now) for _ in self._requests]
-            view = read_snapshot(board.db, self._names)
+            view = self._look()
+        if any(tenant for tenant, _ in view.with_jobs):
+            board.db.need_gates()  # so that who is served, and when, is one decision
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:
-            return self._divided(self._take(view, self._names, self._count, self._terms))
-        return self._divided(self._by_shares(view))
+            claim = self._take(view, self._names, self._count, self._terms)
+        else:
+            claim = self._by_shares(view)
+        self._note_served(view, claim.jobs)
+        return self._divided(self._look_on(view, claim))
+
+    def _look(self) -> ClaimSnapshot:
+        if any(lane.tenant for lane in self._board.newly_ready):
+            self._board.flush_lanes()  # tenants are found by their lanes in the store
+        beyond = self._windows.beyond(self._asked.queues) if self._asked.tenant is None else None
+        return read_snapshot(self._board.db, self._names, self._asked.tenant, beyond)
+
+    def _look_on(self, view: ClaimSnapshot, claim: Claim) -> Claim:
+        """Ask for another claim if there are tenants at which this one did not look."""
+        if self._asked.tenant is not None:
+            return claim
+        if len(claim.jobs) == self._count:
+            self._windows.filled(self._asked.queues, claim.jobs[-1].tenant, crowded=view.crowded)
+        elif self._windows.unfilled(self._asked.queues, view.cut):
+            return Claim(claim.jobs, more=True, next_at=self._board.now)
+        return claim
+
+    def _queues(self, view: ClaimSnapshot, names: Sequence[str]) -> list[Queue]:
+        """Return the queues of these names to look at: those with jobs, and those of no tenant or the one asked for."""
+        own = {(self._asked.tenant or "", name) for name in names} - view.paused
+        return sorted(own | {queue for queue in view.with_jobs if queue[1] in names})
 
     def _by_shares(self, view: ClaimSnapshot) -> Claim:
         """Take each queue's share; what one queue lacks is taken from the others."""
@@ -222,11 +260,11 @@ class _Claims:
     def _again(self, view: ClaimSnapshot) -> ClaimSnapshot:
         """Write everything and read again: a start of one queue may have called a lane of another."""
         settle_down(self._board)
-        return read_snapshot(self._board.db, self._names) if self._board.lanes else view
+        return self._look() if self._board.lanes else view
 
     def _with_jobs(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
-        found = view.with_free | view.with_lanes
-        return [name for name in self._names if name in found and name not in spent | view.paused]
+        found = {name for _, name in view.with_jobs}
+        return [name for name in self._names if name in found - spent]
 
     def _shares(self, names: Sequence[str], count: int) -> list[int]:
         chance = random.random()  # noqa: S311 - turns are drawn by lot, not kept secret
@@ -237,38 +275,56 @@ class _Claims:
                 weights = dict(zip(self._asked.queues, self._asked.weights, strict=True))
                 return by_weight([weights[name] for name in names], count, chance)
             case Order.LEAST_LOADED:
-                running = queue_rows.running(self._board.db, names)
+                running = queue_rows.running(self._board.db, names, self._asked.tenant)
                 return by_load([running.get(name, 0) for name in names], count)
             case _:
                 return left_to_right(len(names), count)
 
     def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: LeaseTerms) -> Claim:
         """Start up to *count* jobs of these queues, the best first."""
-        board = self._board
+        board, queues = self._board, self._queues(view, names)
         ruled = view.type_gates or view.queue_gates or view.pool_gates
-        if not board.db.gated and not ruled and len(names) == 1:
-            return self._take_at_once(view, names[0], count, terms)
-        claiming = Claiming(board, names, count, self._asked.grace, view)
+        if not board.db.gated and not ruled and queues == [("", names[0])]:
+            return self._take_at_once(view, queues[0], count, terms)
+
+        def is_wanted(queue: Queue) -> bool:
+            return self._asked.tenant in (None, queue[0]) and queue[1] in names
+
+        claiming = Claiming(board, queues, count, self._asked.grace, view, is_wanted)
         claiming.run()
         claiming.read_payloads()
         board.flush()
         jobs = claiming.save(terms)
-        left_over = any(lane.queue in names and lane.ready for lane in board.newly_ready)
+        self._tell_room(view, jobs)
+        left_over = claiming.unseen or any(is_wanted(lane.place) and lane.ready for lane in board.newly_ready)
         more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
         if more or len(jobs) == count:
             return Claim(jobs, more, board.now)
         return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
 
-    def _take_at_once(self, view: ClaimSnapshot, queue: str, count: int, terms: LeaseTerms) -> Claim:
+    def _take_at_once(self, view: ClaimSnapshot, queue: Queue, count: int, terms: LeaseTerms) -> Claim:
         board = self._board
         if queue in view.with_lanes:
             board.db.need_gates()
         jobs = []
-        if queue not in view.paused and queue in view.with_free:
-            jobs = start_at_once(board, queue, count, terms)
+        if queue in view.with_free:
+            jobs = start_at_once(board, queue[1], count, terms)
+            self._tell_room(view, jobs)
         if len(jobs) == count:
             return Claim(jobs, more=False, next_at=board.now)
         return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
+
+    def _tell_room(self, view: ClaimSnapshot, jobs: Sequence[Claimed]) -> None:
+        if view.awaited and any((job.tenant, job.queue) in view.awaited for job in jobs):
+            self._board.db.tell(Topic.ROOM)
+
+    def _note_served(self, view: ClaimSnapshot, jobs: Sequence[Claimed]) -> None:
+        """Write down which tenants were served, in order, if there are any."""
+        if not any(tenant for tenant, _ in view.with_jobs):
+            return
+        # The last job of each counts.
+        served = {(job.queue, job.tenant): number for number, job in enumerate(jobs, view.last_served + 1)}
+        queue_rows.serve(self._board.db, [(*key, number) for key, number in served.items()])
 
     def _divided(self, claim: Claim) -> list[Claim]:
         """Divide the jobs: they were taken for one claim after the other."""

@@ -18,6 +18,7 @@ from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
 from penstock.engine.slots import SlotVerbs
+from penstock.engine.tenants import TenantVerbs
 from penstock.engine.upkeep import UpkeepVerbs
 from penstock.engine.views.gates import GateViews
 from penstock.engine.views.jobs import JobViews
@@ -38,6 +39,7 @@ class Engine(
     FloatingVerbs,
     QueueVerbs,
     BoundVerbs,
+    TenantVerbs,
     SlotVerbs,
     ScheduleVerbs,
     WorkflowVerbs,

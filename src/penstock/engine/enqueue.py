@@ -1,6 +1,6 @@
 """Add jobs: all of a batch or none."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,11 +8,13 @@ from functools import lru_cache
 from typing import Final
 
 from penstock.engine import bounds
+from penstock.engine import tenants as tenant_limits
 from penstock.engine.admission.arrivals import Arrival, arrive
 from penstock.engine.admission.board import Board
 from penstock.engine.bulk_insert import BulkInsert
 from penstock.engine.events import enqueued
 from penstock.engine.replacing import Placed, Replacement, by_itself, take_place
+from penstock.engine.tenants import Coming
 from penstock.engine.transactions import Transactions
 from penstock.engine.uniqueness import holder, unique_to_text
 from penstock.errors import DuplicateJobError, InvalidJobError
@@ -37,7 +39,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import waiting as waiting_rows
-from penstock.store.session import BoundedError, JobRow, Locks
+from penstock.store.session import BoundedError, JobRow, Locks, Queue
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 _DEFAULT_PRIORITY: Final = 0
@@ -61,7 +63,7 @@ class EnqueueVerbs(Transactions):
         if self._plain is not None and all(is_plain(job) for job in jobs):
             with suppress(BoundedError):
                 return self._add_plain(self._plain, jobs)
-        gated = any(job.limits or replaces(job) for job in jobs)
+        gated = any(job.limits or job.tenant or replaces(job) for job in jobs)
         locks = Locks.GATES_IF_FREE if gated else Locks.NONE
         return self._write(lambda board: enqueue(board, jobs), locks=locks)
 
@@ -113,12 +115,12 @@ class _Batch:
 
 
 def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
-    """Let new jobs wait without a look at any gate: those with limits wait at the door."""
-    free = [(j.seq, j.queue, j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not j.limits]
+    """Let new jobs wait without a look at any gate: those with limits or a tenant wait at the door."""
+    free = [(j.seq, j.queue, j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)]
     if free:
         waiting_rows.get_ready(board.db, free)
     if len(free) < len(arrivals):
-        waiting_rows.to_door(board.db, [job.seq for job in arrivals if job.limits])
+        waiting_rows.to_door(board.db, [job.seq for job in arrivals if job.limits or job.tenant])
 
 
 def check(job: NewJob) -> None:
@@ -160,6 +162,7 @@ def is_plain(job: NewJob) -> bool:
     """Tell whether a job needs nothing but to be written down."""
     return (
         not job.limits
+        and not job.tenant
         and job.unique is None
         and job.id is None
         and job.due is None
@@ -183,22 +186,25 @@ def replaces(job: NewJob) -> bool:
 
 
 def enqueue(
-    board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = (), *, own: bool = False
+    board: Board, jobs: Sequence[NewJob], seqs: Sequence[int] = (), *, own: bool = False, following: int = 0
 ) -> list[Enqueued]:
     """Add jobs that passed `check`, under these numbers if they are given.
 
     A transaction of the caller's *own* may last, so it must not keep jobs from starting: an earlier job of a
-    unique key is replaced only after it has committed.
+    unique key is replaced only after it has committed.  So many jobs will be *following* these by themselves, and
+    count for their tenant now.
     """
     given = [job.id for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
-    bounded = bounds.known(board.db, (job.queue for job in jobs))
-    if given or keys or bounded:
-        board.db.lock([*given, *keys, *map(bounds.lock_name, bounded)])
+    bounded = bounds.known(board.db, ((job.tenant, job.queue) for job in jobs))
+    limited = tenant_limits.known(board.db, (job.tenant for job in jobs))
+    if given or keys or bounded or limited:
+        names = [*map(bounds.lock_name, bounded), *map(tenant_limits.lock_name, limited)]
+        board.db.lock([*given, *keys, *names])
     if given:
         _check_ids(board, given)
-    if bounded:
-        _make_room(board, jobs)
+    if bounded or limited:
+        _make_room(board, jobs, following)
     if board.db.gated and sum(map(replaces, jobs)) > 1:
         # Lock them in one order everywhere, before they are marked one after the other.
         attempt_rows.locked(board.db, unique_rows.seqs(board.db, keys))
@@ -214,31 +220,37 @@ def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool 
     return answers
 
 
-def _make_room(board: Board, jobs: Sequence[NewJob]) -> None:
+def _make_room(board: Board, jobs: Sequence[NewJob], following: int) -> None:
     """Make room for those of *jobs* that become new jobs, before anything is written."""
-    coming: Counter[str] = Counter()
-    standing: dict[str, tuple[str, State] | None] = {}  # by key: queue and state of its holder
+    queues: Counter[Queue] = Counter()
+    tenants: defaultdict[str, Coming] = defaultdict(Coming)
+    standing: dict[str, tuple[Queue, State] | None] = {}  # by key: where the job is that stands for it
     spared = set()
     for job in jobs:
-        if job.unique is None:
-            coming[job.queue] += 1
-            continue
-        key = _key(job, job.unique)
-        if key not in standing:
-            standing[key] = None
-            if (found := holder(board, key)) is not None:
-                spared.add(found.seq)
-                standing[key] = (job_rows.queue_of(board.db, found.seq), found.state)
-        earlier = standing[key]
-        if earlier is not None and not _gives_way(job.unique, earlier[1]):
-            continue
-        if earlier is not None and earlier[1] is not State.RUNNING:
-            coming[earlier[0]] -= 1
-        coming[job.queue] += 1
+        queue, tenant = (job.tenant, job.queue), tenants[job.tenant]
         state = State.SCHEDULED if _is_later(board, job) else State.WAITING
-        stands = job.unique.window is not None or state in job.unique.states
-        standing[key] = (job.queue, state) if stands else None
-    bounds.make_room(board, coming, spared)
+        if job.unique is not None:
+            key = _key(job, job.unique)
+            if key not in standing:
+                standing[key] = None
+                if (found := holder(board, key)) is not None:
+                    spared.add(found.seq)
+                    standing[key] = (job_rows.queue_of(board.db, found.seq), found.state)
+            earlier = standing[key]
+            if earlier is not None and not _gives_way(job.unique, earlier[1]):
+                continue
+            if earlier is not None and earlier[1] is not State.RUNNING:
+                queues.subtract({earlier[0], ("", earlier[0][1])})
+                tenant.add(earlier[1], -1)
+            stands = job.unique.window is not None or state in job.unique.states
+            standing[key] = (queue, state) if stands else None
+        queues.update({queue, ("", job.queue)})
+        tenant.add(state, 1)
+        tenant.new += 1
+    bounds.make_room(board, queues, spared)
+    if following:
+        tenants[jobs[0].tenant].follow(following)
+    tenant_limits.make_room(board, tenants)
 
 
 def _is_later(board: Board, job: NewJob) -> bool:

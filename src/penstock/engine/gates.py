@@ -58,13 +58,13 @@ class GateVerbs(Transactions):
 
 def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers | None) -> None:
     """Set the numbers of a key, a queue or a job type, for all jobs; None removes them."""
-    if scope != "key" and tenant:
+    if scope == "type" and tenant:
         raise InvalidLimitError(
-            "tenant", f"a {scope} is shared by all tenants; configure a key for one of them"
+            "tenant", "a type is shared by all tenants; configure a key or a queue for one of them"
         )
     gate = find_or_add(board, scope, name, tenant)
     if scope != "key" and board.posts[gate].gate.rules is None and numbers is not None:
-        count_running(board, scope, name, gate)
+        count_running(board, scope, name, tenant, gate)
         if scope == "type":
             board.turns.end_of_type(name, gate)
     change(board, gate, lambda rules: replace(rules, configured=numbers))
@@ -130,9 +130,10 @@ def gate_of(board: Board, kind: str, name: str, tenant: str) -> int:
     return found
 
 
-def count_running(board: Board, scope: str, name: str, gate: int) -> None:
-    """Give the attempts of a queue or type that run already a slot in its gate, so that they count."""
-    rows = [row for row in attempt_rows.of(board.db, scope, name) if str(gate) not in row[1].split(",")]
+def count_running(board: Board, scope: str, name: str, tenant: str, gate: int) -> None:
+    """Give every job of a queue, a type or a tenant that runs already a slot in its gate, so that it counts."""
+    running = attempt_rows.of(board.db, scope, tenant, name)
+    rows = [row for row in running if str(gate) not in row[1].split(",")]
     attempt_rows.set_gates(board.db, [(f"{gates},{gate}".lstrip(","), seq) for seq, gates in rows])
     post = board.posts[gate]
     post.gate.running += len(rows)

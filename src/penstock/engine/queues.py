@@ -1,5 +1,7 @@
 """Queues: pause and resume them, put them into pools.
 
+What is decided about a queue without a tenant rules the queue of that name of every tenant.
+
 A pool is a set of queues from which workers fetch in one order, and which may share a number of slots.  The
 slots are a gate that every job of these queues passes, like the gate of a queue.
 """
@@ -24,23 +26,23 @@ MAX_QUEUES: Final = 1_000
 
 
 class QueueVerbs(Transactions):
-    def pause(self, queue: str) -> None:
-        """Let nothing start from a queue."""
+    def pause(self, queue: str, *, tenant: str = "") -> None:
+        """Let nothing start from a queue: of one tenant, or of all."""
         check_queue(queue)
 
         def work(board: Board) -> None:
-            queue_rows.pause(board.db, queue, board.now)
-            board.events.tell("queue.paused", queue=queue)
+            queue_rows.pause(board.db, (tenant, queue), board.now)
+            board.events.tell("queue.paused", queue=queue, tenant=tenant)
 
         self._write(work, Locks.RULES)
 
-    def resume(self, queue: str) -> None:
-        """Let jobs start from a queue again."""
+    def resume(self, queue: str, *, tenant: str = "") -> None:
+        """Let jobs start from a queue again: of one tenant, or of all, also where only one was paused."""
         check_queue(queue)
 
         def work(board: Board) -> None:
-            queue_rows.resume(board.db, queue)
-            board.events.tell("queue.resumed", queue=queue)
+            queue_rows.resume(board.db, (tenant, queue))
+            board.events.tell("queue.resumed", queue=queue, tenant=tenant)
 
         self._write(work, Locks.RULES)
 
@@ -86,7 +88,7 @@ def _put_pool(board: Board, pool: Pool) -> None:
     if pool.slots is not None:
         gate = gate_of(board, "pool", pool.name, pool.tenant)
         for queue in pool.queues:
-            count_running(board, "queue", queue, gate)
+            count_running(board, "queue", queue, pool.tenant, gate)
     if gate is not None:
         numbers = None if pool.slots is None else Numbers(pool.slots)
         change(board, gate, lambda rules: replace(rules, configured=numbers))

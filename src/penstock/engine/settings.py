@@ -1,14 +1,18 @@
-"""Settings: what operators decided, for every process."""
+"""Settings: what operators decided, for every process; and maintenance, during which nothing starts."""
 
 from typing import Final
+
+import msgspec
 
 from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError
+from penstock.job import Maintenance, Topic
 from penstock.store import settings as setting_rows
-from penstock.store.session import Locks
+from penstock.store.session import Locks, Session
 
 MAX_NAME: Final = 512
+_MAINTENANCE: Final = "maintenance"  # as the snapshot of a claim names it
 
 
 class SettingVerbs(Transactions):
@@ -28,3 +32,29 @@ class SettingVerbs(Transactions):
                 setting_rows.put(board.db, name, value, board.now)
 
         self._write(work, Locks.NONE)
+
+    def maintenance(self) -> Maintenance | None:
+        """Return since when nothing starts, and why; None if jobs may start."""
+        return self.store.read(maintenance)
+
+    def set_maintenance(self, wanted: Maintenance | None) -> None:
+        """Let nothing start, from any queue and for any worker, once this returns; None ends that.
+
+        Jobs are still added, and those that run go on.
+        """
+
+        def work(board: Board) -> None:
+            if wanted is None:
+                setting_rows.delete(board.db, _MAINTENANCE)
+                board.db.tell(Topic.WORK)
+            else:
+                text = msgspec.json.encode(wanted).decode()
+                setting_rows.put(board.db, _MAINTENANCE, text, board.now)
+
+        self._write(work, Locks.RULES)
+
+
+def maintenance(db: Session) -> Maintenance | None:
+    """Return since when nothing starts, and why; None if jobs may start."""
+    text = setting_rows.under(db, _MAINTENANCE).get(_MAINTENANCE)
+    return None if text is None else msgspec.json.decode(text, type=Maintenance)

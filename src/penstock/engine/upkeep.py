@@ -23,6 +23,7 @@ from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import lending as lending_rows
 from penstock.store import prune as prune_rows
+from penstock.store import queues as queue_rows
 from penstock.store import successors as successor_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
@@ -104,6 +105,7 @@ def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
     if not last:
         prune_rows.receipts(board.db, board.now)
+        queue_rows.forget_served(board.db)
     return last, {"lanes": len(rows), "gates": gates}
 
 

@@ -1,6 +1,7 @@
 """Start and cancel workflows."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import msgspec
 
@@ -25,7 +26,7 @@ class WorkflowVerbs(Transactions):
     def start_workflow(self, new: NewWorkflow) -> WorkflowView:
         """Add a workflow and enqueue the steps that depend on no other; all of it is durable when this returns."""
         wanted = _checked(new)
-        limited = any(step.job.limits for step in wanted.steps if not step.depends_on)
+        limited = wanted.tenant or any(step.job.limits for step in wanted.steps if not step.depends_on)
 
         def work(board: Board) -> WorkflowView:
             return workflow_view(board.db, _start(board, wanted))
@@ -93,7 +94,8 @@ def _start(board: Board, new: NewWorkflow) -> str:
             for s in new.steps
         ],
     )  # fmt: skip
-    begin(board, [(number, number_of[step.id], step.job) for step in first], enqueue)
+    adding = partial(enqueue, following=len(new.steps) - len(first))
+    begin(board, [(number, number_of[step.id], step.job) for step in first], adding)
     board.events.tell("workflow.started", workflow=id_, tenant=new.tenant, kind=new.kind)
     follow(board)  # a limit may have dropped a job already
     return id_

@@ -9,15 +9,15 @@ from typing import Final, NamedTuple
 from penstock.clock import SECOND, monotonic
 from penstock.errors import QueueFullError
 from penstock.http.feed import Feed
-from penstock.http.fetch_order import Queues
 from penstock.http.routes import Request, if_possible
-from penstock.job import Bound, Enqueued, NewJob, OnFull
+from penstock.job import Bound, Enqueued, NewJob, OnFull, Topic
 
 LONGEST: Final = 60.0  # seconds that a producer may wait for room
 FRESH: Final = SECOND  # how long other servers may not know of a new bound
-_AGAIN: Final = 0.02  # seconds between two tries for room
 _APART: Final = SECOND  # how often refusals of one queue are told
 WARNING: Final = 0.8
+
+Queue = tuple[str, str]  # a tenant, empty if it belongs to none, and the name that its queue has there
 
 
 class Fullness(NamedTuple):
@@ -36,12 +36,12 @@ class Bounds:
     """The bounds of queues as they were a moment ago, and the requests that wait for room in one."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Bound] = {}
+        self._known: dict[Queue, Bound] = {}
         self._read = -FRESH - 1
         # A request that waits for room in a queue waits behind those that came before.
-        self.turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.turns: defaultdict[Queue, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def of(self, request: Request) -> dict[str, Bound]:
+    async def of(self, request: Request) -> dict[Queue, Bound]:
         """Return the bounds of all queues that have one."""
         now = monotonic()
         if now - self._read > FRESH:
@@ -63,8 +63,9 @@ async def add(
     """
     bounds = await request.service.part(Bounds).of(request)
     if not bounds:
-        return await _added(request, jobs), None
-    queues = Counter(job.queue for job in jobs)
+        return await request.service.enqueue(jobs), None
+    # A bound may be the tenant's own, or for all tenants together.
+    queues = Counter(key for job in jobs for key in {(job.tenant, job.queue), ("", job.queue)})
     # What is more than a queue may ever hold waits in vain.
     blocking = {
         queue
@@ -75,49 +76,46 @@ async def add(
         if blocking:
             added = await _add_patiently(request, jobs, blocking, min(patience(), LONGEST))
         else:
-            added = await _added(request, jobs)
+            added = await request.service.enqueue(jobs)
     except QueueFullError as error:
         request.service.part(Strain).refused(request.service.feed, error)
         raise
     return added, await if_possible(_fullest(request, {q: bounds[q] for q in queues if q in bounds}), None)
 
 
-async def _added(request: Request, jobs: Sequence[NewJob]) -> list[Enqueued]:
-    added = await request.service.enqueue(jobs)
-    if request.tenant:
-        request.service.part(Queues).came(jobs)
-    return added
-
-
 async def _add_patiently(
-    request: Request, jobs: Sequence[NewJob], blocking: set[str], patience: float
+    request: Request, jobs: Sequence[NewJob], blocking: set[Queue], patience: float
 ) -> list[Enqueued]:
     """Wait for room so many seconds; requests that wait for the same queue take turns."""
+    service = request.service
     end = monotonic() + int(patience * SECOND)
-    turn = request.service.part(Bounds).turns[min(blocking)]
+    turn = service.part(Bounds).turns[min(blocking)]
     if not patience:
-        return await _added(request, jobs)
+        return await service.enqueue(jobs)
     try:
         await asyncio.wait_for(turn.acquire(), patience)
     except TimeoutError:
-        return await _added(request, jobs)
+        return await service.enqueue(jobs)
     try:
         while True:
+            revision = service.revision(Topic.ROOM)
             try:
-                return await _added(request, jobs)
+                return await service.enqueue(jobs)
             except QueueFullError as error:
-                if error.queue not in blocking or monotonic() >= end:
+                left = end - monotonic()
+                if (error.tenant, error.queue) not in blocking or left <= 0 or service.draining:
                     raise
-            await asyncio.sleep(_AGAIN)
+            await service.changed(revision, left / SECOND, Topic.ROOM)
     finally:
         turn.release()
 
 
-async def _depth(request: Request, queue: str) -> int:
-    return await request.service.run(lambda engine: engine.depth(queue))
+async def _depth(request: Request, queue: Queue) -> int:
+    tenant, name = queue
+    return await request.service.run(lambda engine: engine.depth(name, tenant=tenant))
 
 
-async def _fullest(request: Request, bounds: dict[str, Bound]) -> Fullness | None:
+async def _fullest(request: Request, bounds: dict[Queue, Bound]) -> Fullness | None:
     """Return the fullest of these queues, if it is nearly full."""
     fullest = None
     for queue, bound in bounds.items():
@@ -140,25 +138,25 @@ class Strain:
     """Tells once when a queue is nearly full and when it no longer is; and of refusals, once a second."""
 
     def __init__(self) -> None:
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[Queue, _Queue] = {}
 
     def refused(self, feed: Feed, error: QueueFullError) -> None:
         """Note that a queue had no room."""
-        queue = self._queues.setdefault(error.queue, _Queue())
+        queue = self._queues.setdefault((error.tenant, error.queue), _Queue())
         queue.refused += 1
         queue.warned = True
         if monotonic() - queue.told >= _APART:
             facts = {"depth": error.depth, "max_depth": error.bound, "rejected": queue.refused}
-            feed.tell("backpressure.rejected", queue=error.queue, **facts)
+            feed.tell("backpressure.rejected", tenant=error.tenant, queue=error.queue, **facts)
             queue.told, queue.refused = monotonic(), 0
 
-    def seen(self, feed: Feed, queue: str, full: Fullness, *, nearly: bool) -> None:
+    def seen(self, feed: Feed, queue: Queue, full: Fullness, *, nearly: bool) -> None:
         """Note how full a queue is."""
-        facts = {"depth": full.depth, "max_depth": full.bound}
+        facts = {"tenant": queue[0], "queue": queue[1], "depth": full.depth, "max_depth": full.bound}
         known = self._queues.get(queue)
         if nearly and (known is None or not known.warned):
             self._queues[queue] = _Queue(warned=True)
-            feed.tell("backpressure.warning", queue=queue, **facts)
+            feed.tell("backpressure.warning", **facts)
         elif known is not None and not nearly:
             del self._queues[queue]
-            feed.tell("backpressure.cleared", queue=queue, **facts)
+            feed.tell("backpressure.cleared", **facts)

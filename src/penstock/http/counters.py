@@ -8,7 +8,6 @@ from typing import Final
 from penstock.clock import SECOND, monotonic
 from penstock.http.feed import LOST, FeedEntry
 from penstock.http.service import Service
-from penstock.http.tenancy import spec_queue
 from penstock.job import Event, Gauges
 
 MOST: Final = 1_000  # different labels of one number; all that come later count together
@@ -87,7 +86,7 @@ class Metrics:
 
     def _job(self, event: Event) -> None:
         facts = event.facts
-        queue, task = spec_queue(str(facts.get("queue"))), str(facts.get("task"))
+        queue, task = str(facts.get("queue")), str(facts.get("task"))
         for name in _COUNTED.get(event.name, ()):
             self.jobs[name].add(queue, task)
         started = facts.get("started")

@@ -9,6 +9,7 @@ from penstock.errors import (
     PenstockError,
     QueueFullError,
     StoreError,
+    TenantLimitError,
 )
 
 
@@ -37,20 +38,6 @@ class BadBodyError(InvalidError):
     """The body is no JSON at all."""
 
     code = "invalid_payload"
-
-
-class TenantLimitError(ConflictError):
-    """A tenant has as much as it may have."""
-
-    code = "tenant_limit"
-
-    def __init__(self, tenant: str, limit: str, current: int, maximum: int, retry_after: int = 1) -> None:
-        super().__init__(f"tenant {tenant!r} has used up {limit}: it has {current} and may have {maximum}")
-        self.tenant = tenant
-        self.limit = limit
-        self.current = current
-        self.maximum = maximum
-        self.retry_after = retry_after
 
 
 _STATUS: Final = {

@@ -17,7 +17,6 @@ from penstock.http.counters import JOBS, MOST, OTHER, Histogram, LabelCounter, L
 from penstock.http.dialect import MetricNames
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import spec_queue
 from penstock.job import Gauges
 
 MEDIA: Final = "text/plain"  # exactly, without a version: some protocols demand it
@@ -71,7 +70,7 @@ class _Scrape(Collector):
         )
         tally = LabelCounter()
         for queue, state, jobs in self._gauges.queues:
-            tally.add(spec_queue(queue), self._names.states.get(state, state), count=jobs)
+            tally.add(queue, self._names.states.get(state, state), count=jobs)
         for labels, count in tally.counts.items():
             depth.add_metric(labels, count)
         by_key = ("key", "tenant")

@@ -138,13 +138,13 @@ class Service:
         for watcher in self._watchers.values():
             watcher.close()
 
-    def revision(self) -> int:
-        """Return a number that changes whenever any process did something."""
-        return self._work.look()
+    def revision(self, topic: Topic) -> int:
+        """Return a number that changes whenever any process did something about *topic*."""
+        return self._watchers[topic].look()
 
-    async def changed(self, revision: int, seconds: float) -> None:
-        """Return once something happened after *revision*, or after so many *seconds*."""
-        await self._work.changed(revision, seconds)
+    async def changed(self, revision: int, seconds: float, topic: Topic) -> None:
+        """Return once something happened about *topic* after *revision*, or after so many *seconds*."""
+        await self._watchers[topic].changed(revision, seconds)
 
     async def hand_back(self, jobs: Sequence[Claimed], outcome: HandedBack = _UNBEGUN) -> None:
         """Give back attempts that were never begun: they keep their place, and count for nothing."""

@@ -11,7 +11,7 @@ from penstock.http.routes import Request
 from penstock.job import JobView, NewJob
 
 PATTERN: Final = "[a-zA-Z0-9][a-zA-Z0-9._:-]*"
-LONGEST: Final = 100  # characters: shorter than a key, since its queues bear it
+LONGEST: Final = 100  # characters
 _NAME: Final = re.compile(PATTERN)
 _SHOWN: Final = 60  # characters of a name that is wrong
 
@@ -54,18 +54,3 @@ async def own(request: Request, job_id: str) -> JobView:
     if request.tenant is not None and view.tenant != request.tenant:
         raise NotFoundError("job", job_id)
     return view
-
-
-def engine_queue(tenant: str | None, queue: str) -> str:
-    """Return what the engine calls a queue: every tenant has its own."""
-    return f"{tenant}:{queue}" if tenant else queue
-
-
-def spec_queue(name: str) -> str:
-    """Return a queue's name as its tenant knows it."""
-    return name.rpartition(":")[2]
-
-
-def queue_tenant(name: str) -> str:
-    """Return whose queue the engine's queue is; empty if it belongs to no tenant."""
-    return name.rpartition(":")[0]

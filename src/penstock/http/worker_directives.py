@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from penstock.http.maintenance import maintenance
 from penstock.http.routes import Request
 from penstock.http.settings_cache import set_setting, settings
 from penstock.http.worker_registry import WorkerRegistry
@@ -41,8 +40,4 @@ async def unless_idle(
 async def _is_idle(request: Request, worker: str) -> bool:
     service = request.service
     willing = service.part(WorkerRegistry).fetches(worker, request.tenant, service.engine.clock.now())
-    return (
-        not willing
-        or await maintenance(service) is not None
-        or bool(await directive(request, request.tenant or "", worker))
-    )
+    return not willing or bool(await directive(request, request.tenant or "", worker))

@@ -9,6 +9,7 @@ import json
 from typing import Final
 
 from penstock.limits.gate import Starts
+from penstock.store import tenants as tenant_rows
 from penstock.store.session import Session
 
 _PAUSING: Final = "seq IN (SELECT u.seq FROM uniqueness u WHERE u.since IS NOT NULL)"
@@ -53,3 +54,4 @@ def move(db: Session, by: int) -> None:
         starts.times = [at + by for at in starts.times]
     db.many("UPDATE gate_memory SET starts = ? WHERE gate = ?", [(s.pack(), gate) for gate, s in moved])
     db.run("UPDATE gate_memory SET kept_until = kept_until + ?", by)
+    tenant_rows.shift_arrivals(db, by)

@@ -197,10 +197,20 @@ def set_begin_by(db: Session, seq: int, begin_by: int) -> None:
     db.run("UPDATE running SET begin_by = ? WHERE seq = ?", begin_by, seq)
 
 
-def of(db: Session, scope: str, name: str) -> list[tuple[int, str]]:
-    """Return (seq, gates) of the running attempts of a queue or a type, and lock them."""
-    column = {"queue": "queue", "type": "task"}[scope]
-    return db.all(f"SELECT seq, gates FROM running WHERE {column} = ? ORDER BY seq FOR UPDATE", name)
+def of(db: Session, scope: str, tenant: str, name: str) -> list[tuple[int, str]]:
+    """Return (seq, gates) of the running attempts of a queue, a type or a tenant, and lock them."""
+    which, values = {
+        "queue": ("r.queue = ? AND ? IN (j.tenant, '')", [name, tenant]),
+        "type": ("r.task = ?", [name]),
+        "tenant": ("j.tenant = ?", [tenant]),
+    }[scope]
+    return db.all(
+        f"""
+        SELECT r.seq, r.gates FROM running r JOIN job j ON j.seq = r.seq WHERE {which}
+        ORDER BY r.seq FOR UPDATE OF r
+        """,
+        *values,
+    )
 
 
 def set_gates(db: Session, rows: Iterable[tuple[str, int]]) -> None:

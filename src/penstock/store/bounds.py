@@ -1,80 +1,97 @@
 """Statements about the bounds of queues."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from penstock.store.session import Session
+from penstock.store.session import Queue, Session
 
-BoundRow = tuple[str, int, str, int | None]  # queue, max_depth, strategy, warning
+BoundRow = tuple[str, str, int, str, int | None]  # tenant, queue, max_depth, strategy, warning
+
+_COLUMNS = "tenant, queue, max_depth, strategy, warning"
 
 
-def of(db: Session, queues: Sequence[str]) -> list[BoundRow]:
+def of(db: Session, queues: Iterable[Queue]) -> list[BoundRow]:
     """Return the bounds of those of these queues that have one."""
-    return db.all(
-        """
-        SELECT queue, max_depth, strategy, warning FROM bound
-        WHERE queue IN (SELECT value FROM each(?)) ORDER BY queue
-        """,
-        queues,
-    )
+    of_tenants: dict[str, set[str]] = {}
+    for tenant, name in queues:
+        of_tenants.setdefault(tenant, set()).add(name)
+    rows: list[BoundRow] = []
+    for tenant, names in sorted(of_tenants.items()):
+        rows += db.all(
+            f"""
+            SELECT {_COLUMNS} FROM queue_bound
+            WHERE queue IN (SELECT value FROM each(?)) AND tenant = ? ORDER BY queue
+            """,
+            sorted(names),
+            tenant,
+        )
+    return rows
 
 
 def every(db: Session) -> list[BoundRow]:
     """Return the bounds of all queues."""
-    return db.all("SELECT queue, max_depth, strategy, warning FROM bound ORDER BY queue")
+    return db.all(f"SELECT {_COLUMNS} FROM queue_bound ORDER BY queue, tenant")
 
 
-def put(db: Session, queue: str, max_depth: int, strategy: str, warning: int | None) -> None:
+def put(db: Session, queue: Queue, max_depth: int, strategy: str, warning: int | None) -> None:
     """Set the bound of a queue."""
     db.run(
-        """
-        INSERT INTO bound (queue, max_depth, strategy, warning) VALUES (?, ?, ?, ?)
-        ON CONFLICT (queue) DO UPDATE SET max_depth = excluded.max_depth, strategy = excluded.strategy,
+        f"""
+        INSERT INTO queue_bound ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (queue, tenant) DO UPDATE SET max_depth = excluded.max_depth, strategy = excluded.strategy,
             warning = excluded.warning
         """,
-        queue,
+        *queue,
         max_depth,
         strategy,
         warning,
     )
 
 
-def remove(db: Session, queue: str) -> None:
+def remove(db: Session, queue: Queue) -> None:
     """Remove the bound of a queue."""
-    db.run("DELETE FROM bound WHERE queue = ?", queue)
+    db.run("DELETE FROM queue_bound WHERE tenant = ? AND queue = ?", *queue)
 
 
-def depth(db: Session, queue: str) -> int:
-    """Return how many jobs of a queue wait or are scheduled."""
+def depth(db: Session, queue: Queue) -> int:
+    """Return how many jobs of a queue of a tenant, or of all, wait or are scheduled."""
+    tenant, name = queue
     row = db.one(
         """
-        SELECT (SELECT count(*) FROM ready WHERE queue = ?)
-            + (SELECT count(*) FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ?)
-            + (SELECT count(*) FROM door d JOIN job j ON j.seq = d.seq WHERE j.queue = ?)
-            + (SELECT count(*) FROM scheduled s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
-            + (SELECT count(*) FROM successor s JOIN job j ON j.seq = s.seq WHERE j.queue = ?)
+        SELECT (SELECT count(*) FROM ready WHERE queue = ? AND ? = '')
+            + (SELECT count(*) FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ? AND ? IN (l.tenant, ''))
+            + (SELECT count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM scheduled
+                UNION ALL SELECT seq FROM successor) AS s
+                JOIN job j ON j.seq = s.seq WHERE j.queue = ? AND ? IN (j.tenant, ''))
         """,
-        queue,
-        queue,
-        queue,
-        queue,
-        queue,
+        name,
+        tenant,
+        name,
+        tenant,
+        name,
+        tenant,
     )
     return int(row[0]) if row else 0
 
 
-def oldest(db: Session, queue: str, most: int) -> list[int]:
-    """Return the jobs of a queue that have waited longest."""
+def oldest(db: Session, queue: Queue, most: int) -> list[int]:
+    """Return the jobs of a queue of a tenant, or of all, that have waited longest."""
+    tenant, name = queue
     rows = db.all(
         """
         SELECT seq FROM (
-            SELECT seq FROM ready WHERE queue = ?
-            UNION ALL SELECT j.seq FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ?
-            UNION ALL SELECT d.seq FROM door d JOIN job j ON j.seq = d.seq WHERE j.queue = ?
+            SELECT seq FROM ready WHERE queue = ? AND ? = ''
+            UNION ALL SELECT j.seq FROM lane l JOIN lane_job j ON j.lane = l.id
+                WHERE l.queue = ? AND ? IN (l.tenant, '')
+            UNION ALL SELECT d.seq FROM door d JOIN job j ON j.seq = d.seq
+                WHERE j.queue = ? AND ? IN (j.tenant, '')
         ) AS waiting ORDER BY seq LIMIT ?
         """,
-        queue,
-        queue,
-        queue,
+        name,
+        tenant,
+        name,
+        tenant,
+        name,
+        tenant,
         most,
     )
     return [row[0] for row in rows]

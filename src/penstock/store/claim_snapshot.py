@@ -1,88 +1,162 @@
 """What a claim must know before it looks at any job, read in one statement."""
 
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
-from penstock.store.session import Session
+from penstock.store.session import Queue, Row, Session
+
+MOST_TENANTS: Final = 128  # tenants of one queue that one claim looks at
 
 
 class ClaimSnapshot(NamedTuple):
-    """What is due by the clock, what rules the queues, and which of them have jobs that may start."""
+    """What is due by the clock, what rules the queues, and where jobs can be found."""
 
     moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
     at_door: bool
-    paused: set[str]
-    queue_gates: dict[str, int]
-    pool_gates: dict[str, list[int]]  # of the pools that a queue belongs to and that have a number of slots
-    type_gates: dict[str, int]  # only types that have rules
-    with_free: set[str]  # queues that have jobs without limits
-    with_lanes: set[str]  # queues that have ready lanes
+    maintenance: bool  # nothing may start
+    paused: set[Queue]
+    queue_gates: dict[Queue, list[int]]  # its tenant's own, and that of all tenants
+    pool_gates: dict[Queue, list[int]]  # of the pools that a queue belongs to and that have a number of slots
+    type_gates: dict[str, int]  # only types about which something was decided
+    awaited: set[Queue]  # producers may wait for room in these
+    with_free: set[Queue]  # queues that have jobs without limits
+    with_lanes: set[Queue]  # queues that have ready lanes
+    served: dict[
+        str, int
+    ]  # when each tenant with jobs was last served from these queues: the highest is the latest
+    last_served: int
+    crowded: bool  # there are tenants that were not looked at
+    cut: str | None  # those whose names come after this one were not
 
     def is_due(self, now: int) -> bool:
-        """Tell whether something is due that must happen before any job starts."""
+        """Tell whether something must happen before any job may start."""
         return self.at_door or any(at <= now for at in self.moments.values())
+
+    @property
+    def with_jobs(self) -> set[Queue]:
+        """Queues in which a claim may find a job."""
+        return (self.with_free | self.with_lanes) - self.paused
 
 
 MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
-# Its values are the queues, ASKED times.
-VIEW: Final = """
-        SELECT 'wake' AS what, '' AS name, min(at) AS number FROM wake
-        UNION ALL SELECT 'due', '', min(due) FROM scheduled
-        UNION ALL SELECT 'lease', '', min(lease) FROM running
-        UNION ALL SELECT 'loan', '', min(lease) FROM holder
-        UNION ALL SELECT 'expiry', '', min(at) FROM expiry
-        UNION ALL SELECT 'schedule', '', min(next_at) FROM schedule
-        UNION ALL SELECT 'door', '', min(seq) FROM door
-        UNION ALL SELECT 'paused', queue, 0 FROM paused WHERE queue IN (SELECT value FROM each(?))
-        UNION ALL SELECT kind, name, id FROM gate
-            WHERE kind = 'queue' AND tenant = '' AND name IN (SELECT value FROM each(?))
-        UNION ALL SELECT 'pool', queue, gate FROM pool_queue
-            WHERE gate IS NOT NULL AND queue IN (SELECT value FROM each(?))
-        UNION ALL SELECT kind, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
-        UNION ALL SELECT 'free', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
-        UNION ALL SELECT 'lanes', e.value, 0 FROM each(?) e
-            WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.ready = 1)
+# Tenants with ready lanes: one step for each of them, however many lanes they have.
+_FIRST: Final = """
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value), 1 FROM each(?) e
 """
-ASKED: Final = VIEW.count("?")
-# Whether a claim has more to look at than jobs without limits: something is due, or rules the queue, or has limits.
-SPECIAL: Final = f"""
-    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what <> 'free' END
+_FIRST_BEYOND: Final = """
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant > ?), 1
+    FROM each(?) e
 """
-
-
-def read_snapshot(db: Session, queues: list[str]) -> ClaimSnapshot:
-    """Return what is due, and what there is in these queues."""
-    rows = db.all(VIEW, *[queues] * ASKED)
-    found = ClaimSnapshot(
-        {},
-        at_door=False,
-        paused=set(),
-        queue_gates={},
-        pool_gates={},
-        type_gates={},
-        with_free=set(),
-        with_lanes=set(),
+_NEXT: Final = f"""
+    UNION ALL
+    SELECT f.queue,
+        (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = f.queue AND l.tenant > f.tenant),
+        f.step + 1
+    FROM found f WHERE f.tenant IS NOT NULL AND f.step < {MOST_TENANTS}
+"""
+_ONE: Final = """
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant = ?), 1
+    FROM each(?) e
+"""
+_VIEW: Final = """
+    WITH RECURSIVE found (queue, tenant, step) AS ({found}
+    ), within (tenant, queue) AS (
+        SELECT {own}, e.value FROM each(?) e UNION ALL SELECT tenant, queue FROM found WHERE tenant > {own}
     )
-    at_door = False
-    for what, name, number in rows:
-        match what:
-            case _ if what in MOMENTS:
-                if number is not None:
-                    found.moments[what] = number
-            case "door":
-                at_door = number is not None
-            case "paused":
-                found.paused.add(name)
-            case "queue":
-                found.queue_gates[name] = number
-            case "pool":
-                found.pool_gates.setdefault(name, []).append(number)
-            case "type":
-                found.type_gates[name] = number
-            case "free":
-                found.with_free.add(name)
-            case _:
-                found.with_lanes.add(name)
-    return found._replace(at_door=at_door)
+    SELECT 'wake' AS what, '' AS tenant, '' AS name, min(at) AS number FROM wake
+    UNION ALL SELECT 'due', '', '', min(due) FROM scheduled
+    UNION ALL SELECT 'lease', '', '', min(lease) FROM running
+    UNION ALL SELECT 'loan', '', '', min(lease) FROM holder
+    UNION ALL SELECT 'expiry', '', '', min(at) FROM expiry
+    UNION ALL SELECT 'schedule', '', '', min(next_at) FROM schedule
+    UNION ALL SELECT 'door', '', '', min(seq) FROM door
+    UNION ALL SELECT 'maintenance', '', '', 1 FROM setting WHERE name = 'maintenance'
+    UNION ALL SELECT 'paused', w.tenant, w.queue, 0 FROM within w
+        JOIN queue_pause p ON p.queue = w.queue AND p.tenant IN (w.tenant, '')
+    UNION ALL SELECT 'queue', w.tenant, w.queue, g.id FROM within w
+        JOIN gate g ON g.kind = 'queue' AND g.tenant IN (w.tenant, '') AND g.name = w.queue
+    UNION ALL SELECT 'pool', w.tenant, w.queue, p.gate FROM within w
+        JOIN pool_queue p ON p.queue = w.queue AND p.tenant IN (w.tenant, '') AND p.gate IS NOT NULL
+    UNION ALL SELECT 'awaited', w.tenant, w.queue, 0 FROM within w
+        JOIN queue_bound b ON b.queue = w.queue AND b.tenant IN (w.tenant, '') AND b.strategy = 'block'
+    UNION ALL SELECT 'type', '', name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
+    UNION ALL SELECT 'free', '', e.value,
+        coalesce((SELECT max(s.number) FROM served s
+            WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''), 0)
+        FROM each(?) e WHERE {free} AND EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
+    UNION ALL SELECT 'lanes', f.tenant, f.queue,
+        coalesce((SELECT max(s.number) FROM served s
+            WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = f.tenant), 0)
+        FROM found f WHERE f.tenant IS NOT NULL
+    UNION ALL SELECT 'cut', f.tenant, f.queue, 0 FROM found f WHERE f.step = {most} AND f.tenant IS NOT NULL
+    UNION ALL SELECT 'served', '', '', (SELECT max(s.number) FROM served s WHERE s.queue = e.value) FROM each(?) e
+"""
+# Of all tenants.  Its parameters are the queues, as often as they are asked for.
+VIEW: Final = _VIEW.format(found=_FIRST + _NEXT, most=MOST_TENANTS, own="''", free="true")
+ASKED: Final = VIEW.count("?")
+# Of those beyond one, and of the first again: the first come after the last.
+_BEYOND: Final = _VIEW.format(
+    found=f"SELECT * FROM ({_FIRST_BEYOND} UNION ALL {_FIRST}) AS first {_NEXT}",
+    most=MOST_TENANTS,
+    own="''",
+    free="true",
+)
+_OF_ONE: Final = _VIEW.format(found=_ONE, most=MOST_TENANTS, own="?", free="? = ''")
+# Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
+SPECIAL: Final = f"""
+    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what NOT IN ('free', 'served') END
+"""
+
+
+def read_snapshot(db: Session, queues: list[str], tenant: str | None, beyond: str | None) -> ClaimSnapshot:
+    """Look at the clock, and at these queues of one tenant, or of all, those *beyond* one first."""
+    if tenant is not None:
+        given = {
+            "found": (tenant, queues),
+            "within": (tenant, queues, tenant),
+            "free": (queues, queues, tenant),
+        }
+        return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues), beyond)
+    if beyond is not None:
+        return _read(db.all(_BEYOND, beyond, queues, *[queues] * ASKED), beyond)
+    return _read(db.all(VIEW, *[queues] * ASKED), beyond)
+
+
+def _read(rows: list[Row], beyond: str | None) -> ClaimSnapshot:
+    of: defaultdict[str, list[tuple[Queue, Any]]] = defaultdict(list)
+    for what, tenant, name, number in rows:
+        of[what].append(((tenant, name), number))
+    gates: dict[str, dict[Queue, list[int]]] = {"queue": {}, "pool": {}}
+    for kind, found in gates.items():
+        for queue, gate in of[kind]:
+            found.setdefault(queue, []).append(gate)
+    return ClaimSnapshot(
+        moments={what: at for what in MOMENTS for _, at in of[what] if at is not None},
+        at_door=any(first is not None for _, first in of["door"]),
+        maintenance=bool(of["maintenance"]),
+        paused={queue for queue, _ in of["paused"]},
+        queue_gates=gates["queue"],
+        pool_gates=gates["pool"],
+        type_gates={name: gate for (_, name), gate in of["type"]},
+        awaited={queue for queue, _ in of["awaited"]},
+        with_free={queue for queue, _ in of["free"]},
+        with_lanes={queue for queue, _ in of["lanes"]},
+        served={tenant: number for (tenant, _), number in of["free"] + of["lanes"]},
+        last_served=max((number or 0 for _, number in of["served"]), default=0),
+        crowded=bool(of["cut"]),
+        cut=_cut((queue for queue, _ in of["cut"]), beyond),
+    )
+
+
+def _cut(ends: Iterable[Queue], beyond: str | None) -> str | None:
+    """Return the tenant up to which every queue was looked at, given where the walks through them were cut off."""
+    ahead: dict[str, str] = {}
+    for tenant, queue in ends:
+        if beyond is None or tenant > beyond:
+            ahead[queue] = max(ahead.get(queue, tenant), tenant)
+    return min(ahead.values(), default=None)
 
 
 def next_moment(db: Session, now: int) -> int | None:

@@ -31,15 +31,3 @@ def ended_since(db: Session, since: int) -> list[tuple[str, str, str, int]]:
         """,
         since,
     )
-
-
-def depth(db: Session, tenant: str, *, scheduled: bool) -> int:
-    """Return how many jobs of a tenant wait or are *scheduled*, or only the latter."""
-    among = "SELECT seq, 'scheduled' AS state FROM scheduled"
-    if not scheduled:
-        among = f"{_WAITING} UNION ALL {among}"
-    row = db.one(
-        f"SELECT count(*) FROM ({among}) AS t JOIN job j ON j.seq = t.seq WHERE j.tenant = ?",
-        tenant,
-    )
-    return int(row[0]) if row else 0

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from penstock.job import Topic
 from penstock.lifecycle.states import State
-from penstock.store.session import JobRow, Session
+from penstock.store.session import JobRow, Queue, Session
 
 JOB_COLUMNS: Final = """
     seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta, uniqueness, enqueued
@@ -74,10 +74,10 @@ def seq_of(db: Session, id_: str) -> int | None:
     return None if row is None else int(row[0])
 
 
-def queue_of(db: Session, seq: int) -> str:
+def queue_of(db: Session, seq: int) -> Queue:
     """Return the queue of a job."""
-    row = db.one("SELECT queue FROM job WHERE seq = ?", seq)
-    return "" if row is None else str(row[0])
+    row = db.one("SELECT tenant, queue FROM job WHERE seq = ?", seq)
+    return ("", "") if row is None else (row[0], row[1])
 
 
 def unique_terms(db: Session, seq: int) -> str | None:
@@ -146,6 +146,7 @@ _ENDED = """
 def end(db: Session, rows: Iterable[EndedRow]) -> None:
     """Add jobs that ended, as (seq, state, finished, started, attempt, result, error, reason)."""
     db.tell(Topic.ENDS)
+    db.tell(Topic.ROOM)
     db.many(_ENDED, rows)
 
 

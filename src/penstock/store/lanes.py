@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from penstock.store.session import Row, Session
+from penstock.store.session import Queue, Row, Session
 
 
 class LaneRow(NamedTuple):
     """A lane as it is stored."""
 
     id: int
+    tenant: str
     queue: str
     gates: str  # the stands of its jobs
     head: int | None
@@ -45,11 +46,14 @@ def load(db: Session, ids: list[int]) -> list[LaneRow]:
     return _lanes(db.all(f"SELECT {_COLUMNS} FROM lane WHERE id IN (SELECT value FROM each(?))", ids))
 
 
-def ready(db: Session, queue: str, most: int) -> list[LaneRow]:
+def ready(db: Session, queue: Queue, most: int) -> list[LaneRow]:
     """Return the first *most* lanes of a queue that a claim should look at."""
     rows = db.all(
-        f"SELECT {_COLUMNS} FROM lane WHERE queue = ? AND ready = 1 ORDER BY priority DESC, ord LIMIT ?",
-        queue,
+        f"""
+        SELECT {_COLUMNS} FROM lane WHERE tenant = ? AND queue = ? AND ready = 1
+        ORDER BY priority DESC, ord LIMIT ?
+        """,
+        *queue,
         most,
     )
     return _lanes(rows)
@@ -106,7 +110,7 @@ def heads(db: Session, lanes: list[int]) -> list[tuple[int, int, int, int, int]]
 
 def add(db: Session, rows: Iterable[LaneRow]) -> None:
     """Add lanes."""
-    db.many(f"INSERT INTO lane ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.many(f"INSERT INTO lane ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def name(db: Session, rows: Iterable[tuple[int, str]]) -> None:

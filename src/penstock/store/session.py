@@ -9,6 +9,7 @@ from penstock.job import Topic
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
+Queue = tuple[str, str]  # a tenant, empty if it belongs to none, and the name that its queue has there
 # A job in the order of `jobs.JOB_COLUMNS`; it has no number yet where `bulk_insert` adds it.
 JobRow = tuple[
     int | None, str, str, str, str, str, int, int, str, str, int | None, int | None, str, str | None, int,

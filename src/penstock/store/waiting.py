@@ -167,11 +167,12 @@ def _schedule(db: Session, adding: str, rows: Sequence[tuple[int, *tuple[object,
     db.many(adding, rows)
     db.run(
         """
-        UPDATE scheduled SET signature = (
+        UPDATE scheduled SET tenant = (SELECT j.tenant FROM job j WHERE j.seq = scheduled.seq), signature = (
             SELECT CASE WHEN length(j.limits) + length(j.tenant) > 500 THEN j.seq || ''
                 ELSE j.limits || j.tenant END
-            FROM job j WHERE j.seq = scheduled.seq)
-        WHERE seq IN (SELECT j.seq FROM job j WHERE j.limits <> '' AND j.seq IN (SELECT value FROM each(?)))
+            FROM job j WHERE j.seq = scheduled.seq AND j.limits <> '')
+        WHERE seq IN (SELECT j.seq FROM job j
+            WHERE (j.limits <> '' OR j.tenant <> '') AND j.seq IN (SELECT value FROM each(?)))
         """,
         [row[0] for row in rows],
     )

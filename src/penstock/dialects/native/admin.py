@@ -4,15 +4,8 @@ from typing import Any
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
-from penstock.dialects.native.tenancy import (
-    check_own_key,
-    engine_queue_of,
-    only_for_all,
-    own_queue,
-    tenant_in,
-)
+from penstock.dialects.native.tenancy import only_for_all, tenant_in
 from penstock.http.routes import Request
-from penstock.http.tenancy import queue_tenant
 
 
 async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
@@ -23,36 +16,25 @@ async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
             offset=body.offset,
             limit=body.limit,
             tenant=request.tenant,
-            without=_hidden(request),
         )
     )
     return wire.GatePage(page, total)
 
 
-def _hidden(request: Request) -> str:
-    """Return how the gates begin that a tenant does not see."""
-    return "" if request.tenant is None else "@"
-
-
 async def queues(request: Request, _: wire.EmptyRequest) -> list[dict[str, Any]]:
     """Return queues."""
     found = await request.service.run(lambda engine: engine.queues())
-    if request.tenant is None:
-        return found
-    own = [each for each in found if queue_tenant(str(each["name"])) == request.tenant]
-    return [{**each, "name": own_queue(request, str(each["name"]))} for each in own]
+    return [each for each in found if request.tenant in (None, each["tenant"])]
 
 
 async def configure(request: Request, body: wire.ConfigureRequest) -> None:
     """Set the numbers of a key, a queue or a type."""
-    name, tenant = body.name, tenant_in(request, body.tenant)
-    check_own_key(request, name)
+    tenant = tenant_in(request, body.tenant)
     if body.scope == "type":
         only_for_all(request, "a type has numbers")
-    if body.scope == "queue" and request.tenant is not None:
-        # The name of the queue says whose it is.
-        name, tenant = engine_queue_of(request, name), ""
-    await request.service.run(lambda engine: engine.configure(body.scope, name, body.numbers, tenant=tenant))
+    await request.service.run(
+        lambda engine: engine.configure(body.scope, body.name, body.numbers, tenant=tenant)
+    )
 
 
 ROUTES = (

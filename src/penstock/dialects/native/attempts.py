@@ -3,18 +3,15 @@
 from collections.abc import Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from penstock.client import verbs, wire
-from penstock.clock import SECOND
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
-from penstock.dialects.native.tenancy import Owners, engine_queue_of, own_attempts, own_queue
+from penstock.dialects.native.tenancy import Owners, claimed_for, own_attempts
 from penstock.engine import Engine
-from penstock.http.maintenance import maintenance
 from penstock.http.routes import Request, invalid
-from penstock.job import Beat, Claim, Claimed, ClaimFor, Refresh, Settled, Settlement
+from penstock.job import Beat, Claim, ClaimFor, Refresh, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 
@@ -23,18 +20,10 @@ MOST = 2**63 - 1
 
 async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     """Start jobs for a worker."""
-    queues = tuple(engine_queue_of(request, name) for name in take.queues)
-    wanted = ClaimFor(queues, take.count, take.worker, take.lease, take.grace)
-    if await maintenance(request.service):
-        nothing = wire.encode(_nothing(request))
-        return KeptAnswer(nothing, [], nothing)
+    tenant = claimed_for(request, take.tenant)
+    wanted = ClaimFor(tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant)
     found = _known(request, await request.service.take(wanted, request.claims))
     return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
-
-
-def _nothing(request: Request) -> Claim:
-    """Return what is claimed during maintenance."""
-    return Claim([], more=False, next_at=request.service.engine.clock.now() + SECOND)
 
 
 async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
@@ -52,17 +41,19 @@ async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
 async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     """Settle, then claim, in one transaction."""
     settlements, take = _settlements(body.reports), body.take
-    queues = [engine_queue_of(request, name) for name in take.queues]
+    tenant = claimed_for(request, take.tenant)
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
 
-    pausing = await maintenance(request.service) is not None
-
     def work(engine: Engine) -> tuple[list[Settled], Claim]:
-        if pausing:
-            return engine.settle(mine), _nothing(request)
         return engine.exchange(
-            mine, queues, take.count, worker=take.worker, lease=take.lease, grace=take.grace
+            mine,
+            take.queues,
+            take.count,
+            worker=take.worker,
+            lease=take.lease,
+            grace=take.grace,
+            tenant=tenant,
         )
 
     answers, claim = await request.service.run_claiming(work, request.claims)
@@ -137,17 +128,12 @@ def _accepted(told: Sequence[Settled]) -> list[Settled]:
 
 
 def _known(request: Request, claim: Claim) -> Claim:
-    """Return a claim with the queue names of the request's tenant, and remember whose its jobs are."""
-    if request.tenant is None:
-        return claim
-    owners = request.service.part(Owners)
-    for job in claim.jobs:
-        owners.note(job.seq, job.tenant)
-    return Claim([_named(request, job) for job in claim.jobs], claim.more, claim.next_at)
-
-
-def _named(request: Request, job: Claimed) -> Claimed:
-    return replace(job, queue=own_queue(request, job.queue))
+    """Return a claim; the jobs of a tenant are remembered as its own."""
+    if request.tenant is not None:
+        owners = request.service.part(Owners)
+        for job in claim.jobs:
+            owners.note(job.seq, job.tenant)
+    return claim
 
 
 def _without(claim: Claim) -> Claim:

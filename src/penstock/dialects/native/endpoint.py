@@ -88,7 +88,7 @@ async def _answered(
 
 async def _of_engine(request: Request, verb: Verb[P, B, A], body: B) -> object:
     """Call the engine's verb with the fields of *body*, in a thread."""
-    arguments = await own_arguments(request, body, changes=verb.repeat is not Repeat.READ)
+    arguments = await own_arguments(request, body)
     return await request.service.run(lambda engine: getattr(engine, verb.name)(**arguments))
 
 

@@ -1,18 +1,15 @@
 """Enqueue jobs, look at them, cancel them and run them again."""
 
-from dataclasses import replace
-
-from msgspec.structs import replace as replaced
+from msgspec.structs import replace
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.json_checks import check_job
-from penstock.dialects.native.tenancy import engine_queue_of, own_queue, tenant_in
+from penstock.dialects.native.tenancy import tenant_in
 from penstock.engine import Engine
 from penstock.http.backpressure import add
 from penstock.http.routes import Request
-from penstock.http.tenancy import own
-from penstock.http.tenant_limits import admitted, own_limits, with_gate
+from penstock.http.tenancy import check_shared, own
 from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.lifecycle.states import State
@@ -23,35 +20,33 @@ async def enqueue(request: Request, body: wire.EnqueueRequest) -> list[Enqueued]
     jobs = [_new(request, job) for job in body.jobs]
     if not jobs:
         return []
-    async with admitted(request, jobs):
-        added, _ = await add(request, jobs)
+    check_shared(request, jobs)
+    added, _ = await add(request, jobs)
     return added
 
 
 async def job(request: Request, body: wire.JobRequest) -> JobView:
     """Return one job."""
-    return _shown(request, await own(request, body.job_id))
+    return await own(request, body.job_id)
 
 
 async def jobs(request: Request, body: wire.JobsRequest) -> list[JobView]:
     """Return jobs, newest first."""
-    queue = None if body.queue is None else engine_queue_of(request, body.queue)
     tenant = tenant_in(request, body.tenant or "") or None
 
     def work(engine: Engine) -> list[JobView]:
         return engine.jobs(
-            state=body.state, queue=queue, task=body.task, tenant=tenant, key=body.key, before=body.before,
+            state=body.state, queue=body.queue, task=body.task, tenant=tenant, key=body.key, before=body.before,
             begins=body.begins, limit=body.limit,
         )  # fmt: skip
 
-    return [_shown(request, view) for view in await request.service.run(work)]
+    return await request.service.run(work)
 
 
 async def count(request: Request, body: wire.CountRequest) -> dict[State, int]:
     """Return how many jobs are in each state."""
-    queue = None if body.queue is None else engine_queue_of(request, body.queue)
     return await request.service.run(
-        lambda engine: engine.count(queue=queue, task=body.task, tenant=request.tenant)
+        lambda engine: engine.count(queue=body.queue, task=body.task, tenant=request.tenant)
     )
 
 
@@ -63,15 +58,7 @@ def _new(request: Request, new: NewJob) -> NewJob:
             check_whole(name, value, 0, MAX_NUMBER)
     if request.tenant is None:
         return new
-    tenant = tenant_in(request, new.tenant)
-    limits = with_gate(tenant, new.limits)
-    return replaced(new, tenant=tenant, queue=engine_queue_of(request, new.queue), limits=limits)
-
-
-def _shown(request: Request, view: JobView) -> JobView:
-    if request.tenant is None:
-        return view
-    return replace(view, queue=own_queue(request, view.queue), limits=tuple(own_limits(view.limits)))
+    return replace(new, tenant=tenant_in(request, new.tenant))
 
 
 ROUTES = (

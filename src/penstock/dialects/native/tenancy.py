@@ -8,25 +8,12 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from penstock.engine import Engine
-from penstock.errors import InvalidError
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Request
-from penstock.http.tenancy import engine_queue, own, spec_queue
+from penstock.http.tenancy import own
 from penstock.lifecycle.checks import MAX_NUMBER
 
 REMEMBERED: Final = 100_000
-
-
-def engine_queue_of(request: Request, queue: str) -> str:
-    """Return what the engine calls a queue of the request's tenant."""
-    if request.tenant is not None and ":" in queue:
-        raise InvalidError("queue", f"{queue!r} must be without a colon, which parts it from its tenant")
-    return engine_queue(request.tenant, queue)
-
-
-def own_queue(request: Request, queue: str) -> str:
-    """Return what the request's tenant calls a queue."""
-    return queue if request.tenant is None else spec_queue(queue)
 
 
 def tenant_in(request: Request, named: str) -> str:
@@ -38,10 +25,9 @@ def tenant_in(request: Request, named: str) -> str:
     return request.tenant
 
 
-def check_own_key(request: Request, key: str) -> None:
-    """Raise if a key is one by which a tenant is itself limited."""
-    if request.access.tenant is not None and key.startswith("@"):
-        raise ForbiddenError(f"the gate {key!r} is not the tenant's own")
+def claimed_for(request: Request, named: str | None) -> str | None:
+    """Return the tenant whose jobs a claim means; None for those of all."""
+    return named if request.tenant is None else tenant_in(request, named or "")
 
 
 def only_for_all(request: Request, what: str) -> None:
@@ -50,10 +36,10 @@ def only_for_all(request: Request, what: str) -> None:
         raise ForbiddenError(f"{what} for all tenants; this token speaks for tenant {request.tenant!r} only")
 
 
-async def own_arguments(request: Request, body: Struct, *, changes: bool) -> dict[str, Any]:
-    """Return the fields of *body* as arguments for the engine; a tenant's own names become the engine's.
+async def own_arguments(request: Request, body: Struct) -> dict[str, Any]:
+    """Return the fields of *body* as arguments for the engine; a tenant means its own queues and gates.
 
-    Raises `NotFoundError` for another tenant's job and `ForbiddenError` for a gate that the tenant may not change.
+    Raises `NotFoundError` for another tenant's job and `ForbiddenError` for another tenant's gate.
     """
     given = asdict(body)
     if request.tenant is None:
@@ -61,11 +47,9 @@ async def own_arguments(request: Request, body: Struct, *, changes: bool) -> dic
     if "job_id" in given:
         await own(request, given["job_id"])
     if "queue" in given:
-        given["queue"] = engine_queue_of(request, given["queue"])
-    if "tenant" in given:
+        given["tenant"] = request.tenant
+    elif "tenant" in given:
         given["tenant"] = tenant_in(request, given["tenant"])
-        if changes:
-            check_own_key(request, given["key"])
     return given
 
 

@@ -39,7 +39,10 @@ class Arrival(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What makes jobs alike: the same tenant, queue, limits and gate of their type, if that is configured."""
+    """What makes jobs alike: the same tenant, queue, limits and gate of their type, if that is configured.
+
+    Every job of a tenant passes the tenant's own gate too.
+    """
 
     tenant: str
     queue: str
@@ -59,7 +62,7 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
     alike: defaultdict[Kind, list[Arrival]] = defaultdict(list)
     for job in arrivals:
         type_gate = types.get(job.task) if types else None
-        if job.limits or type_gate is not None:
+        if job.limits or job.tenant or type_gate is not None:
             alike[Kind(job.tenant, job.queue, job.limits, type_gate)].append(job)
         else:
             free.append(job)
@@ -125,7 +128,7 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
         board.load_gates(gates.values())
         for id_, kind in zip(board.db.numbers(len(missing)), missing, strict=True):
             text = _gates_text(kind, gates)
-            lanes[kind] = new_lane(board, id_, kind.signature, kind.queue, text)
+            lanes[kind] = new_lane(board, id_, kind.signature, (kind.tenant, kind.queue), text)
     return lanes
 
 
@@ -137,7 +140,7 @@ def _float_again(board: Board, kind: Kind, lane: Lane) -> None:
 
 
 def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
-    """Find or make the gates of lanes to be; return their ids by (tenant, key)."""
+    """Find or make the gates of lanes to be; return their ids by (tenant, key), those of tenants without a key."""
     wanted: defaultdict[str, dict[str, Limit]] = defaultdict(dict)
     for kind in kinds:
         for limit in limits_from_json(kind.limits) if kind.limits else ():
@@ -147,16 +150,23 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
                 wanted[owner][limit.key] = limit
     ids: dict[tuple[str, str], int] = {}
     for tenant, limits in wanted.items():
-        found = gate_rows.find(board.db, "key", tenant, list(limits))
-        missing = [key for key in limits if key not in found]
-        if missing:
-            found.update(zip(missing, board.db.numbers(len(missing)), strict=True))
-            gate_rows.add(board.db, [(found[key], "key", tenant, key) for key in missing])
+        found = _find_or_add(board, "key", tenant, list(limits))
         for key, limit in limits.items():
             if limit.floating is not None:
                 begin(board, found[key], limit)
         ids.update({(tenant, key): id_ for key, id_ in found.items()})
+    for tenant in sorted({kind.tenant for kind in kinds if kind.tenant}):
+        ids[tenant, ""] = _find_or_add(board, "tenant", tenant, [""])[""]
     return ids
+
+
+def _find_or_add(board: Board, kind: str, tenant: str, names: list[str]) -> dict[str, int]:
+    found = gate_rows.find(board.db, kind, tenant, names)
+    missing = [name for name in names if name not in found]
+    if missing:
+        found.update(zip(missing, board.db.numbers(len(missing)), strict=True))
+        gate_rows.add(board.db, [(found[name], kind, tenant, name) for name in missing])
+    return found
 
 
 def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
@@ -164,6 +174,8 @@ def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
         Stand(gates["" if limit.shared else kind.tenant, limit.key], limit.numbers, limit.on_limit)
         for limit in (limits_from_json(kind.limits) if kind.limits else ())
     ]
+    if kind.tenant:
+        stands.append(Stand(gates[kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
     if kind.type_gate is not None:
         stands.append(Stand(kind.type_gate, UNLIMITED, OnLimit.WAIT))
     return stands_to_text(stands)

@@ -400,7 +400,7 @@ class Board:
 
 def _row(lane: Lane) -> LaneRow:
     return LaneRow(
-        lane.id, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
+        lane.id, lane.tenant, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
         lane.behind, lane.line, lane.ready,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from penstock.limits.gate import Gate, Rules
 from penstock.limits.rules import Numbers, OnLimit, numbers_from_text
+from penstock.store.session import Queue
 
 
 class Stand(NamedTuple):
@@ -27,6 +28,7 @@ class Lane:
     """
 
     id: int
+    tenant: str
     queue: str
     gates: str
     head: int | None
@@ -45,6 +47,11 @@ class Lane:
 
     def __post_init__(self) -> None:
         self.stands = stands_from_text(self.gates)
+
+    @property
+    def place(self) -> Queue:
+        """Whose queue it is in."""
+        return self.tenant, self.queue
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -107,9 +114,10 @@ def stands_to_text(stands: Iterable[Stand], apart: int | None = None) -> str:
 
 
 def line_of(lane: Lane, stand: Stand) -> str:
-    """Name the line in which *lane* waits at one of its gates: same gate, same queue, same numbers."""
+    """Name the line in which *lane* waits at one of its gates: same gate, same queue of a tenant, same numbers."""
     apart = f"|#{lane.cost}" if lane.heavy else ""
-    return f"{stand.gate}|{lane.queue}|{stand.own.text}{apart}"
+    tenant = f"|@{lane.tenant}" if lane.tenant else ""
+    return f"{stand.gate}|{lane.queue}|{stand.own.text}{apart}{tenant}"
 
 
 @lru_cache(maxsize=65_536)

@@ -10,6 +10,7 @@ from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
+from penstock.store.session import Queue
 
 
 class Budget:
@@ -124,7 +125,7 @@ def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int
     seq, priority, ord_, cost, attempt, lost = job
     signature = f"\x1f{queue}\x1f@{gate}#{cost}"
     gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=cost)
-    lane = _find_or_make(board, signature, queue, gates)
+    lane = _find_or_make(board, signature, ("", queue), gates)
     waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost, 0)])
     join(board, lane, seq, priority, ord_, cost, Budget(2))
 
@@ -138,19 +139,19 @@ def set_apart(board: Board, lane: Lane) -> None:
 def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
     """Find or make the lane that is like *lane* but for its gates."""
     board.flush_lanes()
-    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.queue, gates)
+    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.place, gates)
 
 
-def _find_or_make(board: Board, signature: str, queue: str, gates: str) -> Lane:
+def _find_or_make(board: Board, signature: str, queue: Queue, gates: str) -> Lane:
     board.flush_lanes()
     for _, row in lane_rows.by_signature(board.db, [signature]):
         return board.adopt([row])[0]
     return new_lane(board, board.db.numbers(1)[0], signature, queue, gates)
 
 
-def new_lane(board: Board, id_: int, signature: str, queue: str, gates: str) -> Lane:
+def new_lane(board: Board, id_: int, signature: str, queue: Queue, gates: str) -> Lane:
     """Put an empty lane on the board; its gates begin to remember what its rules need."""
-    lane = Lane(id_, queue, gates, None, 0, 0, 1, None, None, 0, signature=signature, fresh=True)
+    lane = Lane(id_, *queue, gates, None, 0, 0, 1, None, None, 0, signature=signature, fresh=True)
     board.lanes[id_] = lane
     board.touch(lane)
     board.load_gates(s.gate for s in lane.stands)

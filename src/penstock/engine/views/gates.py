@@ -18,9 +18,9 @@ from penstock.store.session import Session
 
 
 class GateViews(Transactions):
-    def configured(self, scope: str, name: str) -> Numbers | None:
+    def configured(self, scope: str, name: str, *, tenant: str = "") -> Numbers | None:
         """Return the numbers that were set for a queue or a type; None if none were."""
-        return self._read(lambda board: configured(board, scope, name))
+        return self._read(lambda board: configured(board, scope, name, tenant))
 
     def gate(self, key: str, tenant: str = "") -> GateView:
         """Return one gate with its numbers in force; or those that jobs to come will bring."""
@@ -42,9 +42,9 @@ class GateViews(Transactions):
         return self._read(lambda board: _page(board, tenant, prefix, without, offset, limit))
 
 
-def configured(board: Board, scope: str, name: str) -> Numbers | None:
-    """Return the numbers that were set for a queue or a type."""
-    gate_ = gate_rows.find(board.db, scope, "", [name]).get(name)
+def configured(board: Board, scope: str, name: str, tenant: str) -> Numbers | None:
+    """Return the numbers that were set for a queue, a type or a tenant."""
+    gate_ = gate_rows.find(board.db, scope, tenant, [name]).get(name)
     if gate_ is None:
         return None
     board.load_gates([gate_])

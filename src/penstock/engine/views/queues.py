@@ -19,20 +19,17 @@ class QueueViews(Transactions):
         def work(board: Board) -> list[dict[str, object]]:
             return [
                 {
+                    "tenant": t,
                     "name": n,
                     "waiting": w,
                     "running": r,
                     "paused": bool(p),
-                    "numbers": configured(board, "queue", n),
+                    "numbers": configured(board, "queue", n, t),
                 }
-                for n, w, r, p in queue_rows.counts(board.db)
+                for t, n, w, r, p in queue_rows.counts(board.db)
             ]
 
         return self._read(work)
-
-    def busy_queues(self) -> list[str]:
-        """Return the queues in which a claim might find a job."""
-        return self.store.read(queue_rows.busy)
 
     def tally(self) -> list[QueueCounts]:
         """Count the jobs of every queue that has any."""
@@ -41,10 +38,6 @@ class QueueViews(Transactions):
     def ended_since(self, since: int) -> list[QueueCounts]:
         """Count the jobs of every queue that ended after then."""
         return self.store.read(lambda db: _tallies(count_rows.ended_since(db, since)))
-
-    def tenant_depth(self, tenant: str, *, scheduled: bool = False) -> int:
-        """Return how many jobs of a tenant wait or are *scheduled*, or only the latter."""
-        return self.store.read(lambda db: count_rows.depth(db, tenant, scheduled=scheduled))
 
     def gauges(self, most: int, *, without: str = "") -> Gauges:
         """Return how full queues and gates are; of the keys only the *most* busy ones by name.

@@ -6,6 +6,7 @@ from typing import Final
 
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Stand, line_of
+from penstock.engine.settings import maintenance
 from penstock.engine.uniqueness import by_its_key
 from penstock.engine.wording import scheduled, shut_rule
 from penstock.job import JobView, Reason, Why
@@ -111,10 +112,13 @@ def _openings(gate_: Gate, rate: Window, most: int, now: int) -> list[int]:
 def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple[Reason, ...]:
     """Say what keeps a job besides the gates that its lane *passed*: its queue, and a type limited since it came."""
     reasons = []
-    if queue_rows.is_paused(board.db, view.queue):
+    if maintenance(board.db) is not None:
+        reasons.append(Reason("maintenance", "nothing starts until it ends", None))
+    if queue_rows.is_paused(board.db, (view.tenant, view.queue)):
         reasons.append(Reason(_title("queue", view.queue), "paused; opens when it is resumed", None))
-    for scope, name in (("queue", view.queue), ("type", view.task)):
-        found = gate_rows.find(board.db, scope, "", [name]).get(name)
+    rules = {("queue", "", view.queue), ("queue", view.tenant, view.queue), ("type", "", view.task)}
+    for scope, tenant, name in sorted(rules):
+        found = gate_rows.find(board.db, scope, tenant, [name]).get(name)
         if found is None or found in passed:
             continue
         board.load_gates([found])
@@ -127,7 +131,7 @@ def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple
 
 
 def _title(scope: str, name: str) -> str:
-    return f"queue {name}" if scope == "queue" else name
+    return {"queue": f"queue {name}", "tenant": "tenant"}.get(scope, name)
 
 
 def _latest(reasons: tuple[Reason, ...], now: int) -> int | None:

@@ -8,10 +8,13 @@ from functools import cache
 from importlib.resources import files
 
 from penstock.errors import SchemaError
+from penstock.store.migrations import tenant_limits
 from penstock.store.session import Session
 
 # What follows is a statement for PostgreSQL and a comment for SQLite: how a table is stored.
 _POSTGRES_ONLY = "-- on PostgreSQL: "
+# What a step does, after its statements, that takes more than SQL.
+_IN_PYTHON = {"0014_tenants.sql": tenant_limits.move}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ def apply(db: Session, kind: Kind) -> list[str]:
     for name in taken:
         for statement in statements(name, kind):
             db.run(statement)
+        if name in _IN_PYTHON:
+            _IN_PYTHON[name](db)
         db.run("INSERT INTO schema_version (version) VALUES (?)", _number(name))
     return taken
 

@@ -54,7 +54,7 @@ def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
     end = len(ordered)
     return f"""
         WITH bounded AS (
-            SELECT 1 FROM {home}.bound WHERE queue = {queues} LIMIT 1
+            SELECT 1 FROM {home}.queue_bound WHERE queue = {queues} AND tenant = '' LIMIT 1
         ), added AS (
             INSERT INTO {home}.job (seq, {", ".join(names)})
             SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})

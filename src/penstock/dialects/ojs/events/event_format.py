@@ -10,7 +10,6 @@ from penstock.clock import MILLISECOND
 from penstock.dialects.ojs.format.names import VERSION, written
 from penstock.http.codec import decode, encode
 from penstock.http.feed import LOST, FeedEntry
-from penstock.http.tenancy import queue_tenant, spec_queue
 from penstock.job import DROPPED_FOR_ROOM, Event
 
 SOURCE: Final = "ojs://penstock/server"
@@ -168,12 +167,12 @@ def _envelope(
     id_: str, name: str, at: int, subject: object, facts: Mapping[str, object], data: dict[str, Any]
 ) -> Shown:
     queue = str(facts.get("queue") or "")
-    tenant = str(facts.get("tenant") or queue_tenant(queue))
+    tenant = str(facts.get("tenant") or "")
     body = {"specversion": VERSION, "id": f"evt_{id_}", "type": name, "source": SOURCE, "time": written(at)}
     if subject:
-        body["subject"] = spec_queue(queue) if subject == queue else str(subject)
+        body["subject"] = str(subject)
     task = str(facts.get("task") or "")
-    return Shown(f"evt_{id_}", name, tenant, spec_queue(queue), task, {**body, "data": data})
+    return Shown(f"evt_{id_}", name, tenant, queue, task, {**body, "data": data})
 
 
 def _names(facts: Mapping[str, object]) -> dict[str, Any]:
@@ -182,7 +181,7 @@ def _names(facts: Mapping[str, object]) -> dict[str, Any]:
         if facts.get(fact):
             names[name] = facts[fact]
     if facts.get("queue"):
-        names["queue"] = spec_queue(str(facts["queue"]))
+        names["queue"] = str(facts["queue"])
     return names
 
 

@@ -12,7 +12,7 @@ from penstock.dialects.ojs.routes.jobs import show
 from penstock.errors import InvalidError
 from penstock.http.feed import ALL, FeedEntry, FeedReader
 from penstock.http.routes import Request
-from penstock.http.tenancy import engine_queue, own
+from penstock.http.tenancy import own
 
 PER_SECOND: Final = 100  # events that one connection is sent
 BUFFER: Final = 1_000  # events that wait for one connection
@@ -46,7 +46,7 @@ async def channel_of(request: Request, name: str) -> tuple[str, str | None]:
     if kind == "job" and found:
         return f"job:{(await own(request, what)).id}", what
     if kind == "queue" and found:
-        return f"queue:{engine_queue(request.tenant, check_queue(what, 'channel'))}", None
+        return f"queue:{check_queue(what, 'channel')}", None
     raise InvalidError("channel", f"{name[:80]!r} must be job:ID, queue:NAME or all")
 
 

@@ -7,8 +7,6 @@ from penstock.clock import SECOND
 from penstock.dialects.ojs.format.names import check_queue
 from penstock.dialects.ojs.format.states import ENGINE_STATES, SPEC_STATE, SPEC_STATES
 from penstock.errors import InvalidError
-from penstock.http.routes import Request
-from penstock.http.tenancy import engine_queue, spec_queue
 from penstock.job import QueueCounts
 
 MINUTE: Final = 60 * SECOND
@@ -36,15 +34,9 @@ def engine_states(name: str, field: str = "state") -> frozenset[str]:
     return frozenset(ENGINE_STATES[name])
 
 
-async def queues_of(request: Request, name: str | None, field: str = "queue") -> frozenset[str] | None:
-    """Return the engine's queues of that name: of the request's tenant, or of all; None if none is named."""
-    if name is None:
-        return None
-    own = engine_queue(request.tenant, check_queue(name, field))
-    if request.tenant is not None:
-        return frozenset({own})
-    known = await request.service.run(lambda engine: engine.tally())
-    return frozenset({own, *(tally.queue for tally in known if spec_queue(tally.queue) == name)})
+def queues_of(name: str | None, field: str = "queue") -> frozenset[str] | None:
+    """Return the queues that a name means; None if none is named."""
+    return None if name is None else frozenset({check_queue(name, field)})
 
 
 def of_tenant(tallies: Iterable[QueueCounts], tenant: str | None) -> list[QueueCounts]:

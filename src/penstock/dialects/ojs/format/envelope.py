@@ -10,8 +10,6 @@ from penstock.dialects.ojs.format.new_job import KEPT
 from penstock.dialects.ojs.format.retry import DEFAULT_ATTEMPTS
 from penstock.dialects.ojs.format.states import SPEC_STATE
 from penstock.http.codec import decode
-from penstock.http.tenancy import spec_queue
-from penstock.http.tenant_limits import own_limits
 from penstock.job import Claimed, Enqueued, Failure, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit
@@ -122,8 +120,8 @@ def of_new(job: NewJob, added: Enqueued) -> dict[str, Any]:
 
 def _bound(shown: dict[str, Any], limits: Sequence[Limit], expires: int | None, timeout: int | None) -> None:
     """Add what bounds a job: its limits, the time until which it may start, and how long it may take."""
-    if own := own_limits(limits):
-        shown["rate_limit"] = policy(own)
+    if limits:
+        shown["rate_limit"] = policy(limits)
     if expires is not None and "expires_at" not in shown:
         shown["expires_at"] = written(expires)
     if timeout is not None:
@@ -141,7 +139,7 @@ def _base(id_: str, task: str, queue: str, args: str, meta: str, state: str, enq
         "specversion": VERSION,
         "id": id_,
         "type": task,
-        "queue": spec_queue(queue),
+        "queue": queue,
         "state": state,
         "args": call.get("args", []),
         "meta": described,

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from penstock.clock import SECOND
 from penstock.dialects.ojs.format.retry import RetryPolicyError
 from penstock.errors import (
     ConflictError,
@@ -11,9 +12,10 @@ from penstock.errors import (
     PenstockError,
     QueueFullError,
     StoreError,
+    TenantLimitError,
     WrongStateError,
 )
-from penstock.http.errors import BadBodyError, RefusedError, TenantLimitError
+from penstock.http.errors import BadBodyError, RefusedError
 from penstock.http.routes import Reply
 
 _DOCS: Final = "https://openjobspec.org/docs/errors#"
@@ -36,6 +38,7 @@ _HINTS: Final = {
     "unsupported_media_type": "Send JSON: application/openjobspec+json or application/json.",
     "internal_error": "This is a defect of the server; its log tells more under the request's id.",
 }
+_LIMITS: Final = {"waiting": "max_queue_depth", "scheduled": "max_scheduled", "rate": "max_enqueue_rate"}
 _WORDS: Final = {"gate": "rate limit key", "schedule": "cron job", "webhook": "subscription"}
 
 
@@ -87,13 +90,13 @@ def answer(error: PenstockError, request_id: str) -> Reply:  # noqa: PLR0911 - a
             return envelope(409, "duplicate", text, request_id, {"existing_job_id": existing})
         case QueueFullError(queue=queue, depth=depth, bound=bound):
             headers = {"Retry-After": "1", "X-OJS-Queue-Depth": str(depth), "X-OJS-Queue-Bound": str(bound)}
-            full: dict[str, Any] = {"queue": queue.rpartition(":")[2], "depth": depth, "max_depth": bound}
+            full: dict[str, Any] = {"queue": queue, "depth": depth, "max_depth": bound}
             return envelope(429, "QUEUE_FULL", text, request_id, full, headers)
         case WrongStateError(state=state):
             return envelope(409, "conflict", text, request_id, {"state": state})
         case TenantLimitError(tenant=tenant, limit=limit, current=current, maximum=maximum):
-            used = {"tenant_id": tenant, "limit": limit, "current": current, "maximum": maximum}
-            headers = {"Retry-After": str(error.retry_after)}
+            used = {"tenant_id": tenant, "limit": _LIMITS[limit], "current": current, "maximum": maximum}
+            headers = {"Retry-After": str(max(1, -(-(error.retry_after or 0) // SECOND)))}
             return envelope(429, "TENANT_LIMIT_EXCEEDED", text, request_id, used, headers)
         case ConflictError():
             return envelope(409, "conflict", text, request_id)

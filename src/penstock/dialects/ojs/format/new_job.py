@@ -13,8 +13,6 @@ from penstock.dialects.ojs.format.retry import policy_of
 from penstock.errors import InvalidError
 from penstock.http.codec import encode
 from penstock.http.routes import converted
-from penstock.http.tenancy import engine_queue
-from penstock.http.tenant_limits import with_gate
 from penstock.job import NewJob
 from penstock.limits.rules import Limit
 
@@ -66,11 +64,11 @@ def _new_job(plain: dict[str, Any], body: JobBody, tenant: str | None, now: int)
     return NewJob(
         body.type,
         encode({"args": body.args}).decode(),
-        engine_queue(tenant, options.queue),
+        options.queue,
         tenant or "",
         None if body.id is msgspec.UNSET else str(body.id),
         options.priority,
-        with_gate(tenant, _limits(body, options)),
+        _limits(body, options),
         due=due if due is not None and due > now else None,
         expires=expires,
         timeout=None if options.timeout_ms is None else options.timeout_ms * MILLISECOND,

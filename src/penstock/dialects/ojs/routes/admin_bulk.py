@@ -55,7 +55,7 @@ class PurgeAnswer(Struct):
 
 async def purge(request: Request) -> Reply:
     """Delete the ended jobs of a queue."""
-    queues = await queues_of(request, request.params["name"], "name")
+    queues = queues_of(request.params["name"], "name")
     body = request.read(PurgeBody)
     _check_meant(confirm=body.confirm)
     before = None

@@ -84,7 +84,7 @@ async def filter_of(body: JobFilterBody, request: Request) -> JobFilter:
         check_type(body.type)
     return JobFilter(
         None if body.state is None else engine_states(body.state),
-        await queues_of(request, body.queue),
+        queues_of(body.queue),
         body.type if prefix is None else None,
         prefix,
         request.tenant,

@@ -13,7 +13,6 @@ from penstock.dialects.ojs.routes.queues import resume as resume_queue
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 from penstock.job import QueueCounts
 from penstock.limits.rules import Numbers
 
@@ -36,34 +35,38 @@ class PausedAnswer(Struct):
     paused: bool
 
 
+_Key = tuple[str, str]  # a tenant, and the name that its queue has there
+
+
 class _Look:
     """Everything about queues at one moment."""
 
     def __init__(self, engine: Engine, tenant: str | None, now: int) -> None:
         self._rules = {
-            str(queue["name"]): queue
+            (str(queue["tenant"]), str(queue["name"])): queue
             for queue in engine.queues()
-            if tenant in (None, queue_tenant(str(queue["name"])))
+            if tenant in (None, queue["tenant"])
         }
         self._tallies = _by_queue(of_tenant(engine.tally(), tenant))
         self._ended = _by_queue(of_tenant(engine.ended_since(now - MINUTE), tenant))
 
     @property
-    def names(self) -> list[str]:
+    def keys(self) -> list[_Key]:
         return sorted(self._rules.keys() | self._tallies.keys())
 
-    def shown(self, name: str) -> dict[str, Any]:
-        rules = self._rules.get(name, _NO_QUEUE)
+    def shown(self, key: _Key) -> dict[str, Any]:
+        tenant, name = key
+        rules = self._rules.get(key, _NO_QUEUE)
         shown: dict[str, Any] = {
-            "name": spec_queue(name),
+            "name": name,
             "state": "paused" if rules["paused"] else "active",
-            "counts": counts_of(self._tallies.get(name, [])),
-            "throughput": throughput(self._ended.get(name, [])),
+            "counts": counts_of(self._tallies.get(key, [])),
+            "throughput": throughput(self._ended.get(key, [])),
             "paused": bool(rules["paused"]),
             "configuration": _configuration(rules["numbers"]),
         }
-        if queue_tenant(name):
-            shown["tenant_id"] = queue_tenant(name)
+        if tenant:
+            shown["tenant_id"] = tenant
         return shown
 
 
@@ -71,16 +74,16 @@ async def listing(request: Request) -> Reply:
     """Return queues by name."""
     page, now = page_of(request), request.service.engine.clock.now()
     look = await request.service.run(lambda engine: _Look(engine, request.tenant, now))
-    items = [look.shown(name) for name in page.of(look.names)]
-    return Reply({"items": items, "pagination": page.shown(len(look.names))})
+    items = [look.shown(key) for key in page.of(look.keys)]
+    return Reply({"items": items, "pagination": page.shown(len(look.keys))})
 
 
 async def info(request: Request) -> Reply:
     """Return a queue; one that has no jobs yet is empty."""
-    name = engine_queue(request.tenant, check_queue(request.params["name"], "name"))
+    name = check_queue(request.params["name"], "name")
     now = request.service.engine.clock.now()
     look = await request.service.run(lambda engine: _Look(engine, request.tenant, now))
-    return Reply(look.shown(name))
+    return Reply(look.shown((request.tenant or "", name)))
 
 
 async def pause(request: Request) -> Reply:
@@ -109,10 +112,10 @@ def _configuration(numbers: object) -> dict[str, Any]:
     return shown
 
 
-def _by_queue(tallies: list[QueueCounts]) -> dict[str, list[QueueCounts]]:
-    found: dict[str, list[QueueCounts]] = {}
+def _by_queue(tallies: list[QueueCounts]) -> dict[_Key, list[QueueCounts]]:
+    found: dict[_Key, list[QueueCounts]] = {}
     for tally in tallies:
-        found.setdefault(tally.queue, []).append(tally)
+        found.setdefault((tally.tenant, tally.queue), []).append(tally)
     return found
 
 

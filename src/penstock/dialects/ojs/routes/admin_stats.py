@@ -7,7 +7,6 @@ from msgspec import Struct
 from penstock.dialects.ojs.format.counts import MINUTE, counts_of, of_tenant, throughput
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
-from penstock.http.maintenance import maintenance
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.worker_registry import STALE, WorkerRegistry
 from penstock.job import QueueCounts
@@ -45,13 +44,13 @@ async def stats(request: Request) -> Reply:
         "jobs": counts_of(tallies),
         "throughput": throughput(ended),
         "uptime_seconds": round(request.service.uptime, 3),
-        "maintenance": await maintenance(request.service) is not None,
+        "maintenance": await request.service.run(lambda engine: engine.maintenance()) is not None,
     }
     return Reply(shown)
 
 
 def _is_own(queue: dict[str, object], request: Request) -> bool:
-    return request.tenant in (None, str(queue["name"]).rpartition(":")[0])
+    return request.tenant in (None, queue["tenant"])
 
 
 ROUTES = (Route("GET", "/admin/stats", stats, OPERATORS, "How it is going", None, SystemStats),)

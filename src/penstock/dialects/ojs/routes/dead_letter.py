@@ -38,7 +38,7 @@ class StatsAnswer(Struct):
 async def listing(request: Request) -> Reply:
     """Return dead letters, newest first."""
     page = page_of(request, PER_PAGE)
-    queues, task = await queues_of(request, request.query.get("queue")), request.query.get("type")
+    queues, task = queues_of(request.query.get("queue")), request.query.get("type")
     if task is not None:
         check_type(task)
 
@@ -61,8 +61,7 @@ async def stats(request: Request) -> Reply:
     }
     by_queue: dict[str, int] = {}
     for (_, queue), number in queues.items():
-        name = queue.rpartition(":")[2]
-        by_queue[name] = by_queue.get(name, 0) + number
+        by_queue[queue] = by_queue.get(queue, 0) + number
     return Reply({"total": sum(queues.values()), "by_queue": by_queue})
 
 

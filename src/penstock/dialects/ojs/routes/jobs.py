@@ -10,8 +10,7 @@ from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.backpressure import Fullness, add
 from penstock.http.routes import Reply, Request, Route, if_possible
-from penstock.http.tenancy import own
-from penstock.http.tenant_limits import admitted, own_limits
+from penstock.http.tenancy import check_shared, own
 from penstock.job import Enqueued, JobView, NewJob
 from penstock.lifecycle.states import State
 from penstock.tracing import PARENT, carried
@@ -24,10 +23,10 @@ async def enqueue(request: Request) -> Reply:
     """Add a job."""
     now = request.service.engine.clock.now()  # for spans; the engine says when it came
     job = new_job(_traced(request, request.json()), request.tenant, now)
-    async with admitted(request, [job]):
-        (added,), full = await add(request, [job], lambda: block_timeout(request))
+    check_shared(request, [job])
+    (added,), full = await add(request, [job], lambda: block_timeout(request))
     headers = {**pressure_headers(full), "Location": f"/ojs/v1/jobs/{added.id}"}
-    if own_limits(job.limits):
+    if job.limits:
         work = request.service.run(lambda engine: _limit_headers(engine, job))
         headers |= await if_possible(work, {})
     return Reply({"job": await _added(request, job, added)}, 200 if added.reused else 201, headers)
@@ -44,8 +43,8 @@ async def enqueue_batch(request: Request) -> Reply:
     jobs = [
         new_job(_traced(request, each), request.tenant, now, f"jobs[{n}]") for n, each in enumerate(plain)
     ]
-    async with admitted(request, jobs):
-        added, full = await add(request, jobs, lambda: block_timeout(request))
+    check_shared(request, jobs)
+    added, full = await add(request, jobs, lambda: block_timeout(request))
     shown = [await _added(request, job, one) for job, one in zip(jobs, added, strict=True)]
     return Reply({"jobs": shown, "count": len(shown)}, 201, pressure_headers(full))
 
@@ -123,7 +122,7 @@ def show(engine: Engine, job_id: str, view: JobView | None = None) -> dict[str, 
 
 def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
     try:
-        limit = own_limits(job.limits)[0]
+        limit = job.limits[0]
         return limit_headers(engine.gate(limit.key, "" if limit.shared else job.tenant))
     except NotFoundError:
         return {}  # done and forgotten meanwhile

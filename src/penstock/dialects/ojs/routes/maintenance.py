@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 from penstock.dialects.ojs.format.names import span, written
 from penstock.dialects.ojs.format.patterns import Span
 from penstock.http.access import OPERATORS
-from penstock.http.maintenance import maintenance, set_maintenance
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import check_unbound
+from penstock.job import Maintenance
 
 
 class MaintenanceBody(Struct):
@@ -27,7 +27,7 @@ class MaintenanceAnswer(Struct):
 
 async def show(request: Request) -> Reply:
     """Tell whether maintenance is on."""
-    return Reply(_shown(await maintenance(request.service)))
+    return Reply(_shown(await request.service.run(lambda engine: engine.maintenance())))
 
 
 async def change(request: Request) -> Reply:
@@ -35,19 +35,20 @@ async def change(request: Request) -> Reply:
     check_unbound(request)
     body = request.read(MaintenanceBody)
     now = request.service.engine.clock.now()
-    since: dict[str, Any] = {"at": now, "reason": body.reason}
+    until = None
     if body.estimated_duration is not None:
-        since["until"] = now + span(body.estimated_duration, "estimated_duration")
-    await set_maintenance(request.service, since if body.enabled else None)
-    return Reply(_shown(since if body.enabled else None))
+        until = now + span(body.estimated_duration, "estimated_duration")
+    wanted = Maintenance(now, body.reason, until) if body.enabled else None
+    await request.service.run(lambda engine: engine.set_maintenance(wanted))
+    return Reply(_shown(wanted))
 
 
-def _shown(since: dict[str, Any] | None) -> dict[str, Any]:
+def _shown(since: Maintenance | None) -> dict[str, Any]:
     shown: dict[str, Any] = {"maintenance": since is not None, "enabled": since is not None}
     if since is not None:
-        shown |= {"reason": since["reason"], "enabled_at": written(since["at"])}
-        if "until" in since:
-            shown["estimated_end"] = written(since["until"])
+        shown |= {"reason": since.reason, "enabled_at": written(since.at)}
+        if since.until is not None:
+            shown["estimated_end"] = written(since.until)
     return shown
 
 

@@ -12,7 +12,6 @@ from penstock.errors import InvalidError, NotFoundError
 from penstock.http.access import OPERATORS
 from penstock.http.fetch_order import WINDOW, Queues
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 from penstock.job import Order, Pool
 from penstock.limits.durations import to_iso
 from penstock.limits.rules import MAX_NUMBER
@@ -73,34 +72,29 @@ async def stats(request: Request) -> Reply:
     counts = await request.service.run(lambda engine: engine.queues())
     pools = await request.service.run(lambda engine: engine.pools(request.tenant))
     given = part.handed_out + part.before
-    mine = {
-        name: number
-        for name, number in given.items()
-        if request.tenant is None or queue_tenant(name) == request.tenant
-    }
-    queues = _spread(
-        Counter(mine), [q for q in counts if request.tenant in (None, queue_tenant(str(q["name"])))]
-    )
+    mine = Counter({key: number for key, number in given.items() if request.tenant in (None, key[0])})
+    queues = _spread(mine, [queue for queue in counts if request.tenant in (None, queue["tenant"])])
     window = {"duration": to_iso(WINDOW), "windows": 2, "dispatched": sum(mine.values())}
     answer = {"queues": queues, "window": window, "pools": [_shown(pool) for pool in pools]}
     return Reply({"stats": answer, **answer})
 
 
-def _spread(given: Counter[str], counts: list[dict[str, object]]) -> list[dict[str, Any]]:
-    known = {str(queue["name"]): queue for queue in counts}
+def _spread(given: Counter[tuple[str, str]], counts: list[dict[str, object]]) -> list[dict[str, Any]]:
+    known = {(str(queue["tenant"]), str(queue["name"])): queue for queue in counts}
     total = sum(given.values())
     shown = []
-    for name in sorted(known.keys() | given.keys()):
-        of_queue = known.get(name, {})
+    for key in sorted(known.keys() | given.keys()):
+        tenant, name = key
+        of_queue = known.get(key, {})
         one: dict[str, Any] = {
-            "name": spec_queue(name),
+            "name": name,
             "available": of_queue.get("waiting", 0),
             "active": of_queue.get("running", 0),
-            "dispatched": given[name],
-            "dispatch_ratio": round(given[name] / total, 4) if total else 0.0,
+            "dispatched": given[key],
+            "dispatch_ratio": round(given[key] / total, 4) if total else 0.0,
         }
-        if queue_tenant(name):
-            one["tenant_id"] = queue_tenant(name)
+        if tenant:
+            one["tenant_id"] = tenant
         shown.append(one)
     return shown
 
@@ -115,13 +109,12 @@ def _pool(request: Request, body: PoolBody) -> Pool:
     if unknown:
         raise InvalidError("weights", f"{min(unknown)!r} is none of the pool's queues")
     order = Order.ROUND_ROBIN if body.strategy is None else ORDERS[body.strategy]
-    queues = tuple(engine_queue(request.tenant, queue) for queue in members)
     numbers = tuple(weights[queue] for queue in members)
-    return Pool(name, queues, order, numbers, body.concurrency, request.tenant or "")
+    return Pool(name, tuple(members), order, numbers, body.concurrency, request.tenant or "")
 
 
 def _shown(pool: Pool) -> dict[str, Any]:
-    names = [spec_queue(queue) for queue in pool.queues]
+    names = pool.queues
     weights = pool.weights or (1,) * len(names)
     shown: dict[str, Any] = {
         "name": pool.name,

@@ -12,7 +12,6 @@ from penstock.errors import InvalidError
 from penstock.http.access import OPERATORS
 from penstock.http.backpressure import Bounds
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import engine_queue
 from penstock.job import Bound, OnFull
 from penstock.limits.rules import MAX_NUMBER, Numbers
 
@@ -52,7 +51,7 @@ async def set_queue_limit(request: Request) -> Reply:
     numbers = _numbers(request.read(LimitBody), "")
     if numbers == Numbers():
         raise InvalidError("body", "names no number; give concurrency, rate or throttle, or DELETE the limit")
-    return await _configured(request, "queue", _queue(request), numbers)
+    return await _configured(request, "queue", *_queue(request), numbers)
 
 
 async def set_type_limit(request: Request) -> Reply:
@@ -60,67 +59,66 @@ async def set_type_limit(request: Request) -> Reply:
     numbers = _numbers(request.read(LimitBody), "")
     if numbers == Numbers():
         raise InvalidError("body", "names no number; give concurrency, rate or throttle, or DELETE the limit")
-    return await _configured(request, "type", _type(request), numbers)
+    return await _configured(request, "type", "", _type(request), numbers)
 
 
 async def clear_queue_limit(request: Request) -> Reply:
     """Remove the numbers of a queue."""
-    return await _configured(request, "queue", _queue(request), None)
+    return await _configured(request, "queue", *_queue(request), None)
 
 
 async def clear_type_limit(request: Request) -> Reply:
     """Remove the numbers of a type."""
-    return await _configured(request, "type", _type(request), None)
+    return await _configured(request, "type", "", _type(request), None)
 
 
 async def queue_limit(request: Request) -> Reply:
     """Return the numbers of a queue."""
-    name = _queue(request)
-    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "queue", name)))
+    tenant, name = _queue(request)
+    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "queue", tenant, name)))
 
 
 async def type_limit(request: Request) -> Reply:
     """Return the numbers of a type."""
     name = _type(request)
-    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "type", name)))
+    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "type", "", name)))
 
 
 async def config(request: Request) -> Reply:
     """Return what is set of a queue."""
-    name = _queue(request)
-    return Reply(await request.service.run(lambda engine: shown_config(engine, name)))
+    tenant, name = _queue(request)
+    return Reply(await request.service.run(lambda engine: _shown_config(engine, tenant, name)))
 
 
 async def set_config(request: Request) -> Reply:
     """Set the numbers and the bound of a queue, which need not exist yet."""
     body = request.read(ConfigBody)
-    name = _queue(request)
+    tenant, name = _queue(request)
     wanted = None if body.rate_limit in (None, UNSET) else _numbers(body.rate_limit, "rate_limit.")
 
     def work(engine: Engine) -> dict[str, Any]:
         if body.concurrency is not UNSET or body.rate_limit is not UNSET:
-            present = engine.configured("queue", name) or Numbers()
+            present = engine.configured("queue", name, tenant=tenant) or Numbers()
             numbers = _merged(present, body, wanted)
-            engine.configure("queue", name, None if numbers == Numbers() else numbers)
+            engine.configure("queue", name, None if numbers == Numbers() else numbers, tenant=tenant)
         if body.backpressure is not UNSET:
-            engine.bound(name, _bound(body.backpressure))
+            engine.bound(name, _bound(body.backpressure), tenant=tenant)
         if body.paused is not UNSET:
-            (engine.pause if body.paused else engine.resume)(name)
-        return shown_config(engine, name)
+            (engine.pause if body.paused else engine.resume)(name, tenant=tenant)
+        return _shown_config(engine, tenant, name)
 
     answer = await request.service.run(work)
     request.service.part(Bounds).forget()
     return Reply(answer)
 
 
-def shown_config(engine: Engine, queue: str) -> dict[str, Any]:
+def _shown_config(engine: Engine, tenant: str, name: str) -> dict[str, Any]:
     """Return what is set of a queue."""
-    name = queue.rpartition(":")[2]
-    numbers = engine.configured("queue", queue) or Numbers()
+    numbers = engine.configured("queue", name, tenant=tenant) or Numbers()
     answer: dict[str, Any] = {"name": name, **shown_numbers(numbers)}
     if numbers.rate is not None:
         answer["rate_limit"] = answer["rate"]
-    bound = engine.bounds().get(queue)
+    bound = engine.bounds().get((tenant, name))
     if bound is not None:
         answer["backpressure"] = {
             "max_depth": bound.max_depth,
@@ -159,22 +157,22 @@ def _bound(body: PressureBody | None) -> Bound | None:
     return Bound(body.max_depth, OnFull(body.strategy.replace("-", "_")), body.warning_threshold)
 
 
-async def _configured(request: Request, scope: str, name: str, numbers: Numbers | None) -> Reply:
+async def _configured(request: Request, scope: str, tenant: str, name: str, numbers: Numbers | None) -> Reply:
     def work(engine: Engine) -> dict[str, Any]:
-        engine.configure(scope, name, numbers)
-        return _shown_limit(engine, scope, name)
+        engine.configure(scope, name, numbers, tenant=tenant)
+        return _shown_limit(engine, scope, tenant, name)
 
     return Reply(await request.service.run(work))
 
 
-def _shown_limit(engine: Engine, scope: str, name: str) -> dict[str, Any]:
-    numbers = engine.configured(scope, name)
+def _shown_limit(engine: Engine, scope: str, tenant: str, name: str) -> dict[str, Any]:
+    numbers = engine.configured(scope, name, tenant=tenant)
     answer = {} if numbers is None else shown_numbers(numbers)
-    return {scope: name.rpartition(":")[2], **answer, "rate_limit": dict(answer)}
+    return {scope: name, **answer, "rate_limit": dict(answer)}
 
 
-def _queue(request: Request) -> str:
-    return engine_queue(request.tenant, check_queue(request.params["name"], "name"))
+def _queue(request: Request) -> tuple[str, str]:
+    return request.tenant or "", check_queue(request.params["name"], "name")
 
 
 def _type(request: Request) -> str:

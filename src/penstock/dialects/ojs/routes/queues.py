@@ -10,7 +10,6 @@ from penstock.dialects.ojs.format.states import SPEC_STATE, USED_STATES
 from penstock.engine import Engine
 from penstock.http.access import JOBS, OPERATORS
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import engine_queue, queue_tenant, spec_queue
 
 _DEPTH: Final = ("available", "scheduled", "retryable")
 
@@ -49,8 +48,7 @@ async def _set_paused(request: Request, *, paused: bool) -> Reply:
     name = check_queue(request.params["name"], "name")
 
     def work(engine: Engine) -> None:
-        for queue in named(engine, request.tenant, name):
-            (engine.pause if paused else engine.resume)(queue)
+        (engine.pause if paused else engine.resume)(name, tenant=request.tenant or "")
 
     await request.service.run(work)
     return Reply({"queue": await _queue(request), "name": name, "paused": paused})
@@ -62,40 +60,30 @@ async def _queue(request: Request) -> dict[str, Any]:
     return found[name]
 
 
-def named(engine: Engine, tenant: str | None, name: str) -> list[str]:
-    """Return the engine's queues of that name: of one tenant, or of none and of all tenants."""
-    own = engine_queue(tenant, name)
-    if tenant is not None:
-        return [own]
-    others = [str(queue["name"]) for queue in engine.queues()]
-    return [own, *(queue for queue in others if queue != own and spec_queue(queue) == name)]
-
-
 def overview(engine: Engine, tenant: str | None, name: str | None = None) -> dict[str, dict[str, Any]]:
-    """Return queues by the name their tenants know: of one tenant or of all, or only the one called *name*."""
+    """Return queues by name: all of one tenant or of every tenant together, or the one called *name*."""
     counts: dict[str, Counter[str]] = {} if name is None else {name: Counter()}
     paused = set()
 
-    def wanted(queue: str) -> bool:
-        mine = tenant is None or queue_tenant(queue) == tenant
-        return mine and name in (None, spec_queue(queue))
+    def wanted(owner: str, queue: str) -> bool:
+        return tenant in (None, owner) and name in (None, queue)
 
     for of_queue in engine.tally():
-        if wanted(of_queue.queue):
-            found = counts.setdefault(spec_queue(of_queue.queue), Counter())
+        if wanted(of_queue.tenant, of_queue.queue):
+            found = counts.setdefault(of_queue.queue, Counter())
             for state, number in of_queue.counts.items():
                 found[SPEC_STATE[state]] += number
     for queue in engine.queues():
-        known = str(queue["name"])
-        if wanted(known):
-            counts.setdefault(spec_queue(known), Counter())
-            if queue["paused"] and (tenant is not None or not queue_tenant(known)):
-                paused.add(spec_queue(known))
-    bounds = {queue: bound for queue, bound in engine.bounds().items() if wanted(queue)}
+        owner, known = str(queue["tenant"]), str(queue["name"])
+        if wanted(owner, known):
+            counts.setdefault(known, Counter())
+            if queue["paused"] and (tenant is not None or not owner):
+                paused.add(known)
     shown = {each: _shown(each, number, paused=each in paused) for each, number in counts.items()}
-    for bounded, bound in bounds.items():
-        known = spec_queue(bounded)
-        shown.setdefault(known, _shown(known, Counter(), paused=False))["max_depth"] = bound.max_depth
+    for (owner, bounded), bound in engine.bounds().items():
+        if wanted(owner, bounded):
+            empty = _shown(bounded, Counter(), paused=False)
+            shown.setdefault(bounded, empty)["max_depth"] = bound.max_depth
     return shown
 
 

@@ -16,9 +16,8 @@ from penstock.errors import NotFoundError
 from penstock.http.access import OPERATORS
 from penstock.http.routes import Reply, Request, Route, converted
 from penstock.http.settings_cache import set_setting, settings
-from penstock.http.tenancy import check_tenant, check_unbound, spec_queue
-from penstock.http.tenant_limits import TenantLimits, limits_of, set_limits
-from penstock.job import QueueCounts
+from penstock.http.tenancy import check_tenant, check_unbound
+from penstock.job import QueueCounts, TenantLimits
 from penstock.limits.rules import Window
 
 DAY: Final = 24 * 60 * MINUTE
@@ -109,9 +108,10 @@ async def put_limits(request: Request) -> Reply:
 async def _set(request: Request, tenant: str, body: TenantLimitsBody, kept: dict[str, Any]) -> Reply:
     rate = body.max_enqueue_rate
     window = Window(rate, SECOND) if isinstance(rate, int) else window_of(rate, "max_enqueue_rate")
-    limits = TenantLimits(body.max_concurrency, body.max_queue_depth, window, body.max_scheduled)
+    limits = TenantLimits(body.max_concurrency, body.max_queue_depth, body.max_scheduled, window)
     shown = msgspec.to_builtins(body)
-    await set_limits(request.service, tenant, limits, {**kept, "shown": shown})
+    await request.service.run(lambda engine: engine.set_tenant_limits(tenant, limits))
+    await set_setting(request.service, f"{_NAMES}{tenant}", {**kept, "shown": shown})
     return Reply({"tenant_id": tenant, "id": tenant, "limits": shown})
 
 
@@ -125,7 +125,7 @@ async def delete(request: Request) -> Reply:
     tenant = _meant(request)
     if not await _kept(request, tenant):
         raise NotFoundError("tenant", tenant)
-    await set_limits(request.service, tenant, TenantLimits(), {})
+    await request.service.run(lambda engine: engine.set_tenant_limits(tenant, TenantLimits()))
     await set_setting(request.service, f"{_NAMES}{tenant}", None)
     return Reply({"deleted": True, "tenant_id": tenant})
 
@@ -134,24 +134,27 @@ async def stats(request: Request) -> Reply:
     """Tell how much a tenant has, and how fast it goes."""
     tenant, now = _meant(request), request.service.engine.clock.now()
 
-    def work(engine: Engine) -> list[list[QueueCounts]]:
+    def work(engine: Engine) -> tuple[list[list[QueueCounts]], TenantLimits]:
         ended = [engine.ended_since(now - span) for span in (MINUTE, DAY)]
-        return [of_tenant(tallies, tenant) for tallies in (engine.tally(), *ended)]
+        tallies = [of_tenant(tallies, tenant) for tallies in (engine.tally(), *ended)]
+        return tallies, engine.tenant_limits(tenant)
 
-    tallies, minute, day = await request.service.run(work)
+    (tallies, minute, day), limits = await request.service.run(work)
     counts, of_day = counts_of(tallies), counts_of(day)
-    limits = await limits_of(request.service, tenant)
-    used = {"max_concurrency": counts["active"], "max_queue_depth": _depth(counts)}
+    used = {
+        "max_concurrency": (limits.slots, counts["active"]),
+        "max_queue_depth": (limits.waiting, _depth(counts)),
+    }
     shown: dict[str, Any] = {
         "tenant_id": tenant,
         "total_jobs": sum(counts.values()),
         "jobs": {**counts, "completed_24h": of_day["completed"], "failed_24h": of_day["discarded"]},
-        "queues": {spec_queue(tally.queue): counts_of([tally]) for tally in tallies},
+        "queues": {tally.queue: counts_of([tally]) for tally in tallies},
         "throughput": throughput(minute),
         "limits": {
-            name: {"limit": most, "current": used[name]}
-            for name in used
-            if (most := getattr(limits, name)) is not None
+            name: {"limit": most, "current": current}
+            for name, (most, current) in used.items()
+            if most is not None
         },
     }
     return Reply(shown)

@@ -29,7 +29,6 @@ from penstock.http.access import WORKERS
 from penstock.http.codec import decode, encode
 from penstock.http.fetch_order import Fetch, claim
 from penstock.http.routes import Reply, Request, Route, if_possible
-from penstock.http.tenant_limits import own_limits
 from penstock.http.worker_directives import RUNNING, directive, unless_idle
 from penstock.http.worker_registry import WorkerRegistry
 from penstock.job import Claimed, Running, Settlement
@@ -145,7 +144,7 @@ async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int
         return None, []
     until = moment(error.rate_limit_until, "error.rate_limit_until", service.engine.clock.now())
     view = await service.run(lambda engine: engine.job(attempt.id))
-    met = [limit for limit in own_limits(view.limits) if error.rate_limit_key in (None, limit.key)]
+    met = [limit for limit in view.limits if error.rate_limit_key in (None, limit.key)]
     # One is shut in the transaction that records the failure.
     by_outcome = [] if body.requeue else met[:1]
 

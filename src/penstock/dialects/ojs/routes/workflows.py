@@ -11,8 +11,7 @@ from penstock.errors import NotFoundError
 from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import spec_queue
-from penstock.http.tenant_limits import admitted
+from penstock.http.tenancy import check_shared
 from penstock.job import NewWorkflow, StepView, WorkflowView
 from penstock.workflows import StepState, WorkflowState
 
@@ -74,8 +73,8 @@ async def start(request: Request) -> Reply:
     kind = "dag" if body.type in (None, "workflow") else str(body.type)
     meta = encode(body.meta or {}).decode()
     new = NewWorkflow(steps, kind, body.name, request.tenant or "", None, meta)
-    async with admitted(request, [step.job for step in steps]):
-        view = await request.service.run(lambda engine: engine.start_workflow(new))
+    check_shared(request, [step.job for step in steps])
+    view = await request.service.run(lambda engine: engine.start_workflow(new))
     return Reply(_answer(view), 201, {"Location": f"/ojs/v1/workflows/{view.id}"})
 
 
@@ -156,7 +155,7 @@ def _step(step: StepView) -> dict[str, Any]:
     one: dict[str, Any] = {
         "id": step.id,
         "type": step.task,
-        "queue": spec_queue(step.queue),
+        "queue": step.queue,
         "state": _STEPS[step.state],
         "depends_on": list(step.depends_on),
     }
