@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak soak-drawn simulate mutants conformance coverage format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak soak-drawn simulate mutants conformance coverage api format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +71,9 @@ coverage: $(READY) ## run the tests and demand that they reach every branch of t
 	$(BIN)/coverage run -m pytest $(TESTARGS)
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*,src/penstock/workflows/*' --fail-under=100
+
+api: $(READY) ## write docs/api.md, the page of the Python API, from the code
+	$(BIN)/python docs/generate_api.py
 
 format: $(READY) ## write the code the way `make check` wants to see it
 	$(BIN)/ruff format

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -157,3 +158,9 @@ def pinned() -> dict[str, str]:
     text = (TOP / "requirements" / "dev.txt").read_text().replace("\\\n", " ")
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return {re.match(r"([\w-]+)==", line)[1]: line for line in lines}
+
+
+def test_the_page_of_the_python_api_is_what_the_code_says():
+    page = runpy.run_path(str(TOP / "docs" / "generate_api.py"))["page"]
+
+    assert page() == (TOP / "docs" / "api.md").read_text(), "run `make api`"

@@ -14,8 +14,8 @@ from tests.support import pages
 from tests.support.postgres import fresh_schema, shared_url
 
 TOP = Path(__file__).parents[2]
-FIGURES = TOP / "docs" / "benchmarks.md"  # has no examples
-PAGES = [TOP / "README.md", *sorted(set((TOP / "docs").glob("*.md")) - {FIGURES})]
+WITHOUT_EXAMPLES = {TOP / "docs" / name for name in ("api.md", "benchmarks.md")}
+PAGES = [TOP / "README.md", *sorted(set((TOP / "docs").glob("*.md")) - WITHOUT_EXAMPLES)]
 LINKING = [*sorted(TOP.glob("*.md")), *sorted((TOP / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#]+)(?:#[^)]*)?\)")
 SHIM = '#!/bin/sh\nexec "{python}" {arguments} "$@"\n'
