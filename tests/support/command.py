@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 PATIENCE = 60.0
@@ -57,7 +58,9 @@ class Process:
 
     def send_signal(self, number):
         if self.returncode is None:
-            os.kill(self.pid, number)
+            # The process that forked it tells of its end a moment later.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self):
         """Kill it with -9: it has no time for anything."""
