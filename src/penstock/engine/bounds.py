@@ -1,4 +1,4 @@
-"""How full may a queue become: that of one tenant, or those of that name of all tenants together?
+"""How full may a queue of a tenant, or of none, become?
 
 Jobs that wait and jobs that are scheduled count; a running job that comes back is let in again.  A transaction that
 adds to a bounded queue holds the queue's lock until it ends, so counting and adding are one decision.
@@ -58,9 +58,8 @@ def _check(queue: str, bound: Bound | None) -> None:
 
 
 def known(db: Session, queues: Iterable[Queue]) -> dict[Queue, Bound]:
-    """Return the bounds of those of these queues that have one, and those for all tenants together."""
-    wanted = set(queues)
-    return _read(bound_rows.of(db, wanted | {("", name) for _, name in wanted}))
+    """Return the bounds of those of these queues that have one."""
+    return _read(bound_rows.of(db, queues))
 
 
 def lock_name(queue: Queue) -> str:

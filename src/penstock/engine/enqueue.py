@@ -240,11 +240,11 @@ def _make_room(board: Board, jobs: Sequence[NewJob], following: int) -> None:
             if earlier is not None and not _gives_way(job.unique, earlier[1]):
                 continue
             if earlier is not None and earlier[1] is not State.RUNNING:
-                queues.subtract({earlier[0], ("", earlier[0][1])})
+                queues[earlier[0]] -= 1
                 tenant.add(earlier[1], -1)
             stands = job.unique.window is not None or state in job.unique.states
             standing[key] = (queue, state) if stands else None
-        queues.update({queue, ("", job.queue)})
+        queues[queue] += 1
         tenant.add(state, 1)
         tenant.new += 1
     bounds.make_room(board, queues, spared)

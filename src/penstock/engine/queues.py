@@ -1,6 +1,6 @@
 """Queues: pause and resume them, put them into pools.
 
-What is decided about a queue without a tenant rules the queue of that name of every tenant.
+A pause, numbers and a pool that name no tenant rule the queue of that name of every tenant.
 
 A pool is a set of queues from which workers fetch in one order, and which may share a number of slots.  The
 slots are a gate that every job of these queues passes, like the gate of a queue.

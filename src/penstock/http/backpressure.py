@@ -64,8 +64,7 @@ async def add(
     bounds = await request.service.part(Bounds).of(request)
     if not bounds:
         return await request.service.enqueue(jobs), None
-    # A bound may be the tenant's own, or for all tenants together.
-    queues = Counter(key for job in jobs for key in {(job.tenant, job.queue), ("", job.queue)})
+    queues = Counter((job.tenant, job.queue) for job in jobs)
     # What is more than a queue may ever hold waits in vain.
     blocking = {
         queue

@@ -53,15 +53,15 @@ def remove(db: Session, queue: Queue) -> None:
 
 
 def depth(db: Session, queue: Queue) -> int:
-    """Return how many jobs of a queue of a tenant, or of all, wait or are scheduled."""
+    """Return how many jobs of a queue wait or are scheduled."""
     tenant, name = queue
     row = db.one(
         """
         SELECT (SELECT count(*) FROM ready WHERE queue = ? AND ? = '')
-            + (SELECT count(*) FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ? AND ? IN (l.tenant, ''))
+            + (SELECT count(*) FROM lane l JOIN lane_job j ON j.lane = l.id WHERE l.queue = ? AND l.tenant = ?)
             + (SELECT count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM scheduled
                 UNION ALL SELECT seq FROM successor) AS s
-                JOIN job j ON j.seq = s.seq WHERE j.queue = ? AND ? IN (j.tenant, ''))
+                JOIN job j ON j.seq = s.seq WHERE j.queue = ? AND j.tenant = ?)
         """,
         name,
         tenant,
@@ -74,16 +74,16 @@ def depth(db: Session, queue: Queue) -> int:
 
 
 def oldest(db: Session, queue: Queue, most: int) -> list[int]:
-    """Return the jobs of a queue of a tenant, or of all, that have waited longest."""
+    """Return the jobs of a queue that have waited longest."""
     tenant, name = queue
     rows = db.all(
         """
         SELECT seq FROM (
             SELECT seq FROM ready WHERE queue = ? AND ? = ''
             UNION ALL SELECT j.seq FROM lane l JOIN lane_job j ON j.lane = l.id
-                WHERE l.queue = ? AND ? IN (l.tenant, '')
+                WHERE l.queue = ? AND l.tenant = ?
             UNION ALL SELECT d.seq FROM door d JOIN job j ON j.seq = d.seq
-                WHERE j.queue = ? AND ? IN (j.tenant, '')
+                WHERE j.queue = ? AND j.tenant = ?
         ) AS waiting ORDER BY seq LIMIT ?
         """,
         name,

@@ -80,7 +80,7 @@ _VIEW: Final = """
     UNION ALL SELECT 'pool', w.tenant, w.queue, p.gate FROM within w
         JOIN pool_queue p ON p.queue = w.queue AND p.tenant IN (w.tenant, '') AND p.gate IS NOT NULL
     UNION ALL SELECT 'awaited', w.tenant, w.queue, 0 FROM within w
-        JOIN queue_bound b ON b.queue = w.queue AND b.tenant IN (w.tenant, '') AND b.strategy = 'block'
+        JOIN queue_bound b ON b.queue = w.queue AND b.tenant = w.tenant AND b.strategy = 'block'
     UNION ALL SELECT 'type', '', name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
     UNION ALL SELECT 'free', '', e.value,
         coalesce((SELECT max(s.number) FROM served s
