@@ -27,6 +27,7 @@ from penstock.errors import (
     StoreDownError,
     StoreError,
     StoreReplacedError,
+    TenantLimitError,
     WrongStateError,
 )
 from penstock.lifecycle.retry import RetryPolicy
@@ -74,6 +75,7 @@ __all__ = [
     "StoreError",
     "StoreReplacedError",
     "Task",
+    "TenantLimitError",
     "Throttle",
     "Unique",
     "Worker",
