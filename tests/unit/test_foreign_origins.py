@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import InvalidError
-from penstock.http.visitors import Visitors, host_name
+from penstock.http.cross_site import Visitors, host_name
 
 HERE = "127.0.0.1"
 

@@ -92,9 +92,9 @@ def serve(
 
     try:
         from penstock.dialects.served import SERVED
+        from penstock.http.cross_site import host_name
         from penstock.http.serve import Settings, check_open
         from penstock.http.serve import serve as run
-        from penstock.http.visitors import host_name
     except ImportError as error:
         raise InvalidError(
             "serve", f"needs more packages: pip install 'penstock[server]' ({error})"

@@ -7,11 +7,11 @@ from penstock.engine import Engine
 from penstock.http import metrics, openapi
 from penstock.http.asgi import MOST_BYTES, AsgiApp
 from penstock.http.counters import Metrics
+from penstock.http.cross_site import Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.routes import Route
 from penstock.http.service import Service
 from penstock.http.tokens import Keyring
-from penstock.http.visitors import Visitors
 
 
 def app_for(

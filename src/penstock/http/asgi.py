@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from penstock.clock import monotonic
 from penstock.errors import InvalidError, PenstockError
 from penstock.http.access import Access
+from penstock.http.cross_site import Refusal, Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.errors import ForbiddenError, GoneError, RefusedError
 from penstock.http.reading import Receive, read_body
@@ -19,7 +20,6 @@ from penstock.http.service import Service
 from penstock.http.sockets import Socket
 from penstock.http.tenancy import tenant_of
 from penstock.http.tokens import Keyring
-from penstock.http.visitors import Refusal, Visitors
 from penstock.http.writing import Send, encoded, stream, write
 from penstock.ids import new_id
 

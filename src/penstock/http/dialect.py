@@ -1,4 +1,4 @@
-"""What a protocol brings to the server.  A package in `dialects/` has one such record, called `DIALECT`."""
+"""What a protocol brings to the server: each in `dialects/served.py` has one such record, called `DIALECT`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
