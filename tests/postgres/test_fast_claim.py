@@ -179,14 +179,13 @@ class TestSpecial:
         [
             (lambda engine: engine.pause("default"), 0),
             (lambda engine: engine.set_maintenance(Maintenance(0)), 0),
-            (lambda engine: engine.enqueue([NewJob("best", priority=9, tenant="acme")]), 4),
             (lambda engine: engine.configure("queue", "default", Numbers(slots=1)), 1),
             (lambda engine: engine.configure("type", "task", Numbers(slots=1)), 1),
             (lambda engine: engine.set_pool(Pool("pool", ("default",), slots=1)), 1),
             (lambda engine: engine.enqueue([NewJob("best", priority=9, limits=(slots("X", 1),))]), 4),
             (lambda engine: _enqueue_for_now(engine, NewJob("best", priority=9)), 4),
         ],
-        ids=["paused", "queue", "type", "pool", "limited", "due"],
+        ids=["paused", "maintenance", "queue", "type", "pool", "limited", "due"],
     )
     def test_what_rules_a_queue_or_is_due_is_heeded(self, engine, arrange, starts):
         engine.enqueue([NewJob("task")] * 3)

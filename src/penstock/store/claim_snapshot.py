@@ -25,7 +25,7 @@ class ClaimSnapshot(NamedTuple):
     with_lanes: set[Queue]  # queues that have ready lanes
     served: dict[
         str, int
-    ]  # when each tenant with jobs was last served from these queues: the highest is the latest
+    ]  # when tenants with jobs, and none, were last served from these queues: the highest is last
     last_served: int
     crowded: bool  # there are tenants that were not looked at
     cut: str | None  # those whose names come after this one were not
@@ -82,16 +82,16 @@ _VIEW: Final = """
     UNION ALL SELECT 'awaited', w.tenant, w.queue, 0 FROM within w
         JOIN queue_bound b ON b.queue = w.queue AND b.tenant = w.tenant AND b.strategy = 'block'
     UNION ALL SELECT 'type', '', name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
-    UNION ALL SELECT 'free', '', e.value,
-        coalesce((SELECT max(s.number) FROM served s
-            WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''), 0)
-        FROM each(?) e WHERE {free} AND EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
+    UNION ALL SELECT 'free', '', e.value, 0 FROM each(?) e
+        WHERE {free} AND EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
     UNION ALL SELECT 'lanes', f.tenant, f.queue,
         coalesce((SELECT max(s.number) FROM served s
             WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = f.tenant), 0)
         FROM found f WHERE f.tenant IS NOT NULL
     UNION ALL SELECT 'cut', f.tenant, f.queue, 0 FROM found f WHERE f.step = {most} AND f.tenant IS NOT NULL
     UNION ALL SELECT 'served', '', '', (SELECT max(s.number) FROM served s WHERE s.queue = e.value) FROM each(?) e
+    UNION ALL SELECT 'turn', '', '', max(s.number) FROM served s
+        WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''
 """
 # Of all tenants.  Its parameters are the queues, as often as they are asked for.
 VIEW: Final = _VIEW.format(found=_FIRST + _NEXT, most=MOST_TENANTS, own="''", free="true")
@@ -106,7 +106,8 @@ _BEYOND: Final = _VIEW.format(
 _OF_ONE: Final = _VIEW.format(found=_ONE, most=MOST_TENANTS, own="?", free="? = ''")
 # Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
 SPECIAL: Final = f"""
-    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what NOT IN ('free', 'served') END
+    number IS NOT NULL
+    AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what NOT IN ('free', 'served', 'turn') END
 """
 
 
@@ -116,9 +117,9 @@ def read_snapshot(db: Session, queues: list[str], tenant: str | None, beyond: st
         given = {
             "found": (tenant, queues),
             "within": (tenant, queues, tenant),
-            "free": (queues, queues, tenant),
+            "free": (queues, tenant),
         }
-        return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues), beyond)
+        return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues, queues), beyond)
     if beyond is not None:
         return _read(db.all(_BEYOND, beyond, queues, *[queues] * ASKED), beyond)
     return _read(db.all(VIEW, *[queues] * ASKED), beyond)
@@ -143,7 +144,7 @@ def _read(rows: list[Row], beyond: str | None) -> ClaimSnapshot:
         awaited={queue for queue, _ in of["awaited"]},
         with_free={queue for queue, _ in of["free"]},
         with_lanes={queue for queue, _ in of["lanes"]},
-        served={tenant: number for (tenant, _), number in of["free"] + of["lanes"]},
+        served={tenant: number or 0 for (tenant, _), number in of["lanes"] + of["turn"]},
         last_served=max((number or 0 for _, number in of["served"]), default=0),
         crowded=bool(of["cut"]),
         cut=_cut((queue for queue, _ in of["cut"]), beyond),
