@@ -7,13 +7,23 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.errors import InvalidError, QueueFullError, TenantLimitError
-from penstock.job import Bound, Maintenance, NewJob, NewWorkflow, Order, Pool, Schedule, TenantLimits
+from penstock.job import (
+    Bound,
+    ClaimFor,
+    Maintenance,
+    NewJob,
+    NewWorkflow,
+    OnFull,
+    Order,
+    Pool,
+    Schedule,
+    TenantLimits,
+)
 from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Numbers, Window
-from penstock.store import claim_snapshot
 from penstock.workflows import chain, group
 from tests.support.desk import Desk, slots
 from tests.support.works import jobs as named_jobs
@@ -49,6 +59,11 @@ def refused(desk: Desk, names: str, **facts) -> tuple[str, int, int]:
     assert before == {state: number for state, number in desk.engine.count().items() if number}
     assert "acme" == caught.value.tenant
     return caught.value.limit, caught.value.current, caught.value.maximum
+
+
+def replacing(key: str) -> Unique:
+    """Stand for the latest call of a key, once none has come for a second."""
+    return Unique(key, on_duplicate=OnDuplicate.REPLACE, quiet=SECOND)
 
 
 class TestQueues:
@@ -185,8 +200,8 @@ class TestTurns:
         )
 
     @pytest.mark.parametrize("count", [1, 7])
-    def test_more_tenants_than_a_claim_looks_at_all_have_their_turn(self, desk: Desk, count: int) -> None:
-        many = claim_snapshot.MOST_TENANTS + 40
+    def test_many_tenants_all_have_their_turn(self, desk: Desk, count: int) -> None:
+        many = 168
         desk.engine.enqueue(
             [NewJob("t", queue="q", tenant=f"t{n:03}") for n in range(many) for _ in range(2)]
         )
@@ -202,6 +217,19 @@ class TestTurns:
         unpaused = many - len(paused)
         assert {2} == set(Counter(served).values())
         assert unpaused == len(set(served)) == len(set(served[:unpaused]))
+
+    def test_many_tenants_that_are_paused_hide_none_that_is_not(self, desk: Desk) -> None:
+        names = [f"t{n:03}" for n in range(300)]
+        desk.engine.enqueue([NewJob("t", queue="q", tenant=name) for name in names for _ in range(3)])
+        for name in names:
+            if name not in {"t005", "t200"}:
+                desk.engine.pause("q", tenant=name)
+
+        served = [desk.engine.claim(["q"], 1, worker=worker).jobs[0].tenant for worker in "abab"]
+        assert ["t005", "t200"] * 2 == served
+        assert not desk.engine.claim(["q"], 9, worker="a").more
+        desk.engine.resume("q", tenant="t299")
+        assert {"t299"} == {job.tenant for job in desk.engine.claim(["q"], 9, worker="b").jobs} - set(served)
 
     def test_a_claim_costs_no_more_whatever_the_tenants_have(self, desk: Desk) -> None:
         """One that looked at each job of each tenant would not end here."""
@@ -321,6 +349,44 @@ class TestLimits:
 
         assert ["globex"] == [job.tenant for job in desk.engine.claim(["q"], 9, worker="w").jobs]
         assert ["acme"] == [event.facts["tenant"] for event in desk.heard("schedule.skipped")]
+
+    def test_no_job_is_dropped_for_one_that_is_refused(self, desk: Desk) -> None:
+        desk.engine.bound("q", Bound(2, OnFull.DROP_OLDEST), tenant="acme")
+        limit(desk, rate=Window(2, 3_600 * SECOND))
+        desk.enqueue("a b", tenant="acme")
+        job = NewJob("t", queue="q", tenant="acme")
+        desk.engine.set_schedule(Schedule("s", "* * * * *", job, tenant="acme"))
+        desk.wait(61 * SECOND)
+
+        assert "a b" == of(desk, None)
+
+    def test_a_job_that_waits_for_a_pause_in_its_calls_is_scheduled(self, desk: Desk) -> None:
+        limit(desk, scheduled=1)
+        desk.enqueue("a", tenant="acme", unique=replacing("k"))
+
+        assert ("scheduled", 1, 1) == refused(desk, "b", unique=replacing("l"))
+
+    def test_arrivals_remembered_before_the_clock_was_set_back_move_no_other_time(
+        self, desk: Desk, opened
+    ) -> None:
+        limit(desk, rate=Window(9, 3_600 * SECOND))
+        desk.wait(600 * SECOND)
+        desk.enqueue("a", tenant="acme", queue="other")
+        desk.clock._now -= 600 * SECOND
+        engine = opened()
+        engine.enqueue([NewJob("t", queue="q", due=desk.clock.now() + 300 * SECOND)])
+
+        new = NewJob("t", queue="q", tenant="acme", id="b")
+        _, _, (claim,) = engine.batch([new], [], [ClaimFor(("q",), 9, "w", 15 * SECOND)])
+        assert ["b"] == [job.id for job in claim.jobs]
+
+    def test_a_job_too_heavy_for_its_tenants_queue_holds_up_no_lighter_one(self, desk: Desk) -> None:
+        desk.engine.configure("queue", "q", Numbers(rate=Window(100, SECOND)))
+        desk.engine.configure("queue", "q", Numbers(rate=Window(3, SECOND)), tenant="acme")
+        desk.enqueue("heavy", tenant="acme", cost=5)
+        desk.enqueue("light", tenant="acme")
+
+        assert "light" == of(desk, None)
 
     @pytest.mark.parametrize("limits", [{"slots": -1}, {"waiting": -1}, {"scheduled": 1.5}])
     def test_limits_that_make_no_sense_are_refused(self, desk: Desk, limits) -> None:

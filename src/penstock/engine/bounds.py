@@ -73,7 +73,9 @@ def make_room(board: Board, coming: Mapping[Queue, int], spared: Collection[int]
 
     The caller holds the locks of these queues.  Jobs in *spared* are not dropped.
     """
-    for queue, bound in known(board.db, coming).items():
+    bounded = known(board.db, coming).items()
+    # Only when no queue refuses is a job of another dropped.
+    for queue, bound in sorted(bounded, key=lambda each: each[1].strategy is OnFull.DROP_OLDEST):
         new = coming[queue]
         if new <= 0:
             continue

@@ -104,24 +104,12 @@ class _Queue:
 
     key: Queue
     tenant: _Tenant
-    gate: Post | None
-    pools: list[Post] = field(default_factory=list)  # where its jobs take a slot as well
+    posts: list[Post]  # what every job of the queue must pass: its own gates, and those of its pools
     free: list[FreeJob] = field(default_factory=list)  # last first
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
     read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
     shut: bool = False  # no further job may start from it now
-
-    @property
-    def posts(self) -> list[Post]:
-        """What every job of the queue must pass."""
-        return self.pools if self.gate is None else [self.gate, *self.pools]
-
-    @property
-    def gate_id(self) -> int:
-        """The id of the queue's own gate, which it must have."""
-        assert self.gate is not None  # noqa: S101 - asked only where it refused a job
-        return self.gate.gate.id
 
 
 def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> list[Claimed]:
@@ -204,6 +192,8 @@ class Claiming:
             return
         tenant.is_read = True
         for queue in tenant.queues:
+            if not self._queue_open(queue, 1):
+                continue
             if queue.key in self._snapshot.with_free:
                 self._read_free(queue)
             if queue.key in self._snapshot.with_lanes:
@@ -289,14 +279,14 @@ class Claiming:
         found = []
         for key in keys:
             tenant = self._tenants.setdefault(key[0], _Tenant())
-            own = [board.posts[gate] for gate in (*gates.get(key, ()), *pools.get(key, ()))]
-            queue = _Queue(key, tenant, own.pop(0) if key in gates else None, own)
+            passed = [board.posts[gate] for gate in (*gates.get(key, ()), *pools.get(key, ()))]
+            queue = _Queue(key, tenant, passed)
             tenant.queues.append(queue)
             found.append(queue)
         return found
 
     def _queue_open(self, queue: _Queue, cost: int) -> bool:
-        """Ask the queue's own gate and those of its pools; a refused job holds up the rest of the queue."""
+        """Ask the queue's own gates and those of its pools; a refused job holds up the rest of the queue."""
         now = self.board.now
         for post in queue.posts:
             gate = post.gate
@@ -308,9 +298,10 @@ class Claiming:
                 return False
         return True
 
-    def _too_heavy(self, queue: _Queue, cost: int) -> bool:
-        """Tell whether a start of *cost* can never fit into the queue's own rate."""
-        return queue.gate is not None and queue.gate.gate.too_heavy(UNLIMITED, cost, self.board.now)
+    def _too_heavy_for(self, queue: _Queue, cost: int) -> int | None:
+        """Return the gate of the queue into whose rate a start of *cost* can never fit."""
+        gates = (post.gate for post in queue.posts)
+        return next((gate.id for gate in gates if gate.too_heavy(UNLIMITED, cost, self.board.now)), None)
 
     # Jobs without limits.
 
@@ -336,11 +327,9 @@ class Claiming:
             if self._type_gate(seq) is not None:
                 self._leave_free(seq, ord_, attempt, lost)
                 break
-            if self._too_heavy(queue, cost):
+            if (gate := self._too_heavy_for(queue, cost)) is not None:
                 waiting_rows.leave_ready(self.board.db, [seq])
-                apart_at_queue(
-                    self.board, queue.key[1], queue.gate_id, (seq, priority, ord_, cost, attempt, lost)
-                )
+                apart_at_queue(self.board, queue.key[1], gate, (seq, priority, ord_, cost, attempt, lost))
                 self.budget.spend()
                 break
             if self._queue_open(queue, cost):
@@ -405,8 +394,9 @@ class Claiming:
             with_type(board, lane, type_gate, self.budget)
             self._next(queue, lane)
             return
-        if self._too_heavy(queue, lane.cost) and all(s.gate != queue.gate_id for s in lane.stands):
-            with_queue(board, lane, queue.gate_id)
+        heavy_for = self._too_heavy_for(queue, lane.cost)
+        if heavy_for is not None and all(s.gate != heavy_for for s in lane.stands):
+            with_queue(board, lane, heavy_for)
             self._next(queue, lane)
             return
         shut = board.test(lane)

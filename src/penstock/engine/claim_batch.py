@@ -11,7 +11,6 @@ from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.queue_shares import by_load, by_weight, left_to_right
 from penstock.engine.settle import Settling, settled_at
-from penstock.engine.tenant_windows import Windows
 from penstock.engine.transactions import Transactions
 from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
@@ -69,9 +68,7 @@ class ClaimVerbs(Transactions):
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
         # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
-        return self._write_freely(
-            lambda board: _claim_all(board, requests, self._windows), Locks.STARTS, keep=self.far
-        )
+        return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one statement, where the store can and only jobs without limits matter."""
@@ -109,7 +106,7 @@ class ClaimVerbs(Transactions):
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim_all(board, [wanted], self._windows)[0]
+            return answers, _claim_all(board, [wanted])[0]
 
         return self._write_freely(work, Locks.STARTS)
 
@@ -127,7 +124,7 @@ class ClaimVerbs(Transactions):
             settle_down(board)
             settled = settled_at(board, settlements) if settlements else []
             settle_down(board)
-            return added, settled, _claim_all(board, requests, self._windows)
+            return added, settled, _claim_all(board, requests)
 
         return self._write_freely(work, Locks.STARTS, keep=self.far or bool(jobs or settlements))
 
@@ -142,13 +139,13 @@ def _check(request: ClaimFor) -> None:
         raise InvalidError("weights", "there must be one for each queue, each at least 1")
 
 
-def _claim_all(board: Board, requests: Sequence[ClaimFor], windows: Windows) -> list[Claim]:
+def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
     """Answer claims one after the other; equal claims in a row are served together."""
     answers: list[Claim] = []
     for _, alike in groupby(requests, key=_asked):
         if answers:
             settle_down(board)
-        answers += _Claims(board, list(alike), windows).run()
+        answers += _Claims(board, list(alike)).run()
         if answers[-1].more:
             # The claim that was cut short comes first next time.
             answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
@@ -176,9 +173,8 @@ def _asked(request: ClaimFor) -> tuple[object, ...]:
 class _Claims:
     """Claims that differ only in their worker and their count."""
 
-    def __init__(self, board: Board, requests: Sequence[ClaimFor], windows: Windows) -> None:
+    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
         self._board = board
-        self._windows = windows
         self._requests = requests
         self._asked = requests[0]
         self._names = list(dict.fromkeys(self._asked.queues))
@@ -208,23 +204,12 @@ class _Claims:
         else:
             claim = self._by_shares(view)
         self._note_served(view, claim.jobs)
-        return self._divided(self._look_on(view, claim))
+        return self._divided(claim)
 
     def _look(self) -> ClaimSnapshot:
         if any(lane.tenant for lane in self._board.newly_ready):
             self._board.flush_lanes()  # tenants are found by their lanes in the store
-        beyond = self._windows.beyond(self._asked.queues) if self._asked.tenant is None else None
-        return read_snapshot(self._board.db, self._names, self._asked.tenant, beyond)
-
-    def _look_on(self, view: ClaimSnapshot, claim: Claim) -> Claim:
-        """Ask for another claim if there are tenants at which this one did not look."""
-        if self._asked.tenant is not None:
-            return claim
-        if len(claim.jobs) == self._count:
-            self._windows.filled(self._asked.queues, claim.jobs[-1].tenant, crowded=view.crowded)
-        elif self._windows.unfilled(self._asked.queues, view.cut):
-            return Claim(claim.jobs, more=True, next_at=self._board.now)
-        return claim
+        return read_snapshot(self._board.db, self._names, self._asked.tenant)
 
     def _queues(self, view: ClaimSnapshot, names: Sequence[str]) -> list[Queue]:
         """Return the queues of these names to look at: those with jobs, and those of no tenant or the one asked for."""

@@ -247,14 +247,18 @@ def _make_room(board: Board, jobs: Sequence[NewJob], following: int) -> None:
         queues[queue] += 1
         tenant.add(state, 1)
         tenant.new += 1
-    bounds.make_room(board, queues, spared)
     if following:
         tenants[jobs[0].tenant].follow(following)
-    tenant_limits.make_room(board, tenants)
+    # A refused job may not have others dropped for it, nor count as one that came.
+    arrived = tenant_limits.check(board, tenants)
+    bounds.make_room(board, queues, spared)
+    tenant_limits.remember(board, arrived)
 
 
 def _is_later(board: Board, job: NewJob) -> bool:
-    return job.due is not None and job.due > board.now
+    """Tell whether a job is scheduled first: until it is due, or until there is a pause in the calls of its key."""
+    pausing = job.unique is not None and job.unique.quiet is not None
+    return pausing or (job.due is not None and job.due > board.now)
 
 
 def _gives_way(unique: Unique, state: State) -> bool:

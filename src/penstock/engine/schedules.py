@@ -24,9 +24,10 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
 from penstock.store.schedules import ScheduleRow
-from penstock.store.session import Locks, Session
+from penstock.store.session import Locks, NamesTakenError, Session
 
 LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
+SOON: Final = SECOND // 10  # when a schedule tries again whose queue or tenant is being counted
 
 
 class ScheduleVerbs(Transactions):
@@ -148,11 +149,16 @@ def _enqueued(board: Board, group: Sequence[Schedule]) -> list[tuple[Schedule, s
         return []
     try:
         added = enqueue(board, [_job(board, schedule) for schedule in group])
-    except (ConflictError, InvalidError) as error:
+    except (ConflictError, InvalidError, NamesTakenError) as error:
         # Neither a claim nor another schedule may fail because of it.
         if len(group) > 1:
             return [pair for schedule in group for pair in _enqueued(board, [schedule])]
-        _skip(board, group[0], str(error))
+        if isinstance(error, NamesTakenError):
+            # A producer is about to add to the same bounded queue, or for the same tenant, and may take long.  The
+            # schedule fires a moment later: claims must not wait for a producer.
+            rows.move_on(board.db, [(board.now + SOON, group[0].tenant, group[0].name)])
+        else:
+            _skip(board, group[0], str(error))
         return []
     return [(schedule, job.id) for schedule, job in zip(group, added, strict=True)]
 

@@ -75,8 +75,11 @@ def lock_name(tenant: str) -> str:
     return f"\x1etenant {tenant}"
 
 
-def make_room(board: Board, coming: Mapping[str, Coming]) -> None:
-    """Raise if more jobs are *coming* than a tenant may have; the caller keeps others from adding some."""
+def check(board: Board, coming: Mapping[str, Coming]) -> list[tuple[str, Starts]]:
+    """Raise if more jobs are *coming* than a tenant may have; the caller keeps others from adding some.
+
+    Returns what `remember` must be given once nothing else refuses the jobs.
+    """
     arrived = []
     for tenant, limits in known(board.db, coming).items():
         wanted = coming[tenant]
@@ -90,7 +93,11 @@ def make_room(board: Board, coming: Mapping[str, Coming]) -> None:
                 raise TenantLimitError(tenant, "waiting", waiting, limits.waiting)
         if limits.rate is not None and wanted.new:
             arrived.append((tenant, _arrive(board, tenant, limits.rate, wanted.new)))
-    # Only now that none of them is refused.
+    return arrived
+
+
+def remember(board: Board, arrived: Iterable[tuple[str, Starts]]) -> None:
+    """Write down when jobs of tenants came."""
     for tenant, arrivals in arrived:
         tenant_rows.save_arrivals(board.db, tenant, arrivals)
 
@@ -98,17 +105,16 @@ def make_room(board: Board, coming: Mapping[str, Coming]) -> None:
 def _arrive(board: Board, tenant: str, rate: Window, jobs: int) -> Starts:
     """Return when jobs of a tenant came, with those that come now; raise if its rate refuses them."""
     gate = Gate(0, starts=tenant_rows.arrivals(board.db, tenant))
-    if gate.starts is not None and gate.starts.times:
-        # The time was read before others let this transaction go ahead; what they wrote is not in the future.
-        board.now = max(board.now, gate.starts.times[-1])
-    gate.remember(rate.period, board.now)
+    # The clock may have been set back, and a transaction that went ahead may have read a later time.
+    now = max([board.now, *(gate.starts.times[-1:] if gate.starts is not None else ())])
+    gate.remember(rate.period, now)
     assert gate.starts is not None  # noqa: S101 - it remembers
-    at = gate.opens_at(Numbers(rate=rate), jobs, board.now)
-    if at > board.now:
+    at = gate.opens_at(Numbers(rate=rate), jobs, now)
+    if at > now:
         after = rate.period if at == ON_RELEASE else at - board.now
-        used = gate.starts.since(board.now - rate.period)
+        used = gate.starts.since(now - rate.period)
         raise TenantLimitError(tenant, "rate", used, rate.limit, after)
-    gate.starts.add(board.now, jobs)
+    gate.starts.add(now, jobs)
     return gate.starts
 
 

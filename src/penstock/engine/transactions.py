@@ -10,7 +10,6 @@ from penstock.engine.bulk_insert import BulkInsert
 from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, named
 from penstock.engine.publisher import Publisher
-from penstock.engine.tenant_windows import Windows
 from penstock.job import Event
 from penstock.store.session import Locks, Session, Store
 
@@ -32,7 +31,6 @@ class Transactions:
         self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
         self._before_close: list[Callable[[], None]] = []
-        self._windows = Windows()
         self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates
         self._plain = None if store.add_free is None else BulkInsert(store.add_free)

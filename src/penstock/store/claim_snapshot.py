@@ -1,13 +1,10 @@
 """What a claim must know before it looks at any job, read in one statement."""
 
 from collections import defaultdict
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from penstock.store.session import Queue, Row, Session
-
-MOST_TENANTS: Final = 128  # tenants of one queue that one claim looks at
 
 
 class ClaimSnapshot(NamedTuple):
@@ -25,10 +22,8 @@ class ClaimSnapshot(NamedTuple):
     with_lanes: set[Queue]  # queues that have ready lanes
     served: dict[
         str, int
-    ]  # when tenants with jobs, and none, were last served from these queues: the highest is last
+    ]  # of tenants with jobs, and of none: a higher number was served later from these queues
     last_served: int
-    crowded: bool  # there are tenants that were not looked at
-    cut: str | None  # those whose names come after this one were not
 
     def is_due(self, now: int) -> bool:
         """Tell whether something must happen before any job may start."""
@@ -42,26 +37,19 @@ class ClaimSnapshot(NamedTuple):
 
 MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
 # Tenants with ready lanes: one step for each of them, however many lanes they have.
-_FIRST: Final = """
-    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value), 1 FROM each(?) e
-"""
-_FIRST_BEYOND: Final = """
-    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant > ?), 1
-    FROM each(?) e
-"""
-_NEXT: Final = f"""
+_ALL: Final = """
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value) FROM each(?) e
     UNION ALL
     SELECT f.queue,
-        (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = f.queue AND l.tenant > f.tenant),
-        f.step + 1
-    FROM found f WHERE f.tenant IS NOT NULL AND f.step < {MOST_TENANTS}
+        (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = f.queue AND l.tenant > f.tenant)
+    FROM found f WHERE f.tenant IS NOT NULL
 """
 _ONE: Final = """
-    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant = ?), 1
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant = ?)
     FROM each(?) e
 """
 _VIEW: Final = """
-    WITH RECURSIVE found (queue, tenant, step) AS ({found}
+    WITH RECURSIVE found (queue, tenant) AS ({found}
     ), within (tenant, queue) AS (
         SELECT {own}, e.value FROM each(?) e UNION ALL SELECT tenant, queue FROM found WHERE tenant > {own}
     )
@@ -88,22 +76,14 @@ _VIEW: Final = """
         coalesce((SELECT max(s.number) FROM served s
             WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = f.tenant), 0)
         FROM found f WHERE f.tenant IS NOT NULL
-    UNION ALL SELECT 'cut', f.tenant, f.queue, 0 FROM found f WHERE f.step = {most} AND f.tenant IS NOT NULL
     UNION ALL SELECT 'served', '', '', (SELECT max(s.number) FROM served s WHERE s.queue = e.value) FROM each(?) e
     UNION ALL SELECT 'turn', '', '', max(s.number) FROM served s
         WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''
 """
 # Of all tenants.  Its parameters are the queues, as often as they are asked for.
-VIEW: Final = _VIEW.format(found=_FIRST + _NEXT, most=MOST_TENANTS, own="''", free="true")
+VIEW: Final = _VIEW.format(found=_ALL, own="''", free="true")
 ASKED: Final = VIEW.count("?")
-# Of those beyond one, and of the first again: the first come after the last.
-_BEYOND: Final = _VIEW.format(
-    found=f"SELECT * FROM ({_FIRST_BEYOND} UNION ALL {_FIRST}) AS first {_NEXT}",
-    most=MOST_TENANTS,
-    own="''",
-    free="true",
-)
-_OF_ONE: Final = _VIEW.format(found=_ONE, most=MOST_TENANTS, own="?", free="? = ''")
+_OF_ONE: Final = _VIEW.format(found=_ONE, own="?", free="? = ''")
 # Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
 SPECIAL: Final = f"""
     number IS NOT NULL
@@ -111,21 +91,19 @@ SPECIAL: Final = f"""
 """
 
 
-def read_snapshot(db: Session, queues: list[str], tenant: str | None, beyond: str | None) -> ClaimSnapshot:
-    """Look at the clock, and at these queues of one tenant, or of all, those *beyond* one first."""
-    if tenant is not None:
-        given = {
-            "found": (tenant, queues),
-            "within": (tenant, queues, tenant),
-            "free": (queues, tenant),
-        }
-        return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues, queues), beyond)
-    if beyond is not None:
-        return _read(db.all(_BEYOND, beyond, queues, *[queues] * ASKED), beyond)
-    return _read(db.all(VIEW, *[queues] * ASKED), beyond)
+def read_snapshot(db: Session, queues: list[str], tenant: str | None) -> ClaimSnapshot:
+    """Look at the clock, and at these queues of one tenant, or of all."""
+    if tenant is None:
+        return _read(db.all(VIEW, *[queues] * ASKED))
+    given = {
+        "found": (tenant, queues),
+        "within": (tenant, queues, tenant),
+        "free": (queues, tenant),
+    }
+    return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues, queues))
 
 
-def _read(rows: list[Row], beyond: str | None) -> ClaimSnapshot:
+def _read(rows: list[Row]) -> ClaimSnapshot:
     of: defaultdict[str, list[tuple[Queue, Any]]] = defaultdict(list)
     for what, tenant, name, number in rows:
         of[what].append(((tenant, name), number))
@@ -146,18 +124,7 @@ def _read(rows: list[Row], beyond: str | None) -> ClaimSnapshot:
         with_lanes={queue for queue, _ in of["lanes"]},
         served={tenant: number or 0 for (tenant, _), number in of["lanes"] + of["turn"]},
         last_served=max((number or 0 for _, number in of["served"]), default=0),
-        crowded=bool(of["cut"]),
-        cut=_cut((queue for queue, _ in of["cut"]), beyond),
     )
-
-
-def _cut(ends: Iterable[Queue], beyond: str | None) -> str | None:
-    """Return the tenant up to which every queue was looked at, given where the walks through them were cut off."""
-    ahead: dict[str, str] = {}
-    for tenant, queue in ends:
-        if beyond is None or tenant > beyond:
-            ahead[queue] = max(ahead.get(queue, tenant), tenant)
-    return min(ahead.values(), default=None)
 
 
 def next_moment(db: Session, now: int) -> int | None:

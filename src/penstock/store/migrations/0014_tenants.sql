@@ -54,7 +54,7 @@ CREATE TABLE served (
 );
 CREATE INDEX served_last ON served (queue, number);
 
--- The queues of tenants, by their old names.  A queue in which jobs of no tenant are is nobody's, whatever its name.
+-- The queues of tenants, by their old names.
 CREATE TABLE tenant_known (
     tenant TEXT PRIMARY KEY
 );
@@ -74,15 +74,20 @@ SELECT n.name, k.tenant, substr(n.name, length(k.tenant) + 2) FROM (
     SELECT queue AS name FROM paused UNION SELECT queue FROM bound
     UNION SELECT name FROM gate WHERE kind = 'queue' AND tenant = ''
 ) AS n JOIN tenant_known k ON substr(n.name, 1, length(k.tenant) + 1) = k.tenant || ':'
-WHERE substr(n.name, length(k.tenant) + 2) NOT LIKE '%:%' AND length(n.name) > length(k.tenant) + 1
-AND NOT EXISTS (SELECT 1 FROM job j WHERE j.tenant = '' AND j.queue = n.name);
+WHERE substr(n.name, length(k.tenant) + 2) NOT LIKE '%:%' AND length(n.name) > length(k.tenant) + 1;
 
 INSERT INTO queue_pause (tenant, queue, at)
 SELECT coalesce(k.tenant, ''), coalesce(k.queue, p.queue), p.at FROM paused p LEFT JOIN queue_known k ON k.name = p.queue;
+INSERT INTO queue_pause (tenant, queue, at)
+SELECT '', p.queue, p.at FROM paused p JOIN queue_known k ON k.name = p.queue
+WHERE EXISTS (SELECT 1 FROM job j WHERE j.tenant = '' AND j.queue = p.queue);
 DROP TABLE paused;
 INSERT INTO queue_bound (tenant, queue, max_depth, strategy, warning)
 SELECT coalesce(k.tenant, ''), coalesce(k.queue, b.queue), b.max_depth, b.strategy, b.warning
 FROM bound b LEFT JOIN queue_known k ON k.name = b.queue;
+INSERT INTO queue_bound (tenant, queue, max_depth, strategy, warning)
+SELECT '', b.queue, b.max_depth, b.strategy, b.warning FROM bound b JOIN queue_known k ON k.name = b.queue
+WHERE EXISTS (SELECT 1 FROM job j WHERE j.tenant = '' AND j.queue = b.queue);
 DROP TABLE bound;
 UPDATE gate SET tenant = (SELECT k.tenant FROM queue_known k WHERE k.name = gate.name),
     name = (SELECT k.queue FROM queue_known k WHERE k.name = gate.name)
@@ -129,7 +134,8 @@ WHERE step IN (SELECT s.number FROM workflow_step s JOIN workflow f ON f.number 
 CREATE TABLE lane_gone (
     lane BIGINT PRIMARY KEY
 );
-INSERT INTO lane_gone (lane) SELECT n.lane FROM lane_name n WHERE n.signature >= ' ';
+INSERT INTO lane_gone (lane) SELECT n.lane FROM lane_name n WHERE n.signature >= ' '
+UNION SELECT q.lane FROM lane_job q JOIN job j ON j.seq = q.seq WHERE j.tenant <> '';
 INSERT INTO door (seq, attempt, lost)
 SELECT seq, attempt, lost FROM lane_job WHERE lane IN (SELECT g.lane FROM lane_gone g)
 UNION ALL SELECT r.seq, r.attempt, r.lost FROM ready r JOIN job j ON j.seq = r.seq WHERE j.tenant <> '';
