@@ -24,6 +24,7 @@ from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Numbers, Window
+from penstock.worker import Handler, Worker, current_job
 from penstock.workflows import chain, group
 from tests.support.desk import Desk, slots
 from tests.support.works import jobs as named_jobs
@@ -236,6 +237,18 @@ class TestTurns:
         desk.engine.enqueue([NewJob("t", queue="q", tenant=f"t{n % 50}") for n in range(1_000)])
 
         assert 50 == len({job.tenant for job in desk.engine.claim(["q"], 50, worker="w").jobs})
+
+
+def test_a_worker_serves_all_tenants_or_the_one_it_is_told(desk: Desk) -> None:
+    ran: list[str] = []
+    handlers = {"task": Handler(lambda: ran.append(current_job().tenant))}
+    for tenant in ("acme", "globex", ""):
+        desk.enqueue(f"{tenant}job", tenant=tenant)
+
+    Worker(desk.engine, handlers, queues="q", tenant="globex").run(until_idle=True)
+    assert ["globex"] == ran
+    Worker(desk.engine, handlers, queues="q").run(until_idle=True)
+    assert ["", "acme", "globex"] == sorted(ran)
 
 
 class TestLimits:

@@ -71,7 +71,16 @@ class StubEngine:
         """Wait until the jobs have been settled."""
         self.until(lambda: all(job in self.outcomes for job in ids))
 
-    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int = 0) -> Claim:
+    def claim(
+        self,
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int,
+        grace: int = 0,
+        tenant: str | None = None,
+    ) -> Claim:
         self.hook("claim")
         with self._changed:
             taken: list[Claimed] = []
@@ -106,6 +115,7 @@ class StubEngine:
         worker: str,
         lease: int,
         grace: int = 0,
+        tenant: str | None = None,
     ) -> tuple[list[bool], Claim]:
         return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease)
 
@@ -134,7 +144,7 @@ class StubEngine:
             self._changed.notify_all()
             return f"job-{seq}" not in self.lost
 
-    def count(self, *, queue: str | None = None) -> dict[State, int]:
+    def count(self, *, queue: str | None = None, tenant: str | None = None) -> dict[State, int]:
         waiting = sum(len(line) for name, line in self._waiting.items() if queue in {None, name})
         counts = {
             State.RUNNING: len(self._running) + self.running_elsewhere,

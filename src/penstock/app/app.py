@@ -35,6 +35,7 @@ class WorkerOptions(TypedDict, total=False):
 
     queues: Queues
     strict: bool
+    tenant: str | None
     concurrency: int
     threads: int
     lease: Duration

@@ -58,6 +58,12 @@ def worker(
     strict: Annotated[
         bool, typer.Option("--strict", help="Serve the queues strictly in the order given.")
     ] = False,
+    tenant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Serve the jobs of this tenant only.", show_default="all of them, in turns"
+        ),
+    ] = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Async handlers at once.", show_default="100")
     ] = None,
@@ -122,6 +128,7 @@ def worker(
     if queue or weights:
         options["queues"] = read_weights(weights, queue or []) if weights else queue
     given = {
+        "tenant": tenant,
         "concurrency": concurrency,
         "threads": threads,
         "lease": _span(read_time("lease", lease)),

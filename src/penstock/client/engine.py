@@ -126,9 +126,10 @@ class RemoteEngine:
         worker: str,
         lease: int = LEASE,
         grace: int = START_GRACE,
+        tenant: str | None = None,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim

@@ -74,7 +74,7 @@ class ClaimRequest(Struct):
     worker: Name
     lease: Span = LEASE
     grace: Span = START_GRACE
-    tenant: str | None = None
+    tenant: Name | None = None
 
 
 class ExchangeRequest(Struct):
@@ -139,6 +139,7 @@ class JobsRequest(Struct):
 class CountRequest(Struct):
     queue: Name | None = None
     task: Name | None = None
+    tenant: Name | None = None
 
 
 class GateRequest(Struct):
@@ -159,6 +160,7 @@ class GatePage(Struct):
 
 class QueueRequest(Struct):
     queue: Name
+    tenant: Name = ""
 
 
 class ConfigureRequest(Struct):

@@ -14,7 +14,16 @@ class Backend(Protocol):
     @property
     def clock(self) -> Clock: ...
 
-    def claim(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int) -> Claim: ...
+    def claim(
+        self,
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int,
+        grace: int,
+        tenant: str | None = None,
+    ) -> Claim: ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
 
@@ -27,6 +36,7 @@ class Backend(Protocol):
         worker: str,
         lease: int,
         grace: int,
+        tenant: str | None = None,
     ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...
@@ -35,7 +45,7 @@ class Backend(Protocol):
 
     def progress(self, seq: int, fence: int, value: str, /) -> bool: ...
 
-    def count(self, *, queue: str | None = None) -> dict[State, int]: ...
+    def count(self, *, queue: str | None = None, tenant: str | None = None) -> dict[State, int]: ...
 
     def upkeep(self) -> dict[str, int]: ...
 

@@ -164,7 +164,12 @@ class Pump:
         before = since_boot()
         offset = before - self._engine.clock.now()
         claim = self._pending.exchange(
-            queues, count, worker=self._worker, lease=self._lease, grace=self._grace.span
+            queues,
+            count,
+            worker=self._worker,
+            lease=self._lease,
+            grace=self._grace.span,
+            tenant=self._choice.tenant,
         )
         self._lasted = since_boot() - before
         if claim.jobs:
@@ -232,7 +237,9 @@ class Pump:
             return False
         if State.WAITING not in everywhere and State.SCHEDULED not in everywhere:
             return True
-        counts = [self._engine.count(queue=queue) for queue in self._choice.queues]
+        counts = [
+            self._engine.count(queue=queue, tenant=self._choice.tenant) for queue in self._choice.queues
+        ]
         # Nor does it help to wait for jobs of tasks this worker does not know.
         now = since_boot()
         self._aside = {seq: until for seq, until in self._aside.items() if until > now}

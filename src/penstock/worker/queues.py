@@ -14,27 +14,29 @@ class Choice(Protocol):
     """A way to choose among *queues*."""
 
     queues: Sequence[str]
+    tenant: str | None  # whose jobs; None for those of all
 
     def claim(self, take: Take, count: int) -> Claim:
         """Return up to *count* jobs by means of *take*."""
         ...
 
 
-def choose(queues: Queues, *, strict: bool = False) -> Choice:
+def choose(queues: Queues, *, strict: bool = False, tenant: str | None = None) -> Choice:
     """Return the way to claim from *queues*: names are alike unless *strict*, a mapping gives weights."""
     names = _checked_names(queues)
     if isinstance(queues, Mapping):
         if strict:
             raise InvalidError("strict", "queues have an order or weights, not both")
-        return Weighted(_checked_weights(queues))
-    return InOrder(names) if strict and len(names) > 1 else Alike(names)
+        return Weighted(_checked_weights(queues), tenant)
+    return InOrder(names, tenant) if strict and len(names) > 1 else Alike(names, tenant)
 
 
 class Alike:
     """The best job of all queues."""
 
-    def __init__(self, queues: Sequence[str]) -> None:
+    def __init__(self, queues: Sequence[str], tenant: str | None = None) -> None:
         self.queues = queues
+        self.tenant = tenant
 
     def claim(self, take: Take, count: int) -> Claim:
         return take(self.queues, count)
@@ -43,8 +45,9 @@ class Alike:
 class InOrder:
     """The first queue's jobs first; another's only when those before it have none to start."""
 
-    def __init__(self, queues: Sequence[str]) -> None:
+    def __init__(self, queues: Sequence[str], tenant: str | None = None) -> None:
         self.queues = queues
+        self.tenant = tenant
 
     def claim(self, take: Take, count: int) -> Claim:
         claims: list[Claim] = []
@@ -63,8 +66,9 @@ class Weighted:
     A queue's *pass* grows with each of its jobs by 1 / weight; the least goes next.
     """
 
-    def __init__(self, weights: Mapping[str, int]) -> None:
+    def __init__(self, weights: Mapping[str, int], tenant: str | None = None) -> None:
         self.queues: Sequence[str] = list(weights)
+        self.tenant = tenant
         self._weights = dict(weights)
         self._passes = dict.fromkeys(weights, 0.0)
 

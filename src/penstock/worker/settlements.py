@@ -42,12 +42,21 @@ class PendingSettlements:
             self._all_settled(answers)
         self.tell()
 
-    def exchange(self, queues: Sequence[str], count: int, *, worker: str, lease: int, grace: int) -> Claim:
+    def exchange(
+        self,
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int,
+        grace: int,
+        tenant: str | None = None,
+    ) -> Claim:
         """Claim, and settle in the same transaction what is waiting."""
         if self.waiting:
             try:
                 answers, claim = self._engine.exchange(
-                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace
+                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant
                 )
             except StoreError:
                 raise
@@ -56,7 +65,7 @@ class PendingSettlements:
             else:
                 self._all_settled(answers)
                 return claim
-        return self._engine.claim(queues, count, worker=worker, lease=lease, grace=grace)
+        return self._engine.claim(queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant)
 
     def tell(self) -> None:
         """Write down how the attempts ended that were settled since the last call."""

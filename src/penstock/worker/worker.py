@@ -43,7 +43,7 @@ class _Command(Enum):
 
 
 class Worker:
-    """Runs the jobs of some queues.
+    """Runs the jobs of some queues: those of all tenants, which take turns, or of one *tenant* (empty: of none).
 
     *concurrency* async handlers and *threads* plain functions at once.  Claims at most as many jobs as
     can begin at once: if *handlers* are of both kinds, the smaller of what both can take.  Jobs that
@@ -58,6 +58,7 @@ class Worker:
         *,
         queues: Queues = DEFAULT_QUEUES,
         strict: bool = False,
+        tenant: str | None = None,
         concurrency: int = 100,
         threads: int = 8,
         lease: Duration = 15,
@@ -71,7 +72,7 @@ class Worker:
         self._engine = engine
         self._handlers = dict(handlers)
         self._refreshers = dict(refreshers or {})
-        self._choice = choose(queues, strict=strict)
+        self._choice = choose(queues, strict=strict, tenant=tenant)
         check_count("concurrency", concurrency)
         check_count("threads", threads)
         self._concurrency = concurrency

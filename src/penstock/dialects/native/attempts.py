@@ -8,7 +8,7 @@ from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
-from penstock.dialects.native.tenancy import Owners, claimed_for, own_attempts
+from penstock.dialects.native.tenancy import Owners, own_attempts, tenant_or_all
 from penstock.engine import Engine
 from penstock.http.routes import Request, invalid
 from penstock.job import Beat, Claim, ClaimFor, Refresh, Settled, Settlement
@@ -20,7 +20,7 @@ MOST = 2**63 - 1
 
 async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     """Start jobs for a worker."""
-    tenant = claimed_for(request, take.tenant)
+    tenant = tenant_or_all(request, take.tenant)
     wanted = ClaimFor(tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant)
     found = _known(request, await request.service.take(wanted, request.claims))
     return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
@@ -41,7 +41,7 @@ async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
 async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     """Settle, then claim, in one transaction."""
     settlements, take = _settlements(body.reports), body.take
-    tenant = claimed_for(request, take.tenant)
+    tenant = tenant_or_all(request, take.tenant)
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
 

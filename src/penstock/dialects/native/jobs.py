@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.json_checks import check_job
-from penstock.dialects.native.tenancy import tenant_in
+from penstock.dialects.native.tenancy import tenant_in, tenant_or_all
 from penstock.engine import Engine
 from penstock.http.backpressure import add
 from penstock.http.routes import Request
@@ -46,7 +46,9 @@ async def jobs(request: Request, body: wire.JobsRequest) -> list[JobView]:
 async def count(request: Request, body: wire.CountRequest) -> dict[State, int]:
     """Return how many jobs are in each state."""
     return await request.service.run(
-        lambda engine: engine.count(queue=body.queue, task=body.task, tenant=request.tenant)
+        lambda engine: engine.count(
+            queue=body.queue, task=body.task, tenant=tenant_or_all(request, body.tenant)
+        )
     )
 
 

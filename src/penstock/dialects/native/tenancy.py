@@ -25,8 +25,8 @@ def tenant_in(request: Request, named: str) -> str:
     return request.tenant
 
 
-def claimed_for(request: Request, named: str | None) -> str | None:
-    """Return the tenant whose jobs a claim means; None for those of all."""
+def tenant_or_all(request: Request, named: str | None) -> str | None:
+    """Return the tenant whose jobs are meant; None for those of all."""
     return named if request.tenant is None else tenant_in(request, named or "")
 
 
@@ -46,9 +46,7 @@ async def own_arguments(request: Request, body: Struct) -> dict[str, Any]:
         return given
     if "job_id" in given:
         await own(request, given["job_id"])
-    if "queue" in given:
-        given["tenant"] = request.tenant
-    elif "tenant" in given:
+    if "tenant" in given:
         given["tenant"] = tenant_in(request, given["tenant"])
     return given
 
