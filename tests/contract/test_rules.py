@@ -443,6 +443,5 @@ class TestTenants:
         desk.enqueue("b", tenant="globex")
 
         assert desk.claim() == "a"
-        for scope, name in (("queue", "q"), ("type", "task")):
-            with pytest.raises(InvalidLimitError):
-                desk.engine.configure(scope, name, Numbers(slots=1), tenant="acme")
+        with pytest.raises(InvalidLimitError):
+            desk.engine.configure("type", "task", Numbers(slots=1), tenant="acme")
