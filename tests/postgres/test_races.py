@@ -10,7 +10,7 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.errors import DuplicateJobError, NotFoundError, TenantLimitError, WrongStateError
-from penstock.job import Maintenance, NewJob, Settlement, TenantLimits
+from penstock.job import Maintenance, NewJob, Schedule, Settlement, TenantLimits
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -821,6 +821,20 @@ class TestTenants:
             connection.rollback()
         second.answer()
         assert "b" == race.desk.claim()
+
+    def test_no_claim_waits_for_a_producer_though_a_schedule_of_its_tenant_is_due(self, race):
+        self.limit(race, waiting=9)
+        engine = race.desk.engine
+        engine.set_schedule(Schedule("s", "* * * * *", NewJob("t", queue="q", tenant="acme"), tenant="acme"))
+        race.desk.enqueue("a", queue="other")
+        race.desk.wait(61 * SECOND)
+        with psycopg.connect(split_schema(race.url)[0]) as connection:
+            engine.enqueue([NewJob("t", queue="q", tenant="acme")], connection=connection)
+            assert "a" == race.start(lambda desk: desk.claim(queues=["other"])).answer()
+            connection.rollback()
+        race.desk.wait(SECOND)
+
+        assert ["acme"] == [job.tenant for job in engine.claim(["q"], 9, worker="w").jobs]
 
     def test_another_tenant_waits_for_nobody(self, race):
         self.limit(race, waiting=1)
