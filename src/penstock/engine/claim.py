@@ -272,15 +272,18 @@ class Claiming:
         return claimed
 
     def _open_queues(self, keys: Sequence[Queue]) -> list[_Queue]:
-        board, gates = self.board, self._snapshot.queue_gates
-        pools = self._snapshot.pool_gates
-        ruling = [gate for found in (*gates.values(), *pools.values()) for gate in found]
+        board, snapshot = self.board, self._snapshot
+        ruling = [
+            gate
+            for of in (snapshot.queue_gates, snapshot.pool_gates)
+            for found in of.values()
+            for gate in found
+        ]
         board.load_gates([*ruling, *self._types.values()])
         found = []
         for key in keys:
             tenant = self._tenants.setdefault(key[0], _Tenant())
-            passed = [board.posts[gate] for gate in (*gates.get(key, ()), *pools.get(key, ()))]
-            queue = _Queue(key, tenant, passed)
+            queue = _Queue(key, tenant, [board.posts[gate] for gate in snapshot.gates(key)])
             tenant.queues.append(queue)
             found.append(queue)
         return found
@@ -348,7 +351,7 @@ class Claiming:
 
     def _read_lanes(self, queue: _Queue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
-        several = len({tenant for tenant, _ in self._snapshot.with_jobs})
+        several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
         page = max(self._count, LEAST_PAGE) if several <= 1 else max(self._count // several, LEAST_SHARE)
         rows = lane_rows.ready(self.board.db, queue.key, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None

@@ -188,16 +188,16 @@ class _Claims:
         """Return the answer to each."""
         board = self._board
         view = self._look()
-        if view.maintenance:
+        if "maintenance" in view.flags:
             return [Claim([], more=False, next_at=None) for _ in self._requests]
-        if view.at_door:
+        if "door" in view.flags:
             board.db.need_gates()
         if view.is_due(board.now):
             if not _catch_up(board):
                 # A job that is due may come before all others, so no job starts yet.
                 return [Claim([], more=True, next_at=board.now) for _ in self._requests]
             view = self._look()
-        if any(tenant for tenant, _ in view.with_jobs):
+        if any(tenant for tenant, _ in view.with_jobs()):
             board.db.need_gates()  # so that who is served, and when, is one decision
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:
             claim = self._take(view, self._names, self._count, self._terms)
@@ -213,8 +213,8 @@ class _Claims:
 
     def _queues(self, view: ClaimSnapshot, names: Sequence[str]) -> list[Queue]:
         """Return the queues of these names to look at: those with jobs, and those of no tenant or the one asked for."""
-        own = {(self._asked.tenant or "", name) for name in names} - view.paused
-        return sorted(own | {queue for queue in view.with_jobs if queue[1] in names})
+        own = {queue for name in names if not view.is_paused(queue := (self._asked.tenant or "", name))}
+        return sorted(own | {queue for queue in view.with_jobs() if queue[1] in names})
 
     def _by_shares(self, view: ClaimSnapshot) -> Claim:
         """Take each queue's share; what one queue lacks is taken from the others."""
@@ -248,7 +248,7 @@ class _Claims:
         return self._look() if self._board.lanes else view
 
     def _with_jobs(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
-        found = {name for _, name in view.with_jobs}
+        found = {name for _, name in view.with_jobs()}
         return [name for name in self._names if name in found - spent]
 
     def _shares(self, names: Sequence[str], count: int) -> list[int]:
@@ -305,7 +305,7 @@ class _Claims:
 
     def _note_served(self, view: ClaimSnapshot, jobs: Sequence[Claimed]) -> None:
         """Write down which tenants were served, in order, if there are any."""
-        if not any(tenant for tenant, _ in view.with_jobs):
+        if not any(tenant for tenant, _ in view.with_jobs()):
             return
         # The last job of each counts.
         served = {(job.queue, job.tenant): number for number, job in enumerate(jobs, view.last_served + 1)}

@@ -1,58 +1,52 @@
-"""What a claim must know before it looks at any job, read in one statement."""
+"""What a claim must know before it looks at any job, read in one statement; in two where tenants have jobs."""
 
-from collections import defaultdict
-from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.store.session import Queue, Row, Session
 
 
 class ClaimSnapshot(NamedTuple):
-    """What is due by the clock, what rules the queues, and where jobs can be found."""
+    """What is due by the clock, what rules the queues, and where jobs can be found.
+
+    What is said of a queue of no tenant rules the queue of that name of every tenant.
+    """
 
     moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
-    at_door: bool
-    maintenance: bool  # nothing may start
+    flags: set[str]  # 'door' if jobs wait there, 'maintenance' if nothing may start
     paused: set[Queue]
-    queue_gates: dict[Queue, list[int]]  # its tenant's own, and that of all tenants
-    pool_gates: dict[Queue, list[int]]  # of the pools that a queue belongs to and that have a number of slots
-    type_gates: dict[str, int]  # only types about which something was decided
     awaited: set[Queue]  # producers may wait for room in these
     with_free: set[Queue]  # queues that have jobs without limits
     with_lanes: set[Queue]  # queues that have ready lanes
-    served: dict[
-        str, int
-    ]  # of tenants with jobs, and of none: a higher number was served later from these queues
-    last_served: int
+    queue_gates: dict[Queue, list[int]]
+    pool_gates: dict[Queue, list[int]]  # of the pools that a queue belongs to and that have a number of slots
+    type_gates: dict[str, int]  # only types that have rules
+    served: dict[str, int]  # where tenants have jobs: a higher number was served later from these queues
+    last_served: int = 0
 
     def is_due(self, now: int) -> bool:
         """Tell whether something must happen before any job may start."""
-        return self.at_door or any(at <= now for at in self.moments.values())
+        return "door" in self.flags or any(at <= now for at in self.moments.values())
 
-    @property
+    def is_paused(self, queue: Queue) -> bool:
+        """Tell whether nothing may start from a queue."""
+        return queue in self.paused or ("", queue[1]) in self.paused
+
     def with_jobs(self) -> set[Queue]:
-        """Queues in which a claim may find a job."""
-        return (self.with_free | self.with_lanes) - self.paused
+        """Return the queues in which a claim may find a job."""
+        found = self.with_free | self.with_lanes
+        return {queue for queue in found if not self.is_paused(queue)} if self.paused else found
+
+    def gates(self, queue: Queue) -> list[int]:
+        """Return the gates that every job of a queue passes."""
+        both = [queue, ("", queue[1])] if queue[0] else [queue]
+        return [
+            gate for of in (self.queue_gates, self.pool_gates) for key in both for gate in of.get(key, ())
+        ]
 
 
 MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
-# Tenants with ready lanes: one step for each of them, however many lanes they have.
-_ALL: Final = """
-    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value) FROM each(?) e
-    UNION ALL
-    SELECT f.queue,
-        (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = f.queue AND l.tenant > f.tenant)
-    FROM found f WHERE f.tenant IS NOT NULL
-"""
-_ONE: Final = """
-    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant = ?)
-    FROM each(?) e
-"""
-_VIEW: Final = """
-    WITH RECURSIVE found (queue, tenant) AS ({found}
-    ), within (tenant, queue) AS (
-        SELECT {own}, e.value FROM each(?) e UNION ALL SELECT tenant, queue FROM found WHERE tenant > {own}
-    )
+# What rules the queues of no tenant, and whether there is more: its parameters are the queues, ASKED times.
+VIEW: Final = """
     SELECT 'wake' AS what, '' AS tenant, '' AS name, min(at) AS number FROM wake
     UNION ALL SELECT 'due', '', '', min(due) FROM scheduled
     UNION ALL SELECT 'lease', '', '', min(lease) FROM running
@@ -61,70 +55,98 @@ _VIEW: Final = """
     UNION ALL SELECT 'schedule', '', '', min(next_at) FROM schedule
     UNION ALL SELECT 'door', '', '', min(seq) FROM door
     UNION ALL SELECT 'maintenance', '', '', 1 FROM setting WHERE name = 'maintenance'
-    UNION ALL SELECT 'paused', w.tenant, w.queue, 0 FROM within w
-        JOIN queue_pause p ON p.queue = w.queue AND p.tenant IN (w.tenant, '')
-    UNION ALL SELECT 'queue', w.tenant, w.queue, g.id FROM within w
-        JOIN gate g ON g.kind = 'queue' AND g.tenant IN (w.tenant, '') AND g.name = w.queue
-    UNION ALL SELECT 'pool', w.tenant, w.queue, p.gate FROM within w
-        JOIN pool_queue p ON p.queue = w.queue AND p.tenant IN (w.tenant, '') AND p.gate IS NOT NULL
-    UNION ALL SELECT 'awaited', w.tenant, w.queue, 0 FROM within w
-        JOIN queue_bound b ON b.queue = w.queue AND b.tenant = w.tenant AND b.strategy = 'block'
-    UNION ALL SELECT 'type', '', name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
-    UNION ALL SELECT 'free', '', e.value, 0 FROM each(?) e
-        WHERE {free} AND EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
-    UNION ALL SELECT 'lanes', f.tenant, f.queue,
-        coalesce((SELECT max(s.number) FROM served s
-            WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = f.tenant), 0)
-        FROM found f WHERE f.tenant IS NOT NULL
-    UNION ALL SELECT 'served', '', '', (SELECT max(s.number) FROM served s WHERE s.queue = e.value) FROM each(?) e
-    UNION ALL SELECT 'turn', '', '', max(s.number) FROM served s
-        WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''
+    UNION ALL SELECT 'paused', tenant, queue, 0 FROM queue_pause
+        WHERE queue IN (SELECT value FROM each(?)) AND tenant = ''
+    UNION ALL SELECT 'awaited', tenant, queue, 0 FROM queue_bound
+        WHERE queue IN (SELECT value FROM each(?)) AND tenant = '' AND strategy = 'block'
+    UNION ALL SELECT kind, tenant, name, id FROM gate
+        WHERE kind = 'queue' AND tenant = '' AND name IN (SELECT value FROM each(?))
+    UNION ALL SELECT 'pool', tenant, queue, gate FROM pool_queue
+        WHERE gate IS NOT NULL AND tenant = '' AND queue IN (SELECT value FROM each(?))
+    UNION ALL SELECT kind, tenant, name, id FROM gate WHERE kind = 'type' AND rules IS NOT NULL
+    UNION ALL SELECT 'free', '', e.value, 0 FROM each(?) e WHERE EXISTS (SELECT 1 FROM ready r WHERE r.queue = e.value)
+    UNION ALL SELECT 'lanes', '', e.value, 0 FROM each(?) e
+        WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.tenant = '' AND l.ready = 1)
+    UNION ALL SELECT 'tenants', '', '', 0 FROM each(?) e
+        WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = e.value AND l.tenant > '' AND l.ready = 1)
 """
-# Of all tenants.  Its parameters are the queues, as often as they are asked for.
-VIEW: Final = _VIEW.format(found=_ALL, own="''", free="true")
 ASKED: Final = VIEW.count("?")
-_OF_ONE: Final = _VIEW.format(found=_ONE, own="?", free="? = ''")
-# Whether a claim has more to think of than jobs without limits: something is due, or rules the queue, or has limits.
+# Whether a claim has more to look at than jobs without limits: something is due, or rules the queue, or has limits.
 SPECIAL: Final = f"""
-    number IS NOT NULL
-    AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what NOT IN ('free', 'served', 'turn') END
+    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now ELSE what <> 'free' END
 """
+# What rules the queues of tenants, and when each was served.
+_TENANTS: Final = """
+    WITH RECURSIVE found (queue, tenant) AS ({found})
+    SELECT 'lanes', f.tenant, f.queue, 0 FROM found f
+        WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = f.queue AND l.tenant = f.tenant AND l.ready = 1)
+    UNION ALL SELECT 'paused', p.tenant, p.queue, 0 FROM found f
+        JOIN queue_pause p ON p.queue = f.queue AND p.tenant = f.tenant
+    UNION ALL SELECT 'awaited', b.tenant, b.queue, 0 FROM found f
+        JOIN queue_bound b ON b.queue = f.queue AND b.tenant = f.tenant AND b.strategy = 'block'
+    UNION ALL SELECT g.kind, g.tenant, g.name, g.id FROM found f
+        JOIN gate g ON g.kind = 'queue' AND g.tenant = f.tenant AND g.name = f.queue
+    UNION ALL SELECT 'pool', p.tenant, p.queue, p.gate FROM found f
+        JOIN pool_queue p ON p.queue = f.queue AND p.tenant = f.tenant AND p.gate IS NOT NULL
+    UNION ALL SELECT 'served', s.tenant, '', s.number FROM found f
+        JOIN served s ON s.queue IN (SELECT value FROM each(?)) AND s.tenant = f.tenant
+    UNION ALL SELECT 'served', '', '', s.number FROM served s
+        WHERE s.queue IN (SELECT value FROM each(?)) AND s.tenant = ''
+    UNION ALL SELECT 'last', '', '', (SELECT max(s.number) FROM served s WHERE s.queue = e.value) FROM each(?) e
+"""
+# A step for each tenant that has ready lanes, however many lanes it has.
+_ALL: Final = _TENANTS.format(
+    found="""
+    SELECT e.value, (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = e.value AND l.tenant > '')
+    FROM each(?) e
+    UNION ALL
+    SELECT f.queue,
+        (SELECT min(l.tenant) FROM lane l WHERE l.ready = 1 AND l.queue = f.queue AND l.tenant > f.tenant)
+    FROM found f WHERE f.tenant IS NOT NULL
+"""
+)
+_ONE: Final = _TENANTS.format(found="SELECT e.value, ? FROM each(?) e")
 
 
 def read_snapshot(db: Session, queues: list[str], tenant: str | None) -> ClaimSnapshot:
     """Look at the clock, and at these queues of one tenant, or of all."""
-    if tenant is None:
-        return _read(db.all(VIEW, *[queues] * ASKED))
-    given = {
-        "found": (tenant, queues),
-        "within": (tenant, queues, tenant),
-        "free": (queues, tenant),
-    }
-    return _read(db.all(_OF_ONE, *chain(*given.values()), queues, queues, queues))
+    rows = db.all(VIEW, *[queues] * ASKED)
+    if tenant:
+        rows = [row for row in rows if row[0] not in ("free", "lanes")]
+        rows += db.all(_ONE, tenant, *[queues] * 4)
+    elif tenant is None and any(what == "tenants" for what, *_ in rows):
+        rows += db.all(_ALL, *[queues] * 4)
+    return _read(rows)
 
 
 def _read(rows: list[Row]) -> ClaimSnapshot:
-    of: defaultdict[str, list[tuple[Queue, Any]]] = defaultdict(list)
+    found = ClaimSnapshot({}, set(), set(), set(), set(), set(), {}, {}, {}, {})
+    sets = {
+        "paused": found.paused,
+        "awaited": found.awaited,
+        "free": found.with_free,
+        "lanes": found.with_lanes,
+    }
+    gates = {"queue": found.queue_gates, "pool": found.pool_gates}
+    last = 0
     for what, tenant, name, number in rows:
-        of[what].append(((tenant, name), number))
-    gates: dict[str, dict[Queue, list[int]]] = {"queue": {}, "pool": {}}
-    for kind, found in gates.items():
-        for queue, gate in of[kind]:
-            found.setdefault(queue, []).append(gate)
-    return ClaimSnapshot(
-        moments={what: at for what in MOMENTS for _, at in of[what] if at is not None},
-        at_door=any(first is not None for _, first in of["door"]),
-        maintenance=bool(of["maintenance"]),
-        paused={queue for queue, _ in of["paused"]},
-        queue_gates=gates["queue"],
-        pool_gates=gates["pool"],
-        type_gates={name: gate for (_, name), gate in of["type"]},
-        awaited={queue for queue, _ in of["awaited"]},
-        with_free={queue for queue, _ in of["free"]},
-        with_lanes={queue for queue, _ in of["lanes"]},
-        served={tenant: number or 0 for (tenant, _), number in of["lanes"] + of["turn"]},
-        last_served=max((number or 0 for _, number in of["served"]), default=0),
-    )
+        if number is None:
+            continue
+        if what in MOMENTS:
+            found.moments[what] = number
+        elif what in sets:
+            sets[what].add((tenant, name))
+        elif what in gates:
+            gates[what].setdefault((tenant, name), []).append(number)
+        elif what == "type":
+            found.type_gates[name] = number
+        elif what == "served":
+            found.served[tenant] = max(found.served.get(tenant, 0), number)
+        elif what == "last":
+            last = max(last, number)
+        else:
+            found.flags.add(what)
+    return found._replace(last_served=last) if last else found
 
 
 def next_moment(db: Session, now: int) -> int | None:
