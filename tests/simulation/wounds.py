@@ -269,14 +269,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a job too heavy for its queue that blocks its lane": (
         "engine.claim:Claiming._consider_lane",
-        ("if self._too_heavy(queue, lane.cost) and", "if False and"),
+        ("if heavy_for is not None and", "if False and"),
     ),
     "a job set apart from its key that blocks its queue": (
         "engine.claim:Claiming._consider_lane",
-        (
-            "if self._too_heavy(queue, lane.cost) and",
-            "if not lane.heavy and self._too_heavy(queue, lane.cost) and",
-        ),
+        ("if heavy_for is not None and", "if not lane.heavy and heavy_for is not None and"),
     ),
     "a heavy start that a queue takes for a light one": (
         "engine.claim:Claiming._consider_free",
