@@ -121,6 +121,9 @@ class Provider(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.ledger = Ledger()
 
+    def handle_error(self, *_: object) -> None:
+        """Stay silent: a worker that is killed cuts its connections."""
+
 
 def main() -> None:
     """Serve until standard input closes."""
