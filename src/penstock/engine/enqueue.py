@@ -201,6 +201,8 @@ def enqueue(
     if given or keys or bounded or limited:
         names = [*map(bounds.lock_name, bounded), *map(tenant_limits.lock_name, limited)]
         board.db.lock([*given, *keys, *names])
+    if limited:
+        board.look_at_clock()
     if given:
         _check_ids(board, given)
     if bounded or limited:

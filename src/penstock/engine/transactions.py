@@ -82,7 +82,9 @@ class Transactions:
 
     def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
         events = Events(self._time.now(db), wanted=bool(self._publisher.listeners))
-        board = Board(db, events.now, events, moves=MOVES, turns=self._turns)
+        board = Board(
+            db, events.now, events, moves=MOVES, turns=self._turns, later=lambda: self._time.now(db)
+        )
         answer = work(board)
         board.flush()
         while board.ended:

@@ -120,7 +120,7 @@ class Session(Protocol):
         ...
 
     def lock(self, names: Sequence[str]) -> None:
-        """Lock these names until the transaction ends.
+        """Lock these names until the transaction ends; `moment` is then the moment at which they are.
 
         Call it before reading anything that depends on them.
         """

@@ -44,10 +44,20 @@ class Moves(NamedTuple):
 class Board:
     """What one transaction has loaded and changed."""
 
-    def __init__(self, db: Session, now: int, events: Events, *, moves: Moves, turns: bool = True) -> None:
+    def __init__(
+        self,
+        db: Session,
+        now: int,
+        events: Events,
+        *,
+        moves: Moves,
+        turns: bool = True,
+        later: Callable[[], int] | None = None,
+    ) -> None:
         self.db = db
         self._moves = moves
         self.now = now
+        self._later = later
         self.events = events
         self.posts: dict[int, Post] = {}
         self.lanes: dict[int, Lane] = {}
@@ -65,6 +75,11 @@ class Board:
         self.in_workflows = False
         self.next_wake = ON_RELEASE  # the earliest of those that were set
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
+
+    def look_at_clock(self) -> None:
+        """Go on at the present moment: this transaction may have waited for a lock since it began."""
+        if self._later is not None:
+            self.now = max(self.now, self._later())
 
     # Loading.
 

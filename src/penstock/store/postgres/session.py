@@ -36,6 +36,7 @@ UNLESS_TAKEN: Final = """
 FENCES: Final = 100  # numbers taken at once
 _IDLE: Final = "10s"  # the process of a transaction may be stopped, which must not keep the gates for ever
 NOW: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_HASH: Final = "hashtextextended(current_schema() || e.value, 0)"  # by which a name is locked
 _DEEPEST: Final = {
     # A plan is made once and kept, also when a table grows a thousandfold: it must not rest on its size.
     "plan_cache_mode": "force_generic_plan",
@@ -292,18 +293,15 @@ class PostgresSession:
         # In one order everywhere, so that no two transactions wait for each other.
         ordered = sorted(f"{_NAMES}{name}" for name in names)
         if not self.gated:
-            self.all(
-                "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || e.value, 0)) FROM each(?) e",
-                ordered,
-            )
-            return
-        # A transaction of a caller's own may hold a name for long; the gates must not wait for that.
-        rows = self.all(
-            "SELECT pg_try_advisory_xact_lock(hashtextextended(current_schema() || e.value, 0)) FROM each(?) e",
-            ordered,
-        )
-        if not all(taken for (taken,) in rows):
-            raise NamesTakenError(names)
+            rows = self.all(f"SELECT pg_advisory_xact_lock({_HASH}), {NOW} FROM each(?) e", ordered)
+        else:
+            # A transaction of a caller's own may hold a name for long; the gates must not wait for that.
+            rows = self.all(f"SELECT pg_try_advisory_xact_lock({_HASH}), {NOW} FROM each(?) e", ordered)
+            if not all(taken for taken, _ in rows):
+                raise NamesTakenError(names)
+        if self._moment is not None:
+            # What the transactions before this one wrote is older than that.
+            self._moment = self._moment._replace(now=max(at for _, at in rows))
 
     def tell(self, topic: Topic) -> None:
         self.topics.add(topic)
