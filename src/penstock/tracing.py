@@ -56,7 +56,7 @@ def span(job: Claimed) -> AbstractContextManager[object]:
         with suppress(msgspec.DecodeError):  # nothing that a job brings keeps it from running
             meta = _decode(job.meta)
     names = {name: meta[name] for name in (PARENT, STATE) if isinstance(meta.get(name), str)}
-    manager: AbstractContextManager[object] = trace.get_tracer("penstock").start_as_current_span(
+    manager = trace.get_tracer("penstock").start_as_current_span(
         f"{job.queue} process",
         context=_propagator().extract(names) if names else None,
         kind=trace.SpanKind.CONSUMER,
@@ -69,7 +69,22 @@ def span(job: Claimed) -> AbstractContextManager[object]:
             "penstock.attempt": job.attempt,
         },
     )
-    return manager
+    return _Span(manager)
+
+
+class _Span:
+    """A span whose end hides no error of the handler: recording an error whose text raises would."""
+
+    def __init__(self, manager: Any) -> None:  # noqa: ANN401 - a type that may not be installed
+        self._manager = manager
+
+    def __enter__(self) -> object:
+        entered: object = self._manager.__enter__()
+        return entered
+
+    def __exit__(self, *error: object) -> None:
+        with suppress(Exception):
+            self._manager.__exit__(*error)
 
 
 def _trace() -> ModuleType | None:

@@ -76,6 +76,21 @@ def test_a_failure_is_noted_on_its_span(app, spans):
     assert ["exception"] == [event.name for event in span.events]
 
 
+def test_an_error_whose_text_raises_is_the_handlers_all_the_same(app, spans):
+    class BadError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def fail():
+        raise BadError
+
+    job = app.task(fail, name="fail").enqueue()
+    app.work(until_idle=True)
+
+    assert "BadError" == job.refresh().error["kind"]
+    assert 1 == len(spans.get_finished_spans())
+
+
 def test_a_context_that_was_given_stands(spans):
     meta = json.dumps({"traceparent": PARENT})
     with trace.get_tracer("test").start_as_current_span("request"):
