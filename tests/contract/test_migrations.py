@@ -125,7 +125,7 @@ def _queues_of_tenants(db: Session) -> None:
     )
     old.job(1008, "acme", "acme:mail", own)
     db.run("INSERT INTO done (seq, state, finished, attempt, reason) VALUES (1008, 'done', 1, 1, '')")
-    # A tenant's turn holds a slot of nobody once its lane is gone.
+    # A job of a tenant has the turn: the migration removes the turn with the job's lane.
     db.run("INSERT INTO turn (gate, seq, lane, priority, ord, cost) VALUES (2002, 1003, 3002, 0, 1003, 1)")
     # Jobs of no tenant, one in a queue with a colon.
     old.job(1009, "", "mine:own", '[["plain","c9"]]')
