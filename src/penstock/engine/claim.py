@@ -95,7 +95,7 @@ class _Tenant:
     queues: "list[_Queue]" = field(default_factory=list)
     heap: list[_Entry] = field(default_factory=list)
     is_read: bool = False
-    has_turn: bool = True  # it is among those that take turns
+    in_rotation: bool = True  # it is among those to serve
 
 
 @dataclass(slots=True)
@@ -168,22 +168,22 @@ class Claiming:
         self._queues = {q.key: q for q in self._open_queues(queues)}
         served = snapshot.served
         names = sorted(self._tenants, key=lambda name: (served.get(name, 0), name))
-        self._turns = deque(self._tenants[name] for name in names)
+        self._rotation = deque(self._tenants[name] for name in names)
 
     def run(self) -> None:
         """Start jobs until there are enough, none is left, or the budget is spent."""
         self._push_newly_ready()
-        while self._turns and len(self.admitted) < self._count and self.budget.left > 0:
-            tenant, taken = self._turns[0], len(self.admitted)
+        while self._rotation and len(self.admitted) < self._count and self.budget.left > 0:
+            tenant, taken = self._rotation[0], len(self.admitted)
             self._read(tenant)
             if not tenant.heap:
-                self._turns.popleft().has_turn = False
+                self._rotation.popleft().in_rotation = False
                 continue
             if not self._consider_first(tenant):
                 continue
             if len(self.admitted) > taken:
-                self._turns.rotate(-1)
-            if not any(other.heap or not other.is_read for other in self._turns):
+                self._rotation.rotate(-1)
+            if not any(other.heap or not other.is_read for other in self._rotation):
                 self.board.ring_pending()
             self._push_newly_ready()
 
@@ -320,7 +320,7 @@ class Claiming:
 
     def _consider_free(self, queue: _Queue) -> None:
         """Take the first jobs of a queue, as long as they come before all others; one if tenants take turns."""
-        heap, enough = queue.tenant.heap, self._count if len(self._turns) == 1 else len(self.admitted) + 1
+        heap, enough = queue.tenant.heap, self._count if len(self._rotation) == 1 else len(self.admitted) + 1
         rival = heap[0][:2] if heap else None
         while queue.free and len(self.admitted) < enough and not queue.shut:
             seq, priority, ord_, cost, attempt, lost = queue.free[-1]
@@ -374,9 +374,9 @@ class Claiming:
                 self.unseen = self.unseen or self._is_wanted(lane.place)
                 continue
             self._push(queue, lane)
-            if not queue.tenant.has_turn:
-                queue.tenant.has_turn = True
-                self._turns.append(queue.tenant)
+            if not queue.tenant.in_rotation:
+                queue.tenant.in_rotation = True
+                self._rotation.append(queue.tenant)
 
     def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
         board = self.board

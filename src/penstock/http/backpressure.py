@@ -39,7 +39,7 @@ class Bounds:
         self._known: dict[Queue, Bound] = {}
         self._read = -FRESH - 1
         # A request that waits for room in a queue waits behind those that came before.
-        self.turns: defaultdict[Queue, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.locks: defaultdict[Queue, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def of(self, request: Request) -> dict[Queue, Bound]:
         """Return the bounds of all queues that have one."""
@@ -85,14 +85,14 @@ async def add(
 async def _add_patiently(
     request: Request, jobs: Sequence[NewJob], blocking: set[Queue], patience: float
 ) -> list[Enqueued]:
-    """Wait for room so many seconds; requests that wait for the same queue take turns."""
+    """Wait for room so many seconds; requests for the same queue are served in the order in which they came."""
     service = request.service
     end = monotonic() + int(patience * SECOND)
-    turn = service.part(Bounds).turns[min(blocking)]
+    lock = service.part(Bounds).locks[min(blocking)]
     if not patience:
         return await service.enqueue(jobs)
     try:
-        await asyncio.wait_for(turn.acquire(), patience)
+        await asyncio.wait_for(lock.acquire(), patience)
     except TimeoutError:
         return await service.enqueue(jobs)
     try:
@@ -106,7 +106,7 @@ async def _add_patiently(
                     raise
             await service.changed(revision, left / SECOND, Topic.ROOM)
     finally:
-        turn.release()
+        lock.release()
 
 
 async def _depth(request: Request, queue: Queue) -> int:
