@@ -24,8 +24,8 @@ help: ## list what can be made
 demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
 	$(BIN)/penstock demo $(DEMO_ARGS)
 
-test: $(READY) ## run the tests, ten minutes on two cores (TESTARGS="tests/unit -k lane" for a few)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTARGS)
+test: $(READY) ## run the tests, four minutes on two cores (TESTARGS="tests/unit -k lane" for a few)
+	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(TESTARGS)
 
 check: $(READY) ## run all that must hold before a change is accepted: style, types, layers, tests
 	$(BIN)/ruff format --check
@@ -52,7 +52,7 @@ bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs
 	$(BIN)/penstock bench MEM
 
 soak-drawn: $(READY) ## run the tests that draw their cases by lot with many more of them (4 minutes)
-	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder \
+	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder \
 		$$(grep -rlE '@given|StateMachine|often\(' tests --include='test_*.py')
 
 soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a million jobs (16 minutes)
@@ -61,7 +61,7 @@ soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a m
 simulate: $(READY) ## play a hundred thousand new random histories and stop at the first that fails (SIM_ARGS=...)
 	$(BIN)/python -m tests.simulation $(SIM_ARGS)
 
-mutants: $(READY) ## wound the engine in forty ways and see that the simulation notices each (2 minutes)
+mutants: $(READY) ## wound the engine in sixty ways and see that the simulation notices each (6 minutes)
 	$(BIN)/python -m tests.simulation --mutants
 
 conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside the project (6 minutes)

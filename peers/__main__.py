@@ -5,12 +5,12 @@ import sys
 from pathlib import Path
 
 from peers.catalogue import PENSTOCK_ONLY, QUICK, WORKLOADS, named
-from peers.machine import Machine
 from peers.report import Report
 from peers.results import OURS
 from peers.run import Run
 from peers.stores import Stores
 from peers.verdicts import verdicts
+from penstock.bench.machine import Machine
 
 
 def main() -> int:

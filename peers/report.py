@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from peers.catalogue import NODE, PEERS, PYTHON
-from peers.machine import Machine
 from peers.results import OURS, Result, Results
 from peers.verdicts import Verdict
+from penstock.bench.machine import Machine
 from penstock.bench.pickup import CASES, PERCENTS
 
 TITLES: Final = {

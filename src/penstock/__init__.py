@@ -1,10 +1,11 @@
 """Background jobs, no faster than you allow."""
 
-from penstock.app import App, Call, Client, JobHandle, Task
+from penstock.app import App, Call, Client, FloatingLimit, JobHandle, Task
 from penstock.errors import (
     AccessError,
     ConflictError,
     DuplicateJobError,
+    GateShutError,
     InvalidError,
     InvalidJobError,
     InvalidLimitError,
@@ -45,6 +46,8 @@ __all__ = [
     "Concurrency",
     "ConflictError",
     "DuplicateJobError",
+    "FloatingLimit",
+    "GateShutError",
     "InvalidError",
     "InvalidJobError",
     "InvalidLimitError",

@@ -11,6 +11,7 @@ PenstockError
 │   ├── WrongStateError       .state, .wanted
 │   ├── QueueFullError        .tenant, .queue, .depth, .bound
 │   ├── TenantLimitError      .tenant, .limit, .current, .maximum, .retry_after
+│   ├── GateShutError         .job, .gates, .opens_at
 │   └── LeaseLostError        another worker may hold the job now
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
@@ -138,6 +139,18 @@ class WrongStateError(ConflictError):
         self.job = job
         self.state = state
         self.wanted = wanted
+
+
+class GateShutError(ConflictError):
+    """The job that was to start may not: so says each of *gates*, until *opens_at* if the clock alone decides that."""
+
+    code = "gate_shut"
+
+    def __init__(self, job: str, gates: Sequence[str], opens_at: int | None, why: str = "") -> None:
+        super().__init__(f"job {job} may not start now: {why or ', '.join(gates)}")
+        self.job = job
+        self.gates = tuple(gates)
+        self.opens_at = opens_at
 
 
 class LeaseLostError(ConflictError):

@@ -14,8 +14,9 @@ from functools import lru_cache
 from typing import Final, Protocol, TextIO
 
 from penstock.clock import SECOND, SystemClock
+from penstock.names import one_line
 from penstock.worker.context import CURRENT
-from penstock.worker.job_log import Fields, fields, one_line
+from penstock.worker.job_log import Fields, fields
 from penstock.worker.job_log import log as jobs
 
 LEVEL: Final = "INFO"  # at which a worker tells, unless told otherwise

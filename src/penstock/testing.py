@@ -13,13 +13,15 @@ assert job.result() == "reminded"
 """
 
 import asyncio
+import selectors
 from collections import defaultdict
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from inspect import iscoroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import structs
 
@@ -31,12 +33,12 @@ from penstock.errors import InvalidError, NotFoundError
 from penstock.job import Claimed, Event
 from penstock.lifecycle.states import State
 from penstock.limits.durations import Duration, format_duration, parse_duration
-from penstock.limits.rules import Numbers
-from penstock.policies.virtual_time import VirtualTime
+from penstock.limits.rules import Numbers, Window
+from penstock.policies import clock as policies_clock
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, Shift
+from penstock.worker.floating import whole
 from penstock.worker.perform import perform, perform_async
-from penstock.worker.refresh import whole
 
 __all__ = [
     "MOST",
@@ -58,6 +60,7 @@ MOST: Final = 10_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _WORKER: Final = "test"
+_REFRESHES: Final = 100  # floating limits computed before each attempt
 _LEASE: Final = 86_400 * SECOND
 
 
@@ -134,24 +137,34 @@ class _LimitCheck:
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self._starts: defaultdict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
-        self._running: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._running: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
         self.broken: list[str] = []
 
     def hear(self, event: Event) -> None:
         """Judge a start by the limits that its job carries."""
+        if event.name == "job.spent":
+            self._spent(str(event.facts["job"]), cast("dict[str, int]", event.facts["used"]))
         if event.name != "job.started":
             return
-        job = self._engine.job(str(event.facts["job"]))
+        job = self._engine.job(str(event.facts["job"]), str(event.facts["tenant"]))
         for limit in job.limits:
-            gate = ("" if limit.shared else job.tenant, limit.key)
-            self._starts[gate].append((event.at, job.cost, job.id))
+            gate = (limit.owner(job.tenant), limit.key)
+            self._starts[gate].append((event.at, job.cost if limit.cost is None else limit.cost, job.id))
+            self._running[gate].add((job.id, job.tenant))
             self._judge(gate, self._in_force(gate, limit.numbers))
+
+    def _spent(self, job: str, used: dict[str, int]) -> None:
+        """Have the last start of a job weigh what it used."""
+        for (_, key), starts in self._starts.items():
+            last = max((n for n, (_, _, id_) in enumerate(starts) if id_ == job), default=None)
+            if key in used and last is not None:
+                starts[last] = (starts[last][0], used[key], job)
 
     def _judge(self, gate: tuple[str, str], numbers: Numbers) -> None:
         starts = self._starts[gate]
         last, _, job = starts[-1]
         key = gate[1]
-        running = self._running[gate] = {id_ for id_ in (*self._running[gate], job) if self._runs(id_)}
+        running = self._running[gate] = {each for each in self._running[gate] if self._runs(*each)}
         if numbers.slots is not None and len(running) > numbers.slots:
             self.broken.append(f"{key}: {len(running)} ran at once when {job} started; {numbers.slots} may")
         if (rate := numbers.rate) is not None:
@@ -162,19 +175,21 @@ class _LimitCheck:
                 )
         if (throttle := numbers.throttle) is not None and throttle.limit:
             close = [at for at, cost, _ in starts[:-1] if at + cost * throttle.gap > last]
-            if close:
+            if close and (throttle.burst == 1 or _overdrawn(throttle, starts)):
                 apart = format_duration(last - max(close))
                 self.broken.append(
                     f"{key}: {job} started {apart} after another; {format_duration(throttle.gap)} must lie between"
                 )
 
-    def _runs(self, job: str) -> bool:
-        return self._engine.job(job).state is State.RUNNING
+    def _runs(self, job: str, tenant: str) -> bool:
+        return self._engine.job(job, tenant).state is State.RUNNING
 
     def _in_force(self, gate: tuple[str, str], own: Numbers) -> Numbers:
         view = self._engine.gate(gate[1], tenant=gate[0])
-        floating = None if view.floating is None else Numbers(slots=view.floating)
-        layers = [each for each in (view.override, view.configured, floating, own) if each is not None]
+        if view.floating is not None:
+            maximum = view.floating if own.slots is None or own.floats else min(own.slots, view.floating)
+            own = replace(own, slots=maximum)
+        layers = [each for each in (view.override, view.configured, own) if each is not None]
         return Numbers(
             next((each.slots for each in layers if each.slots is not None), None),
             next((each.rate for each in layers if each.rate is not None), None),
@@ -192,6 +207,7 @@ class _Bench:
         self._queues = app.queues
         self._shift = Shift(self._engine.clock)
         self._shift.note_progress = self._note_progress
+        self._shift.note_spending = self._note_spending
 
     def run_next(self, *, advance: bool) -> bool:
         """Run one job; tell whether there was one."""
@@ -237,9 +253,9 @@ class _Bench:
         return True
 
     def _refresh(self) -> None:
-        due = self._engine.refreshes(list(self._refreshers), 1, worker=_WORKER, lease=_LEASE)
+        due = self._engine.refreshes(list(self._refreshers), _REFRESHES, worker=_WORKER, lease=_LEASE)
         for refresh in due:
-            value = self._refreshers[refresh.handler](refresh)
+            value = self._refreshers[refresh.handler].compute(refresh)
             if iscoroutine(value):
                 value = _run_coroutine(value)
             self._engine.refreshed(refresh, value=whole(value))
@@ -248,8 +264,73 @@ class _Bench:
         if attempt.progress is not None:
             self._engine.progress(attempt.claimed.seq, attempt.claimed.fence, attempt.progress)
 
+    def _note_spending(self, attempt: Attempt) -> None:
+        if attempt.used is not None:
+            self._engine.spend([(attempt.claimed.seq, attempt.claimed.fence, attempt.used)])
+
+
+def _overdrawn(throttle: Window, starts: Sequence[tuple[int, int, str]]) -> bool:
+    """Tell whether the bucket of a throttle lacked what the last of *starts* took."""
+    *earlier, (last, cost, _) = starts
+    full = 0
+    for at, weight, _ in earlier:
+        full = max(full, at) + weight * throttle.gap
+    return last < full - throttle.lead(cost)
+
 
 def _run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     # In a thread of its own: the caller may be a coroutine itself.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop that does not sleep: when all tasks wait, its time leaps to the next timer."""
+
+    def __init__(self) -> None:
+        self.elapsed = 1.0
+        super().__init__(_Leaping(self))
+
+    def time(self) -> float:
+        return self.elapsed
+
+
+class VirtualTime:
+    """Runs coroutines in virtual time, by which policies go too."""
+
+    def __init__(self) -> None:
+        self.loop: VirtualLoop | None = None
+
+    def now(self) -> float:
+        """Return the seconds that have passed."""
+        return 0.0 if self.loop is None else self.loop.elapsed - 1.0
+
+    def run(self, main: Coroutine[Any, Any, T]) -> T:
+        """Run *main* until it is done, without real waiting."""
+        with self._in_place(), asyncio.Runner(loop_factory=self._new_loop) as runner:
+            return runner.run(main)
+
+    def _new_loop(self) -> VirtualLoop:
+        self.loop = VirtualLoop()
+        return self.loop
+
+    @contextmanager
+    def _in_place(self) -> Iterator[None]:
+        before = policies_clock.now
+        policies_clock.now = lambda: 0 if self.loop is None else round(self.loop.elapsed * SECOND)
+        try:
+            yield
+        finally:
+            policies_clock.now = before
+
+
+class _Leaping(selectors.DefaultSelector):
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0 if timeout is not None else None)
+        if not ready and timeout:
+            self._loop.elapsed += timeout
+        return ready

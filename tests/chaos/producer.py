@@ -14,7 +14,7 @@ from tests.chaos import rules, wounds
 from tests.chaos.provider import end_with_parent
 from tests.chaos.tasks import TASKS, app, caller
 
-MIX = (
+MIX = [
     "one",
     "two",
     "two",
@@ -28,7 +28,7 @@ MIX = (
     "floats",
     "boxed",
     "boxed",
-)
+]
 BATCHES = (1, 1, 2, 4)
 PAUSE = 0.04
 # Few enough to be worked off soon after the storm, and enough to keep every gate busy.

@@ -166,7 +166,7 @@ class Judge:
 
     def _unended(self) -> list[str]:
         return [
-            f"job {attempt.job}, attempt {attempt.number} began and never ended, though nobody killed it"
+            f"job {attempt.job}, attempt {attempt.number} began and never ended, though its worker was not killed"
             for attempt in self.attempts
             if attempt.ended is None and attempt.pid not in self.story.killed
         ]

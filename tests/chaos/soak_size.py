@@ -27,7 +27,7 @@ KEYS = 1_000
 KEEP = 5 * SECOND
 TIDY = 10_000  # jobs between two rounds of upkeep
 # What is kept of jobs that ended: it grows with what is kept, and with nothing else.
-HISTORY = {"job", "done", "failure", "progress", "uniqueness"}
+HISTORY = {"job", "done", "attempt", "progress", "uniqueness"}
 LEVEL = 1.3
 SETTINGS = {"autovacuum_naptime": "3s"}
 

@@ -48,10 +48,7 @@ class Storm:
         self._processes = []
         # Paths of sockets must be short.
         self._nook = tempfile.TemporaryDirectory(prefix="chaos-")
-        self._environment = {
-            "PENSTOCK_URL": url,
-            PROVIDER: str(Path(self._nook.name) / "provider"),
-        }
+        self._environment = {"PENSTOCK_URL": url, PROVIDER: str(Path(self._nook.name) / "provider")}
         try:
             self._provider = self._begin("provider", self._environment[PROVIDER], str(self._record))
             self._provider.stdout.readline()
@@ -196,13 +193,9 @@ class Storm:
 
     def _begin(self, role, *arguments):
         process = Process(
-            *arguments,
-            module=f"tests.chaos.{role}",
-            folder=ROOT,
-            streams=("stdin", "stdout"),
-            log=self._log,
-            **self._environment,
-        )
+            *arguments, module=f"tests.chaos.{role}", folder=ROOT,
+            streams=("stdin", "stdout"), log=self._log, **self._environment,
+        )  # fmt: skip
         self._processes.append(process)
         return process
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock import App, Concurrency, Rate, Throttle, current_job
+from penstock import App, Concurrency, FloatingLimit, Rate, Throttle, current_job
 from tests.chaos import rules
 from tests.chaos.provider import PROVIDER, Caller, now
 
@@ -18,6 +18,9 @@ from tests.chaos.provider import PROVIDER, Caller, now
 SHORT, LONG, SHARE_OF_LONG = 0.06, (0.5, 1.5), 0.03  # seconds
 # Where many must meet before a limit matters.
 LONGER = 4 * SHORT
+TWO = Concurrency(2, key="two:{account}")
+RATED = Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}")
+FLOATING = Concurrency.floating(rules.FIRST_VALUE, key=rules.FLOATING, handler="weather", every="500ms")
 
 app = App()
 caller = Caller(os.environ[PROVIDER])
@@ -59,7 +62,7 @@ def one(account: int) -> None:
     work()
 
 
-@app.task(limits=[Concurrency(2, key="two:{account}")])
+@app.task(limits=[TWO])
 async def two(account: int) -> None:
     await awork()
 
@@ -69,17 +72,12 @@ def five(account: int) -> None:
     work(LONGER)
 
 
-@app.task(limits=[Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}")])
+@app.task(limits=[RATED])
 async def rated(account: int) -> None:
     await awork()
 
 
-@app.task(
-    limits=[
-        Concurrency(2, key="two:{account}"),
-        Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}"),
-    ]
-)
+@app.task(limits=[TWO, RATED])
 def both(account: int) -> None:
     work()
 
@@ -89,18 +87,14 @@ def spaced(account: int) -> None:
     work()
 
 
-@app.task(
-    limits=[
-        Concurrency.floating(rules.FIRST_VALUE, key=rules.FLOATING, handler="weather", every="500ms"),
-    ]
-)
+@app.task(limits=[FLOATING])
 async def floats(account: int) -> None:
     await awork(LONGER)
 
 
 @app.floating("weather")
-def weather(key: str, current: int, metadata: dict[str, str]) -> int:
-    return random.choice([value for value in rules.VALUES if value != current])
+def weather(limit: FloatingLimit) -> int:
+    return random.choice([value for value in rules.VALUES if value != limit.value])
 
 
 @app.task(queue=rules.QUEUE)

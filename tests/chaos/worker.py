@@ -85,14 +85,9 @@ def main():
     engine = opened(os.environ["PENSTOCK_URL"])
     app = tasks.app
     worker = Worker(
-        Watched(engine),
-        app.handlers,
-        refreshers=app.refreshers,
-        queues=app.queues,
-        lease=LEASE,
-        threads=HANDS,
-        concurrency=HANDS,
-    )
+        Watched(engine), app.handlers, refreshers=app.refreshers, queues=app.queues,
+        lease=LEASE, threads=HANDS, concurrency=HANDS,
+    )  # fmt: skip
     worker.run(signals=True)
     engine.close()
 

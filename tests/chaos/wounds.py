@@ -96,16 +96,8 @@ def jobs_that_are_forgotten():
     Engine.enqueue = forgetful
 
 
-WOUNDS = {
-    wound.__name__: wound
-    for wound in (
-        one_slot_too_many,
-        slots_that_are_not_given_back,
-        a_window_that_lets_one_more_through,
-        gaps_too_short,
-        a_floating_limit_that_never_falls,
-        a_fence_with_a_hole,
-        leases_that_end_early,
-        jobs_that_are_forgotten,
-    )
-}
+_ALL = (
+    one_slot_too_many, slots_that_are_not_given_back, a_window_that_lets_one_more_through, gaps_too_short,
+    a_floating_limit_that_never_falls, a_fence_with_a_hole, leases_that_end_early, jobs_that_are_forgotten,
+)  # fmt: skip
+WOUNDS = {wound.__name__: wound for wound in _ALL}

@@ -47,7 +47,9 @@ def _told(name, extended, report):
     results = report["results"]
     wrong = unexpected(report, extended=extended)
     excused = results["failed"] - len(wrong)
-    print(f"{name}, {mode}: {results['passed']} passed, {len(wrong)} failed, {excused} that nobody can pass")
+    print(
+        f"{name}, {mode}: {results['passed']} passed, {len(wrong)} failed, {excused} that no server can pass"
+    )
     for line in wrong:
         print(f"  {line}")
     return bool(wrong)

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from penstock.engine import Engine, open_engine
+from penstock.limits.rules import Limit
 from penstock.store import migrations
 from penstock.store.session import Session
 from tests.support.clock import FakeClock
-from tests.support.desk import Desk
+from tests.support.desk import Desk, slots
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 
 
@@ -57,6 +58,31 @@ def opened(url: str, clock: FakeClock) -> Iterator[Callable[[], Engine]]:
 @pytest.fixture
 def desk(opened: Callable[[], Engine], clock: FakeClock) -> Desk:
     return Desk(opened(), clock)
+
+
+@pytest.fixture
+def desks(opened: Callable[[], Engine], clock: FakeClock) -> list[Desk]:
+    """Two processes at one store."""
+    return [Desk(opened(), clock) for _ in range(2)]
+
+
+@pytest.fixture(params=[(), (slots("k", 1),)], ids=["free", "limited"])
+def limits(request: pytest.FixtureRequest) -> tuple[Limit, ...]:
+    """None, or one slot of a key."""
+    return request.param
+
+
+@pytest.fixture(params=[(), (slots("k", 99),)], ids=["free", "limited"])
+def ample(request: pytest.FixtureRequest) -> tuple[Limit, ...]:
+    """None, or more slots of a key than there are jobs."""
+    return request.param
+
+
+@pytest.fixture
+def healthy(desk: Desk) -> Iterator[None]:
+    """The doctor finds nothing in the end."""
+    yield
+    assert desk.engine.doctor() == []
 
 
 @pytest.fixture

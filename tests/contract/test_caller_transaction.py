@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from penstock import App, Concurrency
 from penstock.engine import Engine
 from penstock.errors import DuplicateJobError, InvalidError, QueueFullError, WrongStateError
-from penstock.job import Bound, NewJob, OnFull, Settlement
+from penstock.job import Bound, Claimed, NewJob, OnFull, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -40,8 +40,18 @@ def connected(store: str, url: str) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def engine(opened: Callable[[], Engine]) -> Engine:
-    return opened()
+def engine(opened: Callable[[], Engine]) -> Iterator[Engine]:
+    engine = opened()
+    yield engine
+    assert engine.doctor() == []
+
+
+def claim(engine: Engine) -> list[Claimed]:
+    return engine.claim(["default"], 5, worker="w").jobs
+
+
+def end(engine: Engine, job: Claimed) -> None:
+    engine.settle([Settlement(job.seq, job.fence, Done())])
 
 
 @pytest.fixture
@@ -50,17 +60,16 @@ def connection(engine: Engine, store: str, url: str) -> Iterator[Connection]:
         yield found
 
 
-def test_a_job_is_there_once_the_transaction_commits(engine: Engine, connection: Connection) -> None:
+def test_a_job_is_there_once_the_transaction_commits(engine: Engine, connection) -> None:
     made = engine.enqueue([NewJob("task"), NewJob("task", limits=(ONE,))], connection=connection)
 
     assert engine.count() == {}
     connection.commit()
     assert engine.count() == {State.WAITING: 2}
-    assert {job.id for job in engine.claim(["default"], 5, worker="w").jobs} == {job.id for job in made}
-    assert engine.doctor() == []
+    assert {job.id for job in claim(engine)} == {job.id for job in made}
 
 
-def test_and_never_if_it_is_rolled_back(engine: Engine, connection: Connection, clock: FakeClock) -> None:
+def test_and_never_if_it_is_rolled_back(engine: Engine, connection, clock: FakeClock) -> None:
     (running,) = engine.enqueue([NewJob("task", limits=(ONE,))])
     engine.claim(["default"], 1, worker="w")
     ask = [
@@ -80,19 +89,19 @@ def test_and_never_if_it_is_rolled_back(engine: Engine, connection: Connection, 
 
 
 @on_postgres
-def test_gates_are_right_whatever_happens_meanwhile(engine: Engine, connection: Connection) -> None:
+def test_gates_are_right_whatever_happens_meanwhile(engine: Engine, connection) -> None:
     engine.enqueue([NewJob("task", limits=(ONE,))])
-    (first,) = engine.claim(["default"], 5, worker="w").jobs
+    (first,) = claim(engine)
     (late,) = engine.enqueue([NewJob("task", limits=(ONE,))], connection=connection)
-    engine.settle([Settlement(first.seq, first.fence, Done())])
-    assert engine.claim(["default"], 5, worker="w").jobs == []
+    end(engine, first)
+    assert claim(engine) == []
 
     connection.commit()
 
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [late.id]
+    assert [job.id for job in claim(engine)] == [late.id]
 
 
-def test_what_fails_leaves_the_transaction_usable(engine: Engine, connection: Connection) -> None:
+def test_what_fails_leaves_the_transaction_usable(engine: Engine, connection) -> None:
     (known,) = engine.enqueue([NewJob("task")])
     engine.enqueue([NewJob("before")], connection=connection)
 
@@ -104,7 +113,7 @@ def test_what_fails_leaves_the_transaction_usable(engine: Engine, connection: Co
     assert {job.task for job in engine.jobs()} == {"task", "before", "after"}
 
 
-def test_a_unique_job_is_found_again(engine: Engine, connection: Connection) -> None:
+def test_a_unique_job_is_found_again(engine: Engine, connection) -> None:
     ask = [NewJob("task", unique=Unique("once"))]
     (first,) = engine.enqueue(ask)
 
@@ -114,16 +123,15 @@ def test_a_unique_job_is_found_again(engine: Engine, connection: Connection) -> 
 
 
 @on_postgres
-def test_the_callers_settings_are_left_alone(engine: Engine, connection: Connection) -> None:
+def test_the_callers_settings_are_left_alone(engine: Engine, connection) -> None:
     connection.execute("SET search_path = pg_catalog")
     engine.enqueue([NewJob("task")], connection=connection)
 
     assert connection.execute("SHOW search_path").fetchone() == {"search_path": "pg_catalog"}
 
 
-@pytest.mark.parametrize("limits", [(), (ONE,)], ids=["free", "limited"])
 def test_one_that_waits_is_replaced_once_the_transaction_is_committed(
-    engine: Engine, connection: Connection, limits: tuple[Limit, ...]
+    engine: Engine, connection, limits: tuple[Limit, ...]
 ) -> None:
     (old,) = engine.enqueue([replacing(limits)])
     engine.enqueue([NewJob("other", limits=limits)])
@@ -133,89 +141,66 @@ def test_one_that_waits_is_replaced_once_the_transaction_is_committed(
 
     assert engine.job(old.id).reason == f"replaced by {new.id}"
     assert engine.claim(["default"], 1, worker="w").jobs[0].id == new.id
-    assert engine.doctor() == []
 
 
-def test_one_that_waits_stays_if_the_transaction_is_rolled_back(
-    engine: Engine, connection: Connection
-) -> None:
+def test_one_that_waits_stays_if_the_transaction_is_rolled_back(engine: Engine, connection) -> None:
     (old,) = engine.enqueue([replacing()])
     engine.enqueue([replacing()], connection=connection)
     connection.rollback()
 
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [old.id]
+    assert [job.id for job in claim(engine)] == [old.id]
 
 
 @on_postgres
 def test_the_transaction_keeps_nobody_from_starting_or_ending_what_it_replaces(
-    engine: Engine, connection: Connection
+    engine: Engine, connection
 ) -> None:
     (old,) = engine.enqueue([replacing()])
     (new,) = engine.enqueue([replacing()], connection=connection)
-    (started,) = engine.claim(["default"], 5, worker="w").jobs
-    assert started.id == old.id
+    (running,) = claim(engine)
+    assert running.id == old.id
     (newer,) = engine.enqueue([replacing()], connection=connection)
-    assert engine.heartbeat([(started.seq, started.fence)])[0].alive
+    assert engine.heartbeat([(running.seq, running.fence)])[0].alive
     connection.commit()
 
-    assert engine.claim(["default"], 5, worker="w").jobs == []  # they wait for its end
+    assert claim(engine) == []  # they wait for its end
     assert engine.job(new.id).reason == f"replaced by {newer.id}"
     assert engine.doctor() == []
-    engine.settle([Settlement(started.seq, started.fence, Done())])
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [newer.id]
+    end(engine, running)
+    assert [job.id for job in claim(engine)] == [newer.id]
 
 
-def test_a_later_call_replaces_one_that_was_committed_and_not_let_in_yet(
-    engine: Engine, connection: Connection
-) -> None:
+def test_a_later_call_replaces_one_that_was_committed_and_not_let_in_yet(engine: Engine, connection) -> None:
     (first,) = engine.enqueue([replacing((ONE,))])
     engine.enqueue([NewJob("other", limits=(ONE,))])
     (second,) = engine.enqueue([replacing((ONE,))], connection=connection)
     connection.commit()
     (third,) = engine.enqueue([replacing((ONE,))])
 
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
+    assert [job.id for job in claim(engine)] == [third.id]
     assert {engine.job(job.id).state for job in (first, second)} == {State.CANCELLED}
-    assert engine.doctor() == []
 
 
-def test_a_call_whose_predecessor_was_cancelled_before_it_was_let_in_waits_for_the_one_that_runs(
-    engine: Engine, connection: Connection
+@pytest.mark.parametrize("by_door", [True, False], ids=["before it was let in", "while it waited for that"])
+def test_a_call_waits_for_the_one_that_runs_though_its_predecessor_was_cancelled(
+    engine: Engine, connection, by_door: bool
 ) -> None:
-    engine.enqueue([replacing()])
-    (running,) = engine.claim(["default"], 5, worker="w").jobs
-    (second,) = engine.enqueue([replacing()], connection=connection)
+    engine.enqueue([replacing(() if by_door else (ONE,))])
+    (running,) = claim(engine)
+    (second,) = engine.enqueue([replacing()], connection=connection if by_door else None)
     connection.commit()
     (third,) = engine.enqueue([replacing()], connection=connection)
     connection.commit()
     with suppress(WrongStateError):  # where it was replaced at once
         engine.cancel(second.id)
 
-    assert engine.claim(["default"], 5, worker="w").jobs == []
-    engine.settle([Settlement(running.seq, running.fence, Done())])
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
-    assert engine.doctor() == []
-
-
-def test_a_call_whose_predecessor_was_cancelled_while_it_waited_for_one_that_runs_waits_for_that_too(
-    engine: Engine, connection: Connection
-) -> None:
-    engine.enqueue([replacing((ONE,))])
-    (running,) = engine.claim(["default"], 5, worker="w").jobs
-    (second,) = engine.enqueue([replacing()])
-    (third,) = engine.enqueue([replacing()], connection=connection)
-    connection.commit()
-    with suppress(WrongStateError):
-        engine.cancel(second.id)
-
-    assert engine.claim(["default"], 5, worker="w").jobs == []
-    engine.settle([Settlement(running.seq, running.fence, Done())])
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [third.id]
-    assert engine.doctor() == []
+    assert claim(engine) == []
+    end(engine, running)
+    assert [job.id for job in claim(engine)] == [third.id]
 
 
 def test_a_call_replaces_any_number_that_were_committed_and_not_let_in_yet(
-    engine: Engine, connection: Connection
+    engine: Engine, connection
 ) -> None:
     (first,) = engine.enqueue([replacing((ONE,))])
     for _ in range(5):
@@ -223,14 +208,13 @@ def test_a_call_replaces_any_number_that_were_committed_and_not_let_in_yet(
         connection.commit()
     (last,) = engine.enqueue([replacing((ONE,))])
 
-    assert [job.id for job in engine.claim(["default"], 5, worker="w").jobs] == [last.id]
+    assert [job.id for job in claim(engine)] == [last.id]
     assert engine.count() == {State.RUNNING: 1, State.CANCELLED: 501}
     assert engine.job(first.id).reason.startswith("replaced by")
-    assert engine.doctor() == []
 
 
 def test_a_call_replaces_nobody_if_the_one_at_the_door_is_dropped_when_it_is_let_in(
-    engine: Engine, connection: Connection
+    engine: Engine, connection
 ) -> None:
     engine.enqueue([NewJob("task", limits=(ONE,))])
     engine.claim(["default"], 5, worker="w")
@@ -240,7 +224,6 @@ def test_a_call_replaces_nobody_if_the_one_at_the_door_is_dropped_when_it_is_let
     (second,) = engine.enqueue([dropped])
 
     assert [engine.job(job.id).state for job in (first, second)] == [State.DISCARDED] * 2
-    assert engine.doctor() == []
 
 
 def replacing(limits: tuple[Limit, ...] = ()) -> NewJob:
@@ -266,7 +249,7 @@ def test_an_async_connection_is_refused_for_what_it_is(engine: Engine, url: str)
         asyncio.run(enqueue())
 
 
-def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> None:
+def test_tasks_take_it_as_an_option(engine: Engine, connection) -> None:
     app = App(engine=engine)
     task = app.task(name="mail", limits=[Concurrency(1, key="X")])(lambda: None)
 
@@ -282,9 +265,7 @@ def test_tasks_take_it_as_an_option(engine: Engine, connection: Connection) -> N
 
 
 @on_postgres
-def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
-    engine: Engine, connection: Connection
-) -> None:
+def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(engine: Engine, connection) -> None:
     once = NewJob("task", unique=Unique("once"), limits=(ONE,))
     engine.enqueue([NewJob("other", limits=(slots("Y", 1),))])
     (first,) = engine.enqueue([once], connection=connection)
@@ -292,7 +273,7 @@ def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
         rival = pool.submit(engine.enqueue, [once])
         with pytest.raises(TimeoutError):
             rival.result(timeout=0.3)
-        assert [job.task for job in engine.claim(["default"], 5, worker="w").jobs] == ["other"]
+        assert [job.task for job in claim(engine)] == ["other"]
         connection.commit()
 
         (answer,) = rival.result(timeout=10)
@@ -300,9 +281,8 @@ def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(
 
 
 @on_postgres
-@pytest.mark.parametrize("limits", [(), (ONE,)], ids=["free", "limited"])
 def test_whoever_waits_for_room_to_be_counted_does_not_hold_the_gates(
-    engine: Engine, connection: Connection, limits: tuple[Limit, ...]
+    engine: Engine, connection, limits: tuple[Limit, ...]
 ) -> None:
     engine.bound("default", Bound(2, OnFull.DROP_OLDEST))
     engine.enqueue([NewJob("other", queue="q", limits=(slots("Y", 1),))])
@@ -320,7 +300,7 @@ def test_whoever_waits_for_room_to_be_counted_does_not_hold_the_gates(
     assert engine.depth("default") == 2
 
 
-def test_a_full_queue_refuses_it(engine: Engine, connection: Connection) -> None:
+def test_a_full_queue_refuses_it(engine: Engine, connection) -> None:
     engine.bound("default", Bound(1))
     engine.enqueue([NewJob("task")], connection=connection)
     with pytest.raises(QueueFullError):
@@ -331,7 +311,7 @@ def test_a_full_queue_refuses_it(engine: Engine, connection: Connection) -> None
 
 
 @on_postgres
-def test_one_for_which_another_is_dropped_is_refused(engine: Engine, connection: Connection) -> None:
+def test_one_for_which_another_is_dropped_is_refused(engine: Engine, connection) -> None:
     engine.bound("default", Bound(1, OnFull.DROP_OLDEST))
     engine.enqueue([NewJob("task")])
 

@@ -1,12 +1,12 @@
 """Many jobs for few keys: floods, shared keys, opposite orders, numbers that differ or change, late attempts."""
 
 import threading
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import GUARD, Engine
+from penstock.engine import GUARD
 from penstock.job import START_GRACE, Settlement
 from penstock.lifecycle.outcomes import Done, Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
@@ -17,24 +17,38 @@ from tests.support.desk import LEASE, Desk, Work, rate, slots, throttle, work_of
 from tests.support.stores import on_sqlite
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
-
-
 FAILED = Failed("ValueError", "no")
 
 
+def _claim_behind(desk: Desk, prefix: str, parked: int) -> Work:
+    """Enqueue a flood on one key, then a free job; return what claiming the free job costs."""
+    _flood(desk, prefix, parked)
+    desk.claim(1, queues=[prefix])
+    desk.enqueue(f"{prefix}-free", slots(f"{prefix}-other", 1), queue=prefix)
+
+    def claim() -> None:
+        assert desk.claim(1, queues=[prefix]) == f"{prefix}-free"
+
+    return work_of(desk.engine, claim)
+
+
+def _serve_the_next(desk: Desk, prefix: str, parked: int) -> Work:
+    _flood(desk, prefix, parked)
+    first = desk.claim(1, queues=[prefix])
+
+    def serve() -> None:
+        desk.settle(first)
+        assert desk.claim(1, queues=[prefix]) == f"{prefix}1"
+        desk.enqueue(f"{prefix}-new", slots(prefix, 1), queue=prefix)
+
+    return work_of(desk.engine, serve)
+
+
 @on_sqlite
-def test_free_jobs_behind_a_flood_on_one_key_cost_the_same(desk: Desk) -> None:
-    few = _claim_behind(desk, "few", 200)
-    many = _claim_behind(desk, "many", 20_000)
-
-    assert len(many.statements) == len(few.statements)
-    assert many.steps <= few.steps * 1.5
-
-
-@on_sqlite
-def test_serving_a_flood_costs_the_same_however_many_wait(desk: Desk) -> None:
-    few = _serve_the_next(desk, "few", 200)
-    many = _serve_the_next(desk, "many", 20_000)
+@pytest.mark.parametrize("verb", [_claim_behind, _serve_the_next], ids=["free jobs behind it", "serving it"])
+def test_a_flood_on_one_key_costs_the_same_however_many_wait(desk: Desk, verb) -> None:
+    few = verb(desk, "few", 200)
+    many = verb(desk, "many", 20_000)
 
     assert len(many.statements) == len(few.statements)
     assert many.steps <= few.steps * 1.5
@@ -93,7 +107,7 @@ def test_each_job_is_held_to_its_own_numbers_over_one_memory(desk: Desk) -> None
 
     assert desk.claim() == "one two three"
     desk.settle("one two")
-    assert desk.claim() == ""  # one still runs, and one is too many for those who allow one
+    assert desk.claim() == ""  # one still runs, and one is too many for jobs that allow one
     desk.settle("three")
     assert desk.claim() == "another"
 
@@ -275,23 +289,19 @@ def test_a_heartbeat_keeps_the_lease(desk: Desk) -> None:
     assert desk.settle("a") == [True]
 
 
-def test_an_attempt_that_begins_late_counts_from_when_it_began(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("late", "report"),
+    [
+        (40 * MILLISECOND, lambda desk: desk.begun("a")),
+        (300 * MILLISECOND, lambda desk: desk.settle("a", began=desk.clock.now())),
+    ],
+    ids=["told as it begins", "told when it has ended"],
+)
+def test_an_attempt_that_begins_late_counts_from_when_it_began(desk: Desk, late: int, report) -> None:
     desk.enqueue("a b", throttle("X", 1))
     desk.claim()
-    desk.wait(40 * MILLISECOND)
-    desk.begun("a")
-
-    desk.wait(SECOND)
-    assert desk.claim() == ""
-    desk.wait(GUARD)
-    assert desk.claim() == "b"
-
-
-def test_a_late_report_moves_the_start_later_too(desk: Desk) -> None:
-    desk.enqueue("a b", throttle("X", 1))
-    desk.claim()
-    desk.wait(300 * MILLISECOND)
-    desk.settle("a", began=desk.clock.now())
+    desk.wait(late)
+    report(desk)
 
     desk.wait(SECOND)
     assert desk.claim() == ""
@@ -326,7 +336,7 @@ def test_a_batch_counts_itself(desk: Desk) -> None:
     assert desk.claim(10) == "a c"
 
 
-def test_many_claims_at_once_never_overlap(opened: Callable[[], Engine], clock: FakeClock) -> None:
+def test_many_claims_at_once_never_overlap(opened, clock: FakeClock) -> None:
     desks = [Desk(opened(), clock) for _ in range(3)]
     names = [f"j{number}" for number in range(90)]
     desks[0].enqueue(" ".join(names), slots("X", 2), slots("Y", 3))
@@ -348,39 +358,12 @@ def test_many_claims_at_once_never_overlap(opened: Callable[[], Engine], clock: 
             if len(served) == len(names):
                 return
 
-    threads = [threading.Thread(target=work, args=(desk,)) for desk in desks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(desks)) as pool:
+        list(pool.map(work, desks))
 
     assert sorted(served) == sorted(names)
     assert most <= 2
     assert desks[0].engine.doctor() == []
-
-
-def _claim_behind(desk: Desk, prefix: str, parked: int) -> Work:
-    """Enqueue a flood on one key, then a free job; return what claiming the free job costs."""
-    _flood(desk, prefix, parked)
-    desk.claim(1, queues=[prefix])
-    desk.enqueue(f"{prefix}-free", slots(f"{prefix}-other", 1), queue=prefix)
-
-    def claim() -> None:
-        assert desk.claim(1, queues=[prefix]) == f"{prefix}-free"
-
-    return work_of(desk.engine, claim)
-
-
-def _serve_the_next(desk: Desk, prefix: str, parked: int) -> Work:
-    _flood(desk, prefix, parked)
-    first = desk.claim(1, queues=[prefix])
-
-    def serve() -> None:
-        desk.settle(first)
-        assert desk.claim(1, queues=[prefix]) == f"{prefix}1"
-        desk.enqueue(f"{prefix}-new", slots(prefix, 1), queue=prefix)
-
-    return work_of(desk.engine, serve)
 
 
 def _flood(desk: Desk, prefix: str, parked: int) -> None:

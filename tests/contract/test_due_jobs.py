@@ -1,27 +1,21 @@
 """A job whose moment has come waits from that moment on, though no transaction has put it in line yet."""
 
-import pytest
-
 from penstock.clock import SECOND
 from penstock.job import JobFilter
 from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
-from tests.support.desk import Desk, slots
+from tests.support.desk import Desk
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
-
-
-@pytest.fixture(params=["free", "limited"])
-def limits(request):
-    return () if request.param == "free" else (slots("k", 5),)
 
 
 def found(desk, state):
     """Return the jobs that are told to be in this state, by two ways to ask."""
     views, total = desk.engine.search(JobFilter(frozenset({state})))
     assert total == len(views)
-    assert [view.id for view in views] == desk.engine.matching(JobFilter(frozenset({state})), 9)[0][::-1]
+    ids, _ = desk.engine.matching(JobFilter(frozenset({state})), 9)
+    assert [(view.id, view.tenant) for view in views] == ids[::-1]
     return " ".join(view.id for view in views)
 
 

@@ -6,14 +6,16 @@ import threading
 import pytest
 
 from penstock.clock import SECOND
+from penstock.engine.admission.blocked import BEHIND
 from penstock.errors import DuplicateJobError, WrongStateError
 from penstock.job import START_GRACE, Event, NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy
-from penstock.lifecycle.unique import Unique
+from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Floating, Limit, Numbers
 from penstock.store import gates as gate_rows
-from tests.support.desk import LEASE, Desk, rate, slots, throttle
+from tests.support.desk import LEASE, Desk, rate, slots, throttle, work_of
+from tests.support.stores import on_sqlite
 
 NO = Failed("ValueError", "no")
 NAMES = {"task": "task", "queue": "q", "tenant": ""}  # of every job here
@@ -54,33 +56,31 @@ class TestJobs:
         assert [enqueued.at, started.at, done.at] == [desk.clock.now() - SECOND * n for n in (2, 1, 0)]
 
     @pytest.mark.parametrize(
-        ("outcome", "policy", "names"),
+        ("outcome", "policy", "name"),
         [
-            (NO, RetryPolicy(), ["job.failed"]),
-            (NO, TWICE, ["job.retrying"]),
-            (Again(), TWICE, ["job.retrying"]),
-            (NO, DISCARD, ["job.discarded"]),
-            (Cancelled("enough"), RetryPolicy(), ["job.cancelled"]),
-            (HandedBack(), RetryPolicy(), ["job.handed_back"]),
+            (NO, RetryPolicy(), "job.failed"),
+            (NO, TWICE, "job.retrying"),
+            (Again(), TWICE, "job.retrying"),
+            (NO, DISCARD, "job.discarded"),
+            (Cancelled("enough"), RetryPolicy(), "job.cancelled"),
+            (HandedBack(), RetryPolicy(), "job.handed_back"),
         ],
-        ids=["failed", "retrying", "again", "discarded", "cancelled", "handed back"],
     )
-    def test_every_end_has_a_name(self, desk: Desk, outcome, policy, names) -> None:
+    def test_every_end_has_a_name(self, desk: Desk, outcome, policy, name) -> None:
         desk.enqueue("a", retry=policy)
         desk.claim()
         told(desk)
         desk.settle("a", outcome)
 
         assert {event.facts["job"] for event in desk.events} == {"a"}
-        assert told(desk) == names
+        assert told(desk) == [name]
 
     def test_a_retry_tells_when(self, desk: Desk) -> None:
         desk.enqueue("a", retry=TWICE)
         desk.claim()
         desk.settle("a", Again(after=7 * SECOND))
 
-        facts = the_one(desk, "job.retrying").facts
-        assert (facts["job"], facts["after"], facts["attempt"]) == ("a", 7 * SECOND, 1)
+        assert has(the_one(desk, "job.retrying"), job="a", after=7 * SECOND, attempt=1)
 
     def test_a_rescue_an_expiry_and_a_cancel_are_told(self, desk: Desk) -> None:
         desk.enqueue("lost late")
@@ -92,14 +92,8 @@ class TestJobs:
         desk.wait(LEASE)
         desk.engine.upkeep()
 
-        assert (
-            the_one(desk, "job.cancelled").facts
-            == {
-                "job": "unwanted",
-                "reason": "changed my mind",
-            }
-            | NAMES
-        )
+        cancelled = {"job": "unwanted", "reason": "changed my mind"}
+        assert the_one(desk, "job.cancelled").facts == cancelled | NAMES
         assert the_one(desk, "job.expired").facts["job"] == "expires"
         assert [event.facts["job"] for event in desk.heard("job.rescued")] == ["lost", "late"]
 
@@ -143,6 +137,14 @@ class TestJobs:
         assert len(jobs) > 8
 
 
+def blocked(desk: Desk) -> list[object]:
+    return [event.facts["job"] for event in desk.heard("limit.exceeded")]
+
+
+def released(desk: Desk) -> list[object]:
+    return [event.facts["job"] for event in desk.heard("limit.released")]
+
+
 class TestLimits:
     def test_a_blocked_episode_is_told_once_not_once_per_claim(self, desk: Desk) -> None:
         desk.enqueue("a b", slots("X", 1))
@@ -151,14 +153,7 @@ class TestLimits:
             assert desk.claim() == ""
             desk.wait(SECOND)
 
-        facts = the_one(desk, "limit.exceeded").facts
-        assert {name: facts[name] for name in ("key", "rule", "limit", "current", "job")} == {
-            "key": "X",
-            "rule": "slots",
-            "limit": 1,
-            "current": 1,
-            "job": "b",
-        }
+        assert has(the_one(desk, "limit.exceeded"), key="X", rule="slots", limit=1, current=1, job="b")
 
     def test_a_job_that_starts_after_waiting_is_released(self, desk: Desk) -> None:
         desk.enqueue("a b", slots("X", 1))
@@ -178,6 +173,130 @@ class TestLimits:
 
         assert [event.facts["job"] for event in desk.heard("limit.exceeded")] == ["b", "c"]
         assert [event.facts["job"] for event in desk.heard("limit.released")] == ["b", "c"]
+
+    @pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+    @pytest.mark.parametrize("before", [True, False], ids=["before the claim", "after it"])
+    def test_each_of_those_that_are_blocked_is_told_when_it_is(self, desk: Desk, at_once, before) -> None:
+        desk.enqueue("a", slots("X", 1))
+        if not before:
+            desk.claim()
+        for names in ["b c d e"] if at_once else "bcde":
+            desk.enqueue(names, slots("X", 1))
+        if before:
+            desk.claim()
+
+        assert blocked(desk) == ["b", "c", "d", "e"]
+        assert [event.facts["current"] for event in desk.heard("limit.exceeded")] == [1] * 4
+        for name in "abcde":
+            desk.settle(name)
+            desk.claim()
+        assert blocked(desk) == released(desk) == ["b", "c", "d", "e"]
+
+    def test_of_very_many_some_are_told_at_once_and_all_once(self, desk: Desk) -> None:
+        names = [f"j{n}" for n in range(2 * BEHIND + 10)]
+        desk.enqueue(" ".join(names), slots("X", 2))
+        assert desk.claim() == "j0 j1"
+        assert blocked(desk) == names[2 : 2 + BEHIND]
+        for one, two in zip(names[::2], names[1::2], strict=True):
+            desk.settle(f"{one} {two}")
+            desk.claim()
+
+        assert sorted(blocked(desk)) == sorted(names[2:])
+        assert sorted(released(desk)) == sorted(names[2:])
+
+    def test_all_of_a_batch_that_joins_a_shut_line_are_told(self, desk: Desk) -> None:
+        names = [f"j{n}" for n in range(BEHIND + 10)]
+        desk.engine.configure("key", "X", Numbers(slots=0))
+        desk.enqueue(" ".join(names), slots("X", 1))
+        assert sorted(blocked(desk)) == sorted(names)
+        desk.enqueue(" ".join(f"k{n}" for n in range(BEHIND + 10)), slots("X", 1))
+
+        assert len(blocked(desk)) == len(set(blocked(desk))) == 2 * len(names)
+
+    def test_one_that_comes_before_the_blocked_is_told_and_they_are_not_told_again(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("X", 1))
+        desk.claim()
+        desk.enqueue("b", slots("X", 1))
+        desk.enqueue("urgent", slots("X", 1), priority=1)
+        for name in ("a", "urgent", "b"):
+            desk.settle(name)
+            desk.claim()
+
+        assert blocked(desk) == ["b", "urgent"]
+        assert released(desk) == ["urgent", "b"]
+
+    def test_a_blocked_job_that_is_called_and_overtaken_by_another_queue_is_told_once(
+        self, desk: Desk
+    ) -> None:
+        desk.enqueue("a b", slots("X", 2))
+        desk.claim()
+        desk.enqueue("c d", slots("X", 2))
+        desk.settle("a b")
+        assert desk.claim(1) == "c"
+        desk.enqueue("other", slots("X", 2), queue="r")
+        assert desk.claim(queues=["r"]) == "other"
+        assert desk.claim() == ""
+        desk.settle("c other")
+        assert desk.claim() == "d"
+
+        assert blocked(desk) == released(desk) == ["c", "d"]
+
+    def test_due_and_retried_jobs_are_told_when_they_find_it_shut(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("X", 1))
+        desk.claim(lease=60 * SECOND)
+        desk.enqueue("b c", slots("X", 1), due=desk.clock.now() + SECOND)
+        assert blocked(desk) == []
+        desk.wait(2 * SECOND)
+        desk.claim()
+
+        assert sorted(blocked(desk)) == ["b", "c"]
+
+    def test_a_job_that_takes_the_place_of_a_blocked_one_is_told(self, desk: Desk) -> None:
+        latest = Unique("u", on_duplicate=OnDuplicate.REPLACE)
+        desk.enqueue("a", slots("X", 1))
+        desk.claim()
+        desk.enqueue("b", slots("X", 1), unique=latest)
+        desk.enqueue("c", slots("X", 1), unique=latest)
+        desk.settle("a")
+        assert desk.claim() == "c"
+
+        assert (blocked(desk), released(desk)) == (["b", "c"], ["c"])
+
+    def test_a_rule_is_named_though_others_only_come_first(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("X", 1))
+        desk.claim()
+        desk.enqueue("b", slots("X", 1), slots("B", 1))
+        desk.enqueue("c", slots("X", 1), slots("C", 1))
+        desk.settle("a")  # which calls b, and not c
+        desk.enqueue("d", slots("X", 1), slots("C", 1))
+
+        assert [event.facts["rule"] for event in desk.heard("limit.exceeded")] == ["slots"] * 3
+
+    def test_a_blocked_job_that_is_dropped_later_is_told_of_once(self, desk: Desk) -> None:
+        desk.enqueue("a", slots("X", 1))
+        desk.claim()
+        desk.enqueue("b", slots("X", 1), slots("Y", 1, "drop"))
+        desk.enqueue("y", slots("Y", 1), queue="r")
+        desk.claim(queues=["r"])
+        desk.settle("a")
+        desk.claim()
+
+        assert told(desk, "b") == ["job.enqueued", "limit.exceeded", "limit.dropped", "job.discarded"]
+
+    @on_sqlite
+    def test_telling_costs_the_same_however_many_wait(self, desk: Desk) -> None:
+        steps = []
+        for key, waiting in (("few", 300), ("many", 3_000)):
+            desk.enqueue(" ".join(f"{key}{n}" for n in range(waiting)), slots(key, 1), queue=key)
+            claim = work_of(desk.engine, lambda key=key: desk.claim(1, queues=[key]))
+            join = work_of(desk.engine, lambda key=key: desk.enqueue(f"{key}-new", slots(key, 1), queue=key))
+            assert len(blocked(desk)) == BEHIND + 1
+            desk.events.clear()
+            steps.append((claim.steps, join.steps))
+
+        (claim_few, join_few), (claim_many, join_many) = steps
+        assert claim_many < 1.1 * claim_few
+        assert join_many < 1.1 * join_few
 
     def test_a_job_that_need_not_wait_is_neither_blocked_nor_released(self, desk: Desk) -> None:
         desk.enqueue("a b", slots("X", 2))
@@ -237,9 +356,10 @@ class TestLimits:
         told(desk)
         desk.enqueue("b", slots("X", 1, "drop"), task="send")
 
+        assert has(the_one(desk, "limit.exceeded"), key="X", job="b", rule="slots", limit=1, current=1)
         assert has(the_one(desk, "limit.dropped"), key="X", job="b", task="send")
         assert has(the_one(desk, "job.discarded"), job="b", task="send", reason="limit")
-        assert told(desk, "b") == ["job.enqueued", "limit.dropped", "job.discarded"]
+        assert told(desk, "b") == ["job.enqueued", "limit.exceeded", "limit.dropped", "job.discarded"]
 
     def test_a_429_from_the_called_system_adjusts_the_gate(self, desk: Desk) -> None:
         desk.enqueue("a", slots("X", 1), slots("Y", 1))
@@ -247,12 +367,8 @@ class TestLimits:
         until = desk.clock.now() + SECOND
         desk.settle("a", Limited(until, "X", "429"))
 
-        assert the_one(desk, "limit.adjusted").facts == {
-            "key": "X",
-            "tenant": "",
-            "until": until,
-            "reason": "429",
-        }
+        adjusted = {"key": "X", "tenant": "", "until": until, "reason": "429"}
+        assert the_one(desk, "limit.adjusted").facts == adjusted
 
     def test_a_429_without_a_key_adjusts_every_gate_of_the_job(self, desk: Desk) -> None:
         desk.enqueue("a", slots("X", 1), slots("Y", 1))

@@ -7,7 +7,6 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.clock import SECOND
-from penstock.engine import Engine
 from penstock.errors import DuplicateJobError, InvalidJobError, QueueFullError
 from penstock.job import Bound, Enqueued, NewJob, Schedule
 from penstock.lifecycle.outcomes import Again, Cancelled, Failed, HandedBack, Limited, Outcome
@@ -15,7 +14,6 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import Exhausted, RetryPolicy
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from tests.support.clock import FakeClock
 from tests.support.desk import LEASE, Desk, slots, work_of
 from tests.support.stores import on_sqlite
 
@@ -24,6 +22,7 @@ REUSE = Unique("k")
 REJECT = Unique("k", on_duplicate=OnDuplicate.REJECT)
 LATEST = Unique("k", on_duplicate=OnDuplicate.REPLACE)
 X = slots("X", 1)
+HEALTHY = pytest.mark.usefixtures("healthy")
 FREE_AND_LIMITED = pytest.mark.parametrize("limits", [(), (X,)], ids=["free", "limited"])
 
 
@@ -34,11 +33,19 @@ def call(desk: Desk, name: str, unique: Unique = LATEST, **facts: Any) -> Enqueu
     return replace(answer, at=0)
 
 
+def run_and_call(desk: Desk, *terms: Unique, **facts: Any) -> None:
+    """Let job *a* run and call *b*, which waits for its end."""
+    call(desk, "a")
+    desk.claim()
+    call(desk, "b", *terms, **facts)
+
+
 def quiet(seconds: int, max_wait: int | None = None) -> Unique:
     most = None if max_wait is None else max_wait * SECOND
     return Unique("k", on_duplicate=OnDuplicate.REPLACE, quiet=seconds * SECOND, max_wait=most)
 
 
+@HEALTHY
 class TestPlace:
     @FREE_AND_LIMITED
     def test_the_newest_call_keeps_the_place_of_the_job_it_replaces(self, desk: Desk, limits) -> None:
@@ -48,7 +55,6 @@ class TestPlace:
 
         assert desk.claim(1) == "b"
         assert (desk.state("a"), desk.job("a").reason) == (State.CANCELLED, "replaced by b")
-        assert desk.engine.doctor() == []
 
     @FREE_AND_LIMITED
     def test_a_job_that_is_called_all_the_time_runs_when_its_first_call_would_have(
@@ -71,7 +77,6 @@ class TestPlace:
         assert desk.engine.why("b").place == 0
         desk.settle("running")
         assert desk.claim() == "b"
-        assert desk.engine.doctor() == []
 
     def test_one_in_the_middle_of_its_lane_is_replaced_there(self, desk: Desk) -> None:
         desk.enqueue("first", X)
@@ -84,7 +89,6 @@ class TestPlace:
             started.append(desk.claim())
             desk.settle(started[-1])
         assert started == ["first", "b", "last"]
-        assert desk.engine.doctor() == []
 
     def test_with_another_priority_it_goes_where_that_and_its_age_put_it(self, desk: Desk) -> None:
         call(desk, "a")
@@ -101,7 +105,6 @@ class TestPlace:
         call(desk, "b", limits=(slots("Y", 1),))
 
         assert desk.claim() == "b"
-        assert desk.engine.doctor() == []
 
     def test_in_another_queue_it_comes_before_those_who_came_later(self, desk: Desk) -> None:
         call(desk, "a")
@@ -128,7 +131,6 @@ class TestPlace:
         assert number < 8
         assert desk.claim(queues=["fast"]) == ""
         assert desk.claim(queues=["slow"]) == "slow-last"
-        assert desk.engine.doctor() == []
 
     def test_with_another_cost_it_inherits_the_refusals(self, desk: Desk) -> None:
         both = (slots("X", 1), slots("Y", 1))
@@ -212,7 +214,6 @@ class TestPlace:
         desk.enqueue("last", X)
 
         assert desk.claim() == "first c"
-        assert desk.engine.doctor() == []
 
 
 ENDS: list[tuple[str, Callable[[Desk], object], State]] = [
@@ -228,6 +229,7 @@ ENDS: list[tuple[str, Callable[[Desk], object], State]] = [
 ]
 
 
+@HEALTHY
 class TestWhileItRuns:
     @FREE_AND_LIMITED
     def test_the_newest_call_is_remembered_and_runs_after_it(self, desk: Desk, limits) -> None:
@@ -240,7 +242,6 @@ class TestWhileItRuns:
         desk.settle("a")
         assert desk.claim() == "b"
         assert desk.state("a") is State.DONE
-        assert desk.engine.doctor() == []
 
     @pytest.mark.parametrize(("how", "state"), [end[1:] for end in ENDS], ids=[end[0] for end in ENDS])
     @FREE_AND_LIMITED
@@ -262,7 +263,6 @@ class TestWhileItRuns:
         desk.claim()
         desk.settle("other")
         assert desk.claim() == ""
-        assert desk.engine.doctor() == []
 
     def test_one_that_is_discarded_makes_way(self, desk: Desk) -> None:
         call(desk, "a", retry=RetryPolicy(attempts=1, exhausted=Exhausted.DISCARD))
@@ -294,9 +294,7 @@ class TestWhileItRuns:
             assert desk.claim() == f"call-{number}"
 
     def test_one_that_lost_its_worker_is_not_run_again_beside_it(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
         desk.wait(LEASE)
 
         assert desk.claim() == "b"
@@ -324,12 +322,9 @@ class TestWhileItRuns:
         assert call(desk, "c") == Enqueued("c")
         desk.settle("a")
         assert desk.claim() == "c"
-        assert desk.engine.doctor() == []
 
     def test_it_expires_like_any_that_waits(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b", expires=desk.clock.now() + SECOND)
+        run_and_call(desk, expires=desk.clock.now() + SECOND)
         desk.wait(SECOND)
         desk.engine.upkeep()
 
@@ -338,9 +333,7 @@ class TestWhileItRuns:
         assert desk.claim() == ""
 
     def test_it_stands_for_its_key(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
 
         assert call(desk, "c", REUSE) == Enqueued("b", reused=True)
         with pytest.raises(DuplicateJobError) as caught:
@@ -348,9 +341,7 @@ class TestWhileItRuns:
         assert caught.value.existing == "b"
 
     def test_it_keeps_its_own_due_time(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b", due=desk.clock.now() + 60 * SECOND)
+        run_and_call(desk, due=desk.clock.now() + 60 * SECOND)
         desk.settle("a")
 
         assert desk.state("b") is State.SCHEDULED
@@ -358,9 +349,7 @@ class TestWhileItRuns:
         assert desk.claim() == "b"
 
     def test_it_is_listed_and_counted_as_waiting(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
 
         assert [job.id for job in desk.engine.jobs(state=State.WAITING)] == ["b"]
         assert desk.engine.count() == {State.RUNNING: 1, State.WAITING: 1}
@@ -368,35 +357,27 @@ class TestWhileItRuns:
         assert ("q", "waiting", 1) in desk.engine.gauges(10).queues
 
     def test_it_waits_at_the_keys_that_it_will_come_to(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b", limits=(X, slots("new", 3)))
+        run_and_call(desk, limits=(X, slots("new", 3)))
 
         view = desk.engine.gate("new")
         assert (view.waiting, view.numbers.slots) == (1, 3)
 
     @FREE_AND_LIMITED
     def test_the_keys_it_will_come_to_are_listed(self, desk: Desk, limits) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b", limits=limits)
+        run_and_call(desk, limits=limits)
 
         gates, number = desk.engine.gates()
         assert [(gate.key, gate.waiting) for gate in gates] == [("X", 1) for _ in limits]
         assert number == len(limits)
 
     def test_why_names_the_job_it_waits_for(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
 
         assert desk.engine.why("b").sentence == "waits for job a to end"
 
     def test_it_takes_room_in_a_queue_that_has_a_bound(self, desk: Desk) -> None:
         desk.engine.bound("q", Bound(1))
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
         call(desk, "c")  # in the place of b
 
         with pytest.raises(QueueFullError):
@@ -440,7 +421,6 @@ class TestWhileItRuns:
 
         desk.settle("a")
         assert desk.claim() == "b"
-        assert desk.engine.doctor() == []
 
     def test_the_job_of_a_schedule_waits_for_the_one_before(self, desk: Desk) -> None:
         job = NewJob("task", queue="q", unique=LATEST)
@@ -455,9 +435,7 @@ class TestWhileItRuns:
         assert second not in ("", first)
 
     def test_a_job_run_again_by_hand_does_not_push_in(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b")
+        run_and_call(desk)
         desk.settle("a", NO)
 
         with pytest.raises(DuplicateJobError):
@@ -474,6 +452,7 @@ class TestWhileItRuns:
         assert (event.facts["job"], event.facts["reason"]) == ("a", "replaced by b")
 
 
+@HEALTHY
 class TestPause:
     def test_a_job_waits_for_a_pause_in_the_calls(self, desk: Desk) -> None:
         for name in "abc":
@@ -487,7 +466,6 @@ class TestPause:
 
         assert desk.claim() == "c"
         assert [desk.job(name).reason for name in "ab"] == ["replaced by b", "replaced by c"]
-        assert desk.engine.doctor() == []
 
     def test_it_waits_for_no_longer_than_it_may(self, desk: Desk) -> None:
         begin = desk.clock.now()
@@ -593,17 +571,14 @@ class TestPause:
         )
 
     def test_why_tells_of_both_if_the_earlier_one_runs(self, desk: Desk) -> None:
-        call(desk, "a")
-        desk.claim()
-        call(desk, "b", quiet(5))
+        run_and_call(desk, quiet(5))
 
         assert desk.engine.why("b").sentence == "waits for job a to end; waits until no call has come for 5s"
 
-    def test_two_processes_count_the_same_calls(self, opened: Callable[[], Engine], clock: FakeClock) -> None:
-        desks = [Desk(opened(), clock) for _ in range(2)]
+    def test_two_processes_count_the_same_calls(self, desks: list[Desk]) -> None:
         for number in range(4):
             call(desks[number % 2], f"call-{number}", quiet(5, max_wait=12))
-            clock.advance(3 * SECOND)
+            desks[0].wait(3 * SECOND)
 
         assert [desk.claim() for desk in desks] == ["call-3", ""]
 
@@ -643,9 +618,7 @@ def test_a_pause_that_makes_no_sense_is_refused(terms: dict[str, Any], field: st
 
 
 def test_a_successor_that_its_job_does_not_know_of_is_found_by_the_doctor(desk: Desk) -> None:
-    call(desk, "a")
-    desk.claim()
-    call(desk, "b")
+    run_and_call(desk)
     desk.engine.store.write(lambda db: db.run("UPDATE running SET has_successor = 0"))
 
     (complaint,) = desk.engine.doctor()
@@ -670,9 +643,7 @@ def test_a_successor_that_a_process_of_an_older_version_knew_nothing_of_is_not_l
 
 def test_a_successor_of_one_that_runs_again_waits_for_that(desk: Desk) -> None:
     """One that an older version rescued runs again, and does not know who waits for it."""
-    call(desk, "a")
-    desk.claim()
-    call(desk, "b")
+    run_and_call(desk)
     desk.engine.store.write(lambda db: db.run("UPDATE running SET has_successor = 0"))
     desk.engine.upkeep()
 
@@ -704,14 +675,11 @@ def test_jobs_without_a_unique_key_pay_nothing_for_those_that_have_one(desk: Des
     assert " uniqueness " not in texts.replace(" meta, uniqueness, enqueued", "")
 
 
-def test_it_outlives_the_process_that_remembered_it(opened: Callable[[], Engine], clock: FakeClock) -> None:
-    here = Desk(opened(), clock)
-    call(here, "a")
-    here.claim()
-    call(here, "b")
+def test_it_outlives_the_process_that_remembered_it(desk: Desk, opened) -> None:
+    run_and_call(desk)
 
-    there = Desk(opened(), clock)
-    there.attempts = here.attempts
+    there = Desk(opened(), desk.clock)
+    there.attempts = desk.attempts
     there.settle("a")
 
     assert there.claim() == "b"

@@ -6,12 +6,13 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
-from penstock.job import START_GRACE
-from penstock.lending import Lending, Want
+from penstock.job import START_GRACE, Lending, Want
 from penstock.lifecycle.outcomes import Failed
 from penstock.limits.rules import Limit, Numbers, Window
 from tests.support.borrower import Borrower
 from tests.support.desk import LEASE, Desk, slots
+
+pytestmark = pytest.mark.usefixtures("healthy")
 
 
 @pytest.fixture
@@ -22,12 +23,6 @@ def here(desk: Desk) -> Borrower:
 @pytest.fixture
 def there(opened: Callable[[], Engine]) -> Borrower:
     return Borrower(opened())
-
-
-@pytest.fixture(autouse=True)
-def sound(desk: Desk):
-    yield
-    assert [] == desk.engine.doctor()
 
 
 class TestOneLimit:

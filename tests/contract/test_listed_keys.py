@@ -91,7 +91,6 @@ def test_only_the_keys_that_are_asked_for_are_listed(desk: Desk) -> None:
     later(desk, "d", Limit("api:all", Numbers(slots=1), shared=True), tenant="acme")
 
     assert "api:all api:x api:y" == keys(desk, prefix="api:")
-    assert "db:x" == keys(desk, without="api:")
     assert "api:y" == keys(desk, tenant="acme")
     assert "api:all api:x db:x" == keys(desk, tenant="")
 

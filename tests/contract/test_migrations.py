@@ -44,47 +44,23 @@ class Old:
         self.db = db
 
     def job(self, seq: int, tenant: str, queue: str, limits: str = "") -> None:
-        self.db.run(
-            """
-            INSERT INTO job (seq, id, tenant, queue, task, args, priority, cost, limits, retry, meta, enqueued)
-            VALUES (?, ?, ?, ?, 't', '{}', 0, 1, ?, '', '{}', 0)
-            """,
-            seq,
-            f"j{seq}",
-            tenant,
-            queue,
-            limits,
-        )
+        into = "job (seq, id, tenant, queue, limits, task, args, priority, cost, retry, meta, enqueued)"
+        values = (seq, f"j{seq}", tenant, queue, limits)
+        self.db.run(f"INSERT INTO {into} VALUES (?, ?, ?, ?, ?, 't', '{{}}', 0, 1, '', '{{}}', 0)", *values)
 
     def gate(
         self, id_: int, kind: str, tenant: str, name: str, rules: str | None = None, **counts: int
     ) -> None:
-        self.db.run(
-            "INSERT INTO gate (id, kind, tenant, name, running, lanes, rules) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            id_,
-            kind,
-            tenant,
-            name,
-            counts.get("running", 0),
-            counts.get("lanes", 0),
-            rules,
-        )
+        into = "gate (id, kind, tenant, name, running, lanes, rules)"
+        values = (id_, kind, tenant, name, counts.get("running", 0), counts.get("lanes", 0), rules)
+        self.db.run(f"INSERT INTO {into} VALUES (?, ?, ?, ?, ?, ?, ?)", *values)
 
     def lane(self, id_: int, signature: str, gates: str, jobs: list[int], behind: int | None = None) -> None:
         queue = signature.split("\x1f")[1]
         line = None if behind is None else f"{behind}|{queue}|"
-        ready = int(behind is None)
-        self.db.run(
-            "INSERT INTO lane VALUES (?, ?, ?, ?, 0, ?, 1, ?, ?, ?)",
-            id_,
-            queue,
-            gates,
-            jobs[0] if jobs else None,
-            jobs[0] if jobs else 0,
-            behind,
-            line,
-            ready if jobs else 0,
-        )
+        head = jobs[0] if jobs else None
+        values = (id_, queue, gates, head, head or 0, behind, line, int(behind is None and bool(jobs)))
+        self.db.run("INSERT INTO lane VALUES (?, ?, ?, ?, 0, ?, 1, ?, ?, ?)", *values)
         self.db.run("INSERT INTO lane_name VALUES (?, ?)", id_, signature)
         for gate in gates.replace("[", "").split(",")[::3]:
             self.db.run("INSERT INTO lane_gate VALUES (?, ?)", int(gate), id_)

@@ -13,6 +13,8 @@ from tests.support.desk import Desk, slots
 
 OFTEN = RetryPolicy(attempts=5, delay=0, jitter=False)
 DISCARDED = RetryPolicy(attempts=5, exhausted=Exhausted.DISCARD)
+TWICE = RetryPolicy(attempts=2, delay=3 * SECOND, jitter=False)
+BAD = Failed("Bad", "no")
 
 
 class TestFinal:
@@ -30,7 +32,7 @@ class TestFinal:
     def test_otherwise_the_policy_decides(self, desk: Desk) -> None:
         desk.enqueue("a", retry=OFTEN)
         desk.claim()
-        desk.settle("a", Failed("Bad", "no"))
+        desk.settle("a", BAD)
 
         assert desk.state("a") is State.WAITING
 
@@ -51,7 +53,7 @@ class TestDetails:
     def test_without_them_there_are_none(self, desk: Desk) -> None:
         desk.enqueue("a")
         desk.claim()
-        desk.settle("a", Failed("Bad", "no"))
+        desk.settle("a", BAD)
 
         assert desk.engine.failures("a")[0].details == ""
         assert desk.job("a").error == {"kind": "Bad", "message": "no", "traceback": ""}
@@ -91,7 +93,6 @@ class TestShut:
         assert desk.claim() == ""
         assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("limits", [(), (slots("k", 5),)], ids=["free", "limited"])
     def test_a_moment_that_has_passed_shuts_nothing(self, desk: Desk, limits) -> None:
         desk.enqueue("a", *limits, retry=OFTEN)
         desk.claim(1)
@@ -102,7 +103,6 @@ class TestShut:
 
 class TestCancelled:
     @pytest.mark.parametrize("asked", [True, False])
-    @pytest.mark.parametrize("limits", [(), (slots("k", 1),)], ids=["free", "limited"])
     def test_a_running_job_can_be_ended_as_cancelled_at_once(self, desk: Desk, limits, asked) -> None:
         desk.enqueue("a", *limits)
         desk.enqueue("b", *limits)
@@ -115,12 +115,6 @@ class TestCancelled:
         assert desk.claim() == "b"
         assert desk.settle("a", Done()) == [False]
         assert desk.engine.doctor() == []
-
-
-TWICE = RetryPolicy(attempts=2, delay=3 * SECOND, jitter=False)
-
-
-BAD = Failed("Bad", "no")
 
 
 def test_a_failure_is_answered_with_what_follows_it(desk: Desk) -> None:
@@ -174,9 +168,8 @@ def test_an_exchange_answers_the_same(desk: Desk) -> None:
     desk.enqueue("a", retry=TWICE)
     desk.claim()
     attempt = desk.attempts["a"]
-    answers, _ = desk.engine.exchange(
-        [Settlement(attempt.seq, attempt.fence, BAD)], ["q"], 1, worker="worker"
-    )
+    settled = [Settlement(attempt.seq, attempt.fence, BAD)]
+    answers, _ = desk.engine.exchange(settled, ["q"], 1, worker="worker")
 
     assert [Sequel(State.SCHEDULED, 2, 3 * SECOND)] == answers
 

@@ -11,6 +11,7 @@ from penstock.job import ClaimFor, Order, Pool
 from tests.support.desk import LEASE, Desk, rate, slots, throttle
 
 POOL = Pool("main", ("a", "b"), Order.WEIGHTED, (3, 1), 3)
+pytestmark = pytest.mark.usefixtures("healthy")
 
 
 def test_a_pool_is_kept_replaced_and_deleted(desk: Desk, opened: Callable[[], Engine]) -> None:
@@ -34,7 +35,7 @@ def test_a_pool_is_kept_replaced_and_deleted(desk: Desk, opened: Callable[[], En
         Pool("", ("a",)),
         Pool("x", ()),
         Pool("x", ("a", "a")),
-        Pool("x", ("a b",)),
+        Pool("x", ("a\nb",)),
         Pool("x", ("a",), weights=(0,)),
         Pool("x", ("a",), weights=(1, 1)),
         Pool("x", ("a",), slots=-1),
@@ -58,7 +59,6 @@ def test_no_more_run_in_all_its_queues_than_there_are_slots(desk: Desk) -> None:
     assert "a3" == desk.claim(9, ["a", "b"])
     desk.settle("a2 b1")
     assert "b2" == desk.claim(9, ["a", "b"])
-    assert [] == desk.engine.doctor()
 
 
 def test_who_runs_already_counts_and_who_was_freed_of_the_pool_does_not(desk: Desk) -> None:
@@ -72,7 +72,6 @@ def test_who_runs_already_counts_and_who_was_freed_of_the_pool_does_not(desk: De
     desk.engine.set_pool(Pool("main", ("b",), slots=3))
     assert "a4" == desk.claim(9, ["a"])
     desk.settle("a1 a2 a3 a4")
-    assert [] == desk.engine.doctor()
 
 
 def test_raising_lowering_and_removing_the_number_takes_effect_at_once(desk: Desk) -> None:
@@ -91,7 +90,6 @@ def test_raising_lowering_and_removing_the_number_takes_effect_at_once(desk: Des
     desk.engine.delete_pool("main")
     assert "a4 a5 a6" == desk.claim(9, ["a"])
     desk.settle("a2 a3 a4 a5 a6")
-    assert [] == desk.engine.doctor()
 
 
 def test_a_job_that_its_own_limit_keeps_holds_no_slot_of_the_pool(desk: Desk) -> None:
@@ -112,7 +110,6 @@ def test_a_lost_worker_frees_its_slot(desk: Desk) -> None:
     desk.clock.advance(LEASE + 1)
 
     assert "a1" == desk.claim(9, ["a"])
-    assert [] == desk.engine.doctor()
 
 
 @pytest.mark.parametrize(

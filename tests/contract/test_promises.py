@@ -2,23 +2,22 @@
 
 import itertools
 import random
-from collections.abc import Callable
 
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.engine import GUARD, Engine
+from penstock.engine import GUARD
 from penstock.errors import WrongStateError
-from penstock.job import START_GRACE
+from penstock.job import START_GRACE, NewJob
 from penstock.lifecycle.outcomes import Again, Cancelled, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, Floating, Limit, Numbers, Window
-from tests.support.clock import FakeClock
 from tests.support.desk import LEASE, Desk, rate, slots, throttle, work_of
 from tests.support.stores import on_sqlite
 
 FAILED = Failed("ValueError", "no")
+REPORTED_OR_NOT = pytest.mark.parametrize("reported", [True, False], ids=["reported", "not reported"])
 THRICE = RetryPolicy(attempts=3, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
 
 
@@ -49,7 +48,7 @@ class TestI1Exact:
         desk.settle("a")
         assert desk.claim() == "b"
 
-    @pytest.mark.parametrize("reported", [True, False])
+    @REPORTED_OR_NOT
     def test_no_window_anywhere_holds_more_beginnings_than_the_rate(self, desk: Desk, reported: bool) -> None:
         limit, period = 5, SECOND
         desk.enqueue(" ".join(f"j{n}" for n in range(25)), rate("X", limit, period))
@@ -60,7 +59,7 @@ class TestI1Exact:
         for earlier, later in zip(begun, begun[limit:], strict=False):
             assert later - earlier >= period
 
-    @pytest.mark.parametrize("reported", [True, False])
+    @REPORTED_OR_NOT
     def test_throttled_beginnings_keep_their_distance(self, desk: Desk, reported: bool) -> None:
         desk.enqueue(" ".join(f"j{n}" for n in range(12)), throttle("X", 4, SECOND))
 
@@ -135,10 +134,8 @@ class TestI1Exact:
         desk.wait(GUARD)
         assert desk.claim() == "next"
 
-    def test_limits_hold_across_engines_on_one_store(
-        self, opened: Callable[[], Engine], clock: FakeClock
-    ) -> None:
-        here, there = Desk(opened(), clock), Desk(opened(), clock)
+    def test_limits_hold_across_engines_on_one_store(self, desks: list[Desk]) -> None:
+        here, there = desks
         here.enqueue("a b c", slots("X", 2))
 
         assert here.claim(1) == "a"
@@ -196,17 +193,10 @@ class TestI2AllOrNothing:
 
 
 class TestI3WorkConserving:
-    def test_a_called_job_that_is_cancelled_hands_its_call_on(self, desk: Desk) -> None:
-        desk.enqueue("a b c", slots("X", 1))
-        desk.claim()
-        desk.settle("a")  # calls b
-        desk.engine.cancel("b")
-
-        assert desk.claim() == "c"
-
-    def test_a_called_job_that_is_cancelled_hands_its_call_to_one_with_other_limits(self, desk: Desk) -> None:
+    @pytest.mark.parametrize("more", [(), (slots("Y", 1),)], ids=["its like", "one with other limits"])
+    def test_a_called_job_that_is_cancelled_hands_its_call_on_to(self, desk: Desk, more) -> None:
         desk.enqueue("a b", slots("X", 1))
-        desk.enqueue("c", slots("X", 1), slots("Y", 1))
+        desk.enqueue("c", slots("X", 1), *more)
         desk.claim()
         desk.settle("a")  # calls b
         desk.engine.cancel("b")
@@ -410,8 +400,7 @@ class TestI5BoundedOvertaking:
 
     def test_a_heavy_start_is_not_starved_by_light_ones_of_another_queue(self, desk: Desk) -> None:
         desk.enqueue("heavy", rate("X", 5), cost=5, queue="heavy")
-        for n in range(60):
-            desk.enqueue(f"light{n}", rate("X", 5), queue="light")
+        desk.enqueue(" ".join(f"light{n}" for n in range(60)), rate("X", 5), queue="light")
         for _ in range(60):
             desk.claim(1, queues=["light"])
             if desk.claim(queues=["heavy"]) == "heavy":
@@ -421,33 +410,17 @@ class TestI5BoundedOvertaking:
         assert desk.state("heavy") is State.RUNNING
 
     def test_a_turn_lapses_when_the_workers_of_its_queue_are_gone(self, desk: Desk) -> None:
-        desk.enqueue("fast0", slots("X", 1), queue="fast")
-        desk.claim(queues=["fast"])
-        desk.enqueue("slow", slots("X", 1), queue="slow")
-        for n in range(1, 9):  # the slow queue's workers come a moment late, and then no more
-            desk.enqueue(f"fast{n}", slots("X", 1), queue="fast")
-            desk.settle(f"fast{n - 1}")
-            if desk.claim(queues=["fast"]) == "":
-                break
-            desk.claim(queues=["slow"])
+        kept = _give_the_turn_to_the_slow(desk)
 
         desk.wait(SECOND)
-        assert desk.claim(queues=["fast"]) == f"fast{n}"
+        assert desk.claim(queues=["fast"]) == kept
 
     def test_a_turn_ends_when_the_type_of_its_holder_is_paused(self, desk: Desk) -> None:
-        desk.enqueue("fast0", slots("X", 1), queue="fast")
-        desk.claim(queues=["fast"])
-        desk.enqueue("slow", slots("X", 1), queue="slow", task="slow")
-        for n in range(1, 9):
-            desk.enqueue(f"fast{n}", slots("X", 1), queue="fast")
-            desk.settle(f"fast{n - 1}")
-            if desk.claim(queues=["fast"]) == "":
-                break
-            desk.claim(queues=["slow"])
+        kept = _give_the_turn_to_the_slow(desk)
 
         desk.engine.configure("type", "slow", Numbers(slots=0))
 
-        assert desk.claim(queues=["fast"]) == f"fast{n}"
+        assert desk.claim(queues=["fast"]) == kept
 
     def test_a_heavy_job_whose_type_was_paused_is_given_no_turn(self, desk: Desk) -> None:
         started: dict[str, list[int]] = {"X": [], "Y": []}
@@ -465,23 +438,20 @@ class TestI5BoundedOvertaking:
 
 
 class TestI6NothingLost:
-    def test_what_was_enqueued_is_there_after_a_restart(
-        self, opened: Callable[[], Engine], clock: FakeClock
-    ) -> None:
-        first = Desk(opened(), clock)
-        first.enqueue("running", slots("X", 1))
-        first.claim()
-        first.enqueue("waiting", slots("X", 1))
-        first.enqueue("free")
-        first.enqueue("later", due=clock.now() + SECOND)
-        first.engine.close()
+    def test_what_was_enqueued_is_there_after_a_restart(self, desk: Desk, opened) -> None:
+        desk.enqueue("running", slots("X", 1))
+        desk.claim()
+        desk.enqueue("waiting", slots("X", 1))
+        desk.enqueue("free")
+        desk.enqueue("later", due=desk.clock.now() + SECOND)
+        desk.engine.close()
 
-        second = Desk(opened(), clock)
-        second.attempts = first.attempts
+        second = Desk(opened(), desk.clock)
+        second.attempts = desk.attempts
 
         assert second.claim() == "free"
         assert second.settle("running") == [True]
-        clock.advance(SECOND)
+        second.wait(SECOND)
         assert second.claim() == "waiting later"
         assert second.engine.doctor() == []
 
@@ -515,7 +485,7 @@ class TestI6NothingLost:
 
         states = [desk.state(name) for name in ("waits", "moves", "goes")]
 
-        assert states == [State.WAITING, State.WAITING, State.DISCARDED]
+        assert states == [State.WAITING, State.SCHEDULED, State.DISCARDED]
         assert desk.job("goes").reason
         assert len(desk.heard("limit.dropped")) == 1
         assert len(desk.heard("job.discarded")) == 1
@@ -680,9 +650,25 @@ def _served_among_streams(desk: Desk, name: str, *limits: Limit) -> int:
     return 1_000
 
 
+def _give_the_turn_to_the_slow(desk: Desk) -> str:
+    """Have the workers of a slow queue come a moment late, and then no more; return which fast job is kept waiting."""
+    desk.enqueue("fast0", slots("X", 1), queue="fast")
+    desk.claim(queues=["fast"])
+    desk.enqueue("slow", slots("X", 1), queue="slow", task="slow")
+    for n in range(1, 9):
+        desk.enqueue(f"fast{n}", slots("X", 1), queue="fast")
+        desk.settle(f"fast{n - 1}")
+        if desk.claim(queues=["fast"]) == "":
+            break
+        desk.claim(queues=["slow"])
+    return f"fast{n}"
+
+
 def _cost_of_a_round(desk: Desk, prefix: str, keys: int) -> int:
-    for number in range(keys):
-        desk.enqueue(f"{prefix}{number}a {prefix}{number}b", slots(f"{prefix}{number}", 1), queue=prefix)
+    names = [f"{prefix}{number}" for number in range(keys)]
+    desk.engine.enqueue(
+        [NewJob("task", id=n + at, queue=prefix, limits=(slots(n, 1),)) for n in names for at in "ab"]
+    )
     desk.claim(keys, queues=[prefix])
 
     def work() -> None:

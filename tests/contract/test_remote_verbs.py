@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from penstock.app.backend import AnyEngine
-from penstock.client import wire
+from penstock.client import RemoteEngine, wire
 from penstock.client.verbs import VERBS, Repeat
 from penstock.clock import SECOND
 from penstock.dialects import native
-from penstock.job import NewJob, Settlement
+from penstock.engine import Engine
+from penstock.job import ImportedJob, NewJob, Settlement
 from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.rules import Floating, Limit, Numbers
@@ -27,10 +27,15 @@ EXAMPLES = {
     "enqueue": lambda _: wire.EnqueueRequest([NewJob("task", queue="q")]),
     "cancel": lambda _: wire.CancelRequest("waits"),
     "retry": lambda _: wire.JobRequest("failed"),
+    "expedite": lambda _: wire.JobRequest("waits"),
+    "import_jobs": lambda _: wire.ImportRequest([ImportedJob(NewJob("task", queue="q", id="new"))]),
+    "claim_one": lambda _: wire.ClaimOneRequest("ready", "worker"),
     "job": lambda _: wire.JobRequest("waits"),
     "failures": lambda _: wire.JobRequest("failed"),
+    "history": lambda _: wire.JobRequest("failed"),
     "jobs": lambda _: wire.JobsRequest(queue="q"),
     "count": lambda _: wire.CountRequest(),
+    "unknown_tasks": lambda _: wire.UnknownTasksRequest(["q"]),
     "why": lambda _: wire.JobRequest("waits"),
     "claim": lambda _: CLAIM,
     "settle": lambda desk: wire.SettleRequest(ended(desk)),
@@ -38,7 +43,15 @@ EXAMPLES = {
     "begun": lambda desk: wire.BegunRequest([(*attempt(desk), 5)]),
     "heartbeat": lambda desk: wire.HeartbeatRequest([attempt(desk)], SECOND),
     "progress": lambda desk: wire.ProgressRequest(*attempt(desk), "0.5"),
+    "spend": lambda desk: wire.SpendRequest([(*attempt(desk), {"X": 3})]),
     "refreshes": lambda _: wire.RefreshesRequest(["compute"], 1, "worker", SECOND),
+    "renew_refreshes": lambda desk: wire.RenewRefreshesRequest(
+        [
+            (lent.gate, lent.fence)
+            for lent in desk.engine.refreshes(["compute"], 1, worker="worker", lease=SECOND)
+        ],
+        5 * SECOND,
+    ),
     "refreshed": lambda desk: wire.RefreshedRequest(
         desk.engine.refreshes(["compute"], 1, worker="worker", lease=SECOND)[0], 7
     ),
@@ -46,6 +59,8 @@ EXAMPLES = {
     "gates": lambda _: wire.GatesRequest(),
     "queues": lambda _: wire.EmptyRequest(),
     "floating": lambda _: wire.GateRequest("F"),
+    "floating_limits": lambda _: wire.FloatingLimitsRequest(),
+    "refresh_floating": lambda _: wire.GateRequest("F"),
     "pause": lambda _: wire.QueueRequest("q"),
     "resume": lambda _: wire.QueueRequest("q"),
     "configure": lambda _: wire.ConfigureRequest("key", "X", Numbers(slots=3)),
@@ -88,16 +103,19 @@ def state(engine):
     return (
         jobs,
         [engine.failures(job.id) for job in jobs],
+        [engine.history(job.id) for job in jobs],
         [engine.why(job.id) for job in jobs if job.state == "waiting"],
         engine.gates(),
         engine.queues(),
+        engine.floating_limits(),
         engine.doctor(),
     )
 
 
 def test_every_verb_of_an_engine_is_in_the_table_and_has_a_route_and_an_example():
-    verbs = {name for name in dir(AnyEngine) if not name.startswith("_")}
+    verbs = {name for name in dir(RemoteEngine) if not name.startswith("_")}
 
+    assert verbs - {"clock"} <= set(dir(Engine))
     assert set(VERBS) == verbs - HERE | {"hello"}
     assert {f"{wire.PATH}{name}" for name in VERBS} == {route.path for route in native.DIALECT.routes}
     assert set(VERBS) == set(EXAMPLES)

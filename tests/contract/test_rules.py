@@ -11,7 +11,8 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import UNLIMITED, Limit, Numbers, Window
 from tests.support.desk import LEASE, Desk, rate, slots, throttle
 
-PER_SECOND = Window(1, SECOND)
+QUEUE_AND_TYPE = pytest.mark.parametrize(("scope", "name"), [("queue", "q"), ("type", "task")])
+pytestmark = pytest.mark.usefixtures("healthy")
 
 
 class TestConfigured:
@@ -42,12 +43,11 @@ class TestConfigured:
 
         assert desk.claim() == "a b"
 
-    @pytest.mark.parametrize("limits", [(), (slots("X", 9),)], ids=["free", "with a key"])
     def test_the_numbers_of_a_queue_bind_those_who_wait_and_count_those_who_run(
-        self, desk: Desk, limits: tuple[Limit, ...]
+        self, desk: Desk, ample
     ) -> None:
-        desk.enqueue("a b c d e", *limits)
-        desk.enqueue("elsewhere", *limits, queue="other")
+        desk.enqueue("a b c d e", *ample)
+        desk.enqueue("elsewhere", *ample, queue="other")
         assert desk.claim(2) == "a b"
         desk.engine.configure("queue", "q", Numbers(slots=3))
 
@@ -56,17 +56,15 @@ class TestConfigured:
         desk.settle("a b")
         assert desk.claim() == "d e"
         desk.settle("c d e")
-        assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("limits", [(), (slots("X", 9),)], ids=["free", "with a key"])
     def test_the_numbers_of_a_type_bind_those_who_wait_and_count_those_who_run(
-        self, desk: Desk, limits: tuple[Limit, ...]
+        self, desk: Desk, ample
     ) -> None:
-        desk.enqueue("a b c", *limits, task="mail")
-        desk.enqueue("d", *limits, task="mail", queue="other")
+        desk.enqueue("a b c", *ample, task="mail")
+        desk.enqueue("d", *ample, task="mail", queue="other")
         assert desk.claim(1) == "a"
         desk.engine.configure("type", "mail", Numbers(slots=2))
-        desk.enqueue("else", *limits, task="other")
+        desk.enqueue("else", *ample, task="other")
 
         assert desk.claim(queues=["q", "other"]) == "b else"
         desk.settle("a")
@@ -74,15 +72,12 @@ class TestConfigured:
         desk.settle("b")
         assert desk.claim(queues=["q", "other"]) == "d"
         desk.settle("c d else")
-        assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("scope", ["queue", "type"])
-    @pytest.mark.parametrize("limits", [(), (slots("X", 9),)], ids=["free", "with a key"])
+    @QUEUE_AND_TYPE
     def test_clearing_and_setting_again_counts_nobody_twice(
-        self, desk: Desk, scope: str, limits: tuple[Limit, ...]
+        self, desk: Desk, scope: str, name: str, ample
     ) -> None:
-        name = "q" if scope == "queue" else "task"
-        desk.enqueue("a b c d e f", *limits)
+        desk.enqueue("a b c d e f", *ample)
         assert desk.claim(1) == "a"
         desk.engine.configure(scope, name, Numbers(slots=2))
         assert desk.claim() == "b"
@@ -95,7 +90,6 @@ class TestConfigured:
         desk.settle("a b c d")
         assert desk.claim() == "f"
         desk.settle("e f")
-        assert desk.engine.doctor() == []
 
     def test_setting_other_numbers_counts_nobody_twice(self, desk: Desk) -> None:
         desk.enqueue("a b c d")
@@ -104,8 +98,6 @@ class TestConfigured:
         for count in (2, 3):
             desk.engine.configure("queue", "q", Numbers(slots=count))
         assert desk.claim() == "b c"
-
-        assert desk.engine.doctor() == []
 
     def test_a_rescued_or_handed_back_job_gives_its_place_in_the_queue_back(self, desk: Desk) -> None:
         desk.engine.configure("queue", "q", Numbers(slots=1))
@@ -117,12 +109,11 @@ class TestConfigured:
 
         assert desk.claim() == "a"
         assert desk.claim() == ""
-        assert desk.engine.doctor() == []
 
     def test_a_rate_of_a_queue_counts_from_when_it_was_set(self, desk: Desk) -> None:
         desk.enqueue("a b c d")
         assert desk.claim(2) == "a b"
-        desk.engine.configure("queue", "q", Numbers(rate=PER_SECOND))
+        desk.engine.configure("queue", "q", Numbers(rate=Window(1, SECOND)))
 
         assert desk.claim() == "c"
         desk.begun("c")
@@ -152,11 +143,9 @@ class TestConfigured:
         desk.settle("m1")
         assert desk.claim() == "m2"
         desk.settle("m4 o1 m2")
-        assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("scope", ["queue", "type"])
-    def test_a_queue_or_a_type_of_zero_pauses(self, desk: Desk, scope: str) -> None:
-        name = "q" if scope == "queue" else "task"
+    @QUEUE_AND_TYPE
+    def test_a_queue_or_a_type_of_zero_pauses(self, desk: Desk, scope: str, name: str) -> None:
         desk.enqueue("a")
         desk.enqueue("b", slots("X", 1))
         desk.engine.configure(scope, name, Numbers(slots=0))
@@ -166,9 +155,10 @@ class TestConfigured:
 
         assert desk.claim() == "a"
 
-    @pytest.mark.parametrize("scope", ["queue", "type"])
-    def test_lowering_a_queue_or_a_type_evicts_nobody_and_starts_nobody(self, desk: Desk, scope: str) -> None:
-        name = "q" if scope == "queue" else "task"
+    @QUEUE_AND_TYPE
+    def test_lowering_a_queue_or_a_type_evicts_nobody_and_starts_nobody(
+        self, desk: Desk, scope: str, name: str
+    ) -> None:
         desk.engine.configure(scope, name, Numbers(slots=3))
         desk.enqueue("a b c d")
         assert desk.claim() == "a b c"
@@ -344,15 +334,11 @@ class TestTooHeavy:
         desk.engine.configure("key", "X", Numbers(rate=Window(10, SECOND)))
         assert desk.claim() == "heavy heavy2"
         desk.settle("heavy heavy2 light light2")
-        assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("limits", [(), (slots("X", 9),)], ids=["free", "with a key"])
-    def test_jobs_too_heavy_for_a_lowered_queue_stand_apart_and_come_back(
-        self, desk: Desk, limits: tuple[Limit, ...]
-    ) -> None:
-        desk.enqueue("heavy", *limits, cost=5)
-        desk.enqueue("light", *limits)
-        desk.enqueue("heavy2", *limits, cost=5)
+    def test_jobs_too_heavy_for_a_lowered_queue_stand_apart_and_come_back(self, desk: Desk, ample) -> None:
+        desk.enqueue("heavy", *ample, cost=5)
+        desk.enqueue("light", *ample)
+        desk.enqueue("heavy2", *ample, cost=5)
         desk.engine.configure("queue", "q", Numbers(rate=Window(3, SECOND)))
 
         assert desk.claim() == "light"
@@ -362,11 +348,11 @@ class TestTooHeavy:
         desk.engine.configure("queue", "q", Numbers(rate=Window(10, SECOND)))
         assert desk.claim() == "heavy heavy2"
         desk.settle("heavy heavy2 light")
-        assert desk.engine.doctor() == []
 
-    @pytest.mark.parametrize("scope", ["key", "queue", "type"])
-    def test_jobs_set_apart_come_back_when_the_rule_is_cleared(self, desk: Desk, scope: str) -> None:
-        name = {"key": "X", "queue": "q", "type": "task"}[scope]
+    @pytest.mark.parametrize(("scope", "name"), [("key", "X"), ("queue", "q"), ("type", "task")])
+    def test_jobs_set_apart_come_back_when_the_rule_is_cleared(
+        self, desk: Desk, scope: str, name: str
+    ) -> None:
         desk.enqueue("heavy", slots("X", 1), cost=5)
         desk.engine.configure(scope, name, Numbers(rate=Window(3, SECOND)))
         assert desk.claim() == ""
@@ -374,7 +360,6 @@ class TestTooHeavy:
 
         assert desk.claim() == "heavy"
         desk.settle("heavy")
-        assert desk.engine.doctor() == []
 
     def test_jobs_set_apart_come_back_when_an_override_ends(self, desk: Desk) -> None:
         desk.enqueue("heavy", rate("X", 9), cost=5)
@@ -384,20 +369,13 @@ class TestTooHeavy:
 
         assert desk.claim() == "heavy"
 
-    def test_a_job_set_apart_does_not_promise_a_start(self, desk: Desk) -> None:
+    def test_a_job_set_apart_does_not_promise_a_start_and_can_be_cancelled(self, desk: Desk) -> None:
         desk.enqueue("heavy", rate("X", 9), cost=5)
         desk.engine.configure("key", "X", Numbers(rate=Window(3, SECOND)))
         assert desk.claim() == ""
 
         assert desk.engine.why("heavy").earliest is None
-
-    def test_a_job_set_apart_can_be_cancelled(self, desk: Desk) -> None:
-        desk.enqueue("heavy", rate("X", 9), cost=5)
-        desk.engine.configure("key", "X", Numbers(rate=Window(3, SECOND)))
-        assert desk.claim() == ""
-
         assert desk.engine.cancel("heavy") is State.CANCELLED
-        assert desk.engine.doctor() == []
 
 
 class TestTenants:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from penstock.lifecycle.states import State
 from penstock.store import migrations
 from penstock.store.session import Session
 from penstock.store.sqlite import SqliteStore
+from penstock.store.sqlite.files import Files
+from penstock.store.sqlite.opening import _refuse_strangers
 from penstock.store.sqlite.translation import KIND
 from penstock.store.sqlite.writer import GATHER, PendingWrite
 
@@ -93,6 +96,29 @@ def held(store: SqliteStore) -> Iterator[None]:
         thread.join()
 
 
+def run_together(script: str, *arguments: list[str]) -> list[str]:
+    """Run a script in a process for each list of arguments, once all are ready; return what each prints."""
+    pipe = subprocess.PIPE
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, *own], cwd=ROOT / "src", stdin=pipe, stdout=pipe, text=True
+        )
+        for own in arguments
+    ]
+    try:
+        for process in processes:
+            assert process.stdout.readline() == "ready\n"  # type: ignore[union-attr]
+        for process in processes:
+            process.stdin.write("go\n")  # type: ignore[union-attr]
+            process.stdin.flush()  # type: ignore[union-attr]
+        return [process.communicate(timeout=60)[0] for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
 class TestGathering:
     def test_pieces_of_many_threads_are_gathered_and_none_is_lost(self, sqlite: SqliteStore) -> None:
         count = 3 * GATHER + 7
@@ -115,25 +141,11 @@ class TestGathering:
         assert notes(sqlite) == [f"{number:04}" for number in sorted(answers)]
 
     def test_one_whose_statement_is_wrong_takes_no_other_with_it(self, sqlite: SqliteStore) -> None:
-        told: list[BaseException] = []
+        with ThreadPoolExecutor(2) as pool, held(sqlite):
+            wrong = pool.submit(sqlite.write, lambda db: db.run("INSERT INTO nothing VALUES (1)"))
+            pool.submit(sqlite.write, note("good"))
 
-        def wrong() -> None:
-            try:
-                sqlite.write(lambda db: db.run("INSERT INTO nothing VALUES (1)"))
-            except StoreError as error:
-                told.append(error)
-
-        with held(sqlite):
-            threads = [
-                threading.Thread(target=wrong),
-                threading.Thread(target=sqlite.write, args=(note("good"),)),
-            ]
-            for thread in threads:
-                thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert len(told) == 1
+        assert isinstance(wrong.exception(), StoreError)
         assert notes(sqlite) == ["good"]
 
     def test_a_work_that_raises_changes_nothing(self, sqlite: SqliteStore) -> None:
@@ -172,28 +184,7 @@ class TestGathering:
 class TestProcesses:
     def test_two_processes_work_on_one_file(self, path: Path) -> None:
         engine = open_engine(str(path))
-        writers = [
-            subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(path), name],
-                cwd=ROOT / "src",
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for name in ("one", "two")
-        ]
-        try:
-            for writer in writers:
-                assert writer.stdout.readline() == "ready\n"  # type: ignore[union-attr]
-            for writer in writers:
-                writer.stdin.write("go\n")  # type: ignore[union-attr]
-                writer.stdin.flush()  # type: ignore[union-attr]
-            done = [int(writer.communicate(timeout=60)[0]) for writer in writers]
-        finally:
-            for writer in writers:
-                if writer.poll() is None:
-                    writer.kill()
-                    writer.communicate()
+        done = [int(text) for text in run_together(WRITER, [str(path), "one"], [str(path), "two"])]
 
         counts = engine.count()
         assert counts[State.DONE] == sum(done)
@@ -212,38 +203,37 @@ class TestProcesses:
 
 class TestFiles:
     def test_a_folder_that_does_not_exist_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(StoreDownError) as caught:
-            open_engine(str(tmp_path / "missing" / "jobs.db"))
-
-        _one_sentence(caught.value, "missing", "create it")
+        _refused(tmp_path / "missing" / "jobs.db", StoreDownError, "missing", "create it")
         assert list(tmp_path.iterdir()) == []
 
     def test_a_folder_in_place_of_a_file_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(StoreDownError) as caught:
-            open_engine(str(tmp_path))
-
-        _one_sentence(caught.value, str(tmp_path))
+        _refused(tmp_path, StoreDownError, str(tmp_path))
 
     def test_a_file_that_is_not_a_database_is_left_alone(self, path: Path) -> None:
         path.write_text("my shopping list, which is longer than a header of one hundred bytes " * 20)
         before = _everything(path.parent)
 
-        with pytest.raises(StoreDownError) as caught:
-            open_engine(str(path))
-
-        _one_sentence(caught.value, "jobs.db", "not a penstock database")
+        _refused(path, StoreDownError, "jobs.db", "not a penstock database")
         assert _everything(path.parent) == before
 
     def test_somebody_elses_database_is_left_alone(self, path: Path) -> None:
         _someone_elses(path, "CREATE TABLE customer (name TEXT)", "INSERT INTO customer VALUES ('Ann')")
         before = _everything(path.parent)
 
-        with pytest.raises(StoreDownError) as caught:
-            open_engine(str(path))
-
-        _one_sentence(caught.value, "jobs.db", "something else")
+        _refused(path, StoreDownError, "jobs.db", "something else")
         assert _everything(path.parent) == before
         assert _journal_mode(path) == "delete"
+
+    @pytest.mark.parametrize("look", ["SELECT count", "PRAGMA application_id"])
+    def test_a_database_that_another_process_makes_meanwhile_is_ours(self, path: Path, look: str) -> None:
+        class Meanwhile(sqlite3.Connection):
+            def execute(self, statement: str, *parameters: object) -> sqlite3.Cursor:
+                if statement.startswith(look):
+                    SqliteStore(str(path)).close()
+                return super().execute(statement, *parameters)
+
+        with closing(sqlite3.connect(path, factory=Meanwhile)) as connection:
+            _refuse_strangers(connection, Files(str(path)))
 
     @pytest.mark.parametrize("version", [0, 1, 7])
     def test_somebody_elses_database_that_counts_versions_too_is_left_alone(
@@ -257,8 +247,7 @@ class TestFiles:
         )
         before = _everything(path.parent)
 
-        with pytest.raises(StoreDownError):
-            open_engine(str(path))
+        _refused(path, StoreDownError)
 
         assert _everything(path.parent) == before
 
@@ -275,19 +264,13 @@ class TestFiles:
             connection.execute("INSERT INTO schema_version (version) VALUES (9999)")
         before = _dump(path)
 
-        with pytest.raises(SchemaError) as caught:
-            open_engine(str(path))
-
-        _one_sentence(caught.value, "newer", "9999", "upgrade")
+        _refused(path, SchemaError, "newer", "9999", "upgrade")
         assert _dump(path) == before
 
     def test_a_file_that_needs_migration_is_not_migrated_unasked(self, path: Path) -> None:
-        with pytest.raises(SchemaError) as caught:
-            open_engine(str(path), migrate=False)
+        _refused(path, SchemaError, "penstock migrate", migrate=False)
 
-        _one_sentence(caught.value, "penstock migrate")
-
-    @pytest.mark.parametrize("wal", [True, False], ids=["of ours", "of nobody yet"])
+    @pytest.mark.parametrize("wal", [True, False], ids=["of ours", "not yet created"])
     def test_a_file_that_cannot_be_written_is_named(self, wal: bool) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -299,19 +282,14 @@ class TestFiles:
             path.chmod(0o444)
             folder.chmod(0o555)
             try:
-                with _without_privileges(), pytest.raises(StoreDownError) as caught:
-                    open_engine(str(path))
+                with _without_privileges():
+                    _refused(path, StoreDownError, "jobs.db", "permissions")
             finally:
                 folder.chmod(0o755)
 
-        _one_sentence(caught.value, "jobs.db", "permissions")
-
     @pytest.mark.parametrize("url", ["mysql://here/jobs", "redis://here"])
     def test_a_store_of_another_kind_is_refused(self, url: str) -> None:
-        with pytest.raises(InvalidError) as caught:
-            open_engine(url)
-
-        _one_sentence(caught.value, url.partition(":")[0], "http://")
+        _refused(url, InvalidError, url.partition(":")[0], "http://")
 
     def test_a_url_and_a_path_name_the_same_file(self, path: Path) -> None:
         with closing(open_engine(f"sqlite:///{path}")) as engine:
@@ -335,21 +313,10 @@ class TestMigrations:
                 assert engine.count() == {State.WAITING: number + 1}
 
     def test_several_who_open_a_new_file_at_once_migrate_it_once(self, path: Path) -> None:
-        errors: list[BaseException] = []
+        with ThreadPoolExecutor(8) as pool:
+            opened = [pool.submit(lambda: open_engine(str(path)).close()) for _ in range(8)]
 
-        def start() -> None:
-            try:
-                open_engine(str(path)).close()
-            except BaseException as error:  # noqa: BLE001 - told below
-                errors.append(error)
-
-        threads = [threading.Thread(target=start) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
-        assert errors == []
+        assert [one.exception() for one in opened] == [None] * 8
         with closing(sqlite3.connect(path)) as connection:
             versions = connection.execute("SELECT version FROM schema_version ORDER BY 1").fetchall()
             counters = connection.execute("SELECT count(*) FROM counter").fetchone()
@@ -385,31 +352,23 @@ def _all_at_once(
     store: SqliteStore, count: int, bad: set[int], commits: list[str] | None = None
 ) -> tuple[dict[int, str], dict[int, BaseException]]:
     """Have *count* threads write while the writer is busy; return their answers and errors by number."""
-    answers: dict[int, str] = {}
-    errors: dict[int, BaseException] = {}
-
-    def write(number: int) -> None:
-        try:
-            answers[number] = store.write(note(f"{number:04}", fail=number in bad))
-        except LookupError as error:
-            errors[number] = error
-
-    threads = [threading.Thread(target=write, args=(number,)) for number in range(count)]
-    with held(store):
-        for thread in threads:
-            thread.start()
+    with ThreadPoolExecutor(count) as pool, held(store):
+        written = [pool.submit(store.write, note(f"{n:04}", fail=n in bad)) for n in range(count)]
         if commits is not None:
             store.connection.set_trace_callback(
                 lambda text: commits.append(text) if text == "COMMIT" else None
             )
-    for thread in threads:
-        thread.join()
     store.connection.set_trace_callback(None)
+    errors = {number: error for number, one in enumerate(written) if (error := one.exception())}
+    answers = {number: one.result() for number, one in enumerate(written) if number not in errors}
     return answers, errors
 
 
-def _one_sentence(error: BaseException, *words: str) -> None:
-    text = str(error)
+def _refused(url: object, kind: type[Exception], *words: str, **options: bool) -> None:
+    """Assert that a store cannot be opened, and that one sentence with these words says why."""
+    with pytest.raises(kind) as caught:
+        open_engine(str(url), **options)
+    text = str(caught.value)
     assert "\n" not in text
     assert "Traceback" not in text
     for word in words:

@@ -1,4 +1,4 @@
-"""The files of a SQLite database: removed, replaced or damaged under those who have it open; and who may read them."""
+"""The files of a SQLite database: removed, replaced or damaged while processes have it open; and who may read them."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -91,48 +92,31 @@ class TestLost:
     def test_every_caller_that_was_gathered_hears_of_it(self, path):
         with closing(SqliteStore(str(path))) as store:
             store.write(lambda db: db.run("CREATE TABLE note (text TEXT)"))
-            told = []
-
-            def write():
-                try:
-                    store.write(note("lost"))
-                except StoreReplacedError as error:
-                    told.append(error)
-
-            threads = [threading.Thread(target=write) for _ in range(8)]
+            gathered = []
 
             def lose(_):
-                for thread in threads:
-                    thread.start()
-                _until(lambda: len(store._writer._waiting) == len(threads))
+                gathered.extend(pool.submit(store.write, note("lost")) for _ in range(8))
+                _until(lambda: len(store._writer._waiting) == 8)
                 path.unlink()
 
-            with pytest.raises(StoreReplacedError):
+            with ThreadPoolExecutor(8) as pool, pytest.raises(StoreReplacedError):
                 store.write(lose)
-            for thread in threads:
-                thread.join()
 
-        assert 8 == len(told)
+        assert [StoreReplacedError] * 8 == [type(one.exception()) for one in gathered]
 
     def test_one_who_waits_is_told_at_once(self, engine, path):
-        told = []
-
         def wait():
-            try:
-                revision = engine.revision()
-                began.set()
-                engine.wait(revision, 60.0)
-            except StoreReplacedError as error:
-                told.append(error)
+            revision = engine.revision()
+            began.set()
+            engine.wait(revision, 60.0)
 
         began = threading.Event()
-        thread = threading.Thread(target=wait)
-        thread.start()
-        assert began.wait(30)
-        path.unlink()
-        thread.join(30)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(wait)
+            assert began.wait(30)
+            path.unlink()
 
-        assert 1 == len(told)
+            assert isinstance(waiting.exception(30), StoreReplacedError)
 
     def test_nothing_goes_on_when_the_file_is_put_back_under_a_process_that_missed_it(self, engine, path):
         path.rename(path.with_name("away"))
@@ -145,9 +129,7 @@ class TestLost:
                 use()
 
     def test_after_all_have_closed_and_opened_again_the_right_file_is_used(self, engine, path, copy):
-        for log in ("-wal", "-shm"):
-            path.with_name(path.name + log).unlink()
-        copy.replace(path)
+        _replace(path, copy)
         with pytest.raises(StoreReplacedError):
             engine.enqueue([JOB])
 
@@ -158,9 +140,7 @@ class TestLost:
             assert [] == again.doctor()
 
     def test_a_process_that_lost_its_file_leaves_the_new_ones_log_alone(self, engine, path, copy):
-        for log in ("-wal", "-shm"):
-            path.with_name(path.name + log).unlink()
-        copy.replace(path)
+        _replace(path, copy)
         with closing(open_engine(str(path))) as new:
             new.enqueue([JOB])
             with pytest.raises(StoreReplacedError):
@@ -409,8 +389,15 @@ def _until(true):
 
 
 def _until_it_raises(use):
-    """Use the store again and again: those who only look notice a little later."""
+    """Use the store again and again: processes that only read notice a little later."""
     _until(lambda: use() is None and False)
+
+
+def _replace(path, copy):
+    """Put a copy in place of the database, and none in place of its logs."""
+    for log in ("-wal", "-shm"):
+        path.with_name(path.name + log).unlink()
+    copy.replace(path)
 
 
 def _overwrite(path, page, content):

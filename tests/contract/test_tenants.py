@@ -30,12 +30,7 @@ from tests.support.desk import Desk, slots
 from tests.support.works import jobs as named_jobs
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
-
-
-@pytest.fixture(autouse=True)
-def healthy(desk: Desk):
-    yield
-    assert [] == desk.engine.doctor()
+pytestmark = pytest.mark.usefixtures("healthy")
 
 
 def of(desk: Desk, tenant: str | None, count: int = 10, queues=("q",), **how) -> str:
@@ -199,6 +194,18 @@ class TestTurns:
         assert {"acme-low", "globex-low"} == set(
             of(desk, None, 4, ("high", "low"), order=Order.STRICT).split()
         )
+
+    def test_a_claim_that_takes_the_last_job_of_all_tenants_forgets_no_turn(self, desk: Desk) -> None:
+        desk.enqueue("a1 a2", tenant="acme")
+        desk.enqueue("1 2")
+        assert ["1 a1", "2 a2"] == [of(desk, None, 2) for _ in range(2)]
+        desk.enqueue("b1", queue="first", tenant="globex")
+        desk.enqueue("3")
+        assert "b1 3" == of(desk, None, 2, ("first", "q"), order=Order.STRICT)
+        desk.enqueue("4")
+        desk.enqueue("a3", tenant="acme")
+
+        assert ["a3", "4"] == [of(desk, None, 1) for _ in range(2)]
 
     @pytest.mark.parametrize("count", [1, 7])
     def test_many_tenants_all_have_their_turn(self, desk: Desk, count: int) -> None:

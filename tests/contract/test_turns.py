@@ -1,9 +1,13 @@
 """Turns: a job refused too often is served next, and nothing is kept for it once it cannot use it."""
 
+from itertools import count, islice
+
 import pytest
 
 from penstock.clock import SECOND
-from tests.support.desk import Desk, slots, throttle
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Limit
+from tests.support.desk import Desk, rate, slots, throttle
 
 
 def give_the_turn(desk: Desk, name: str, *limits) -> str:
@@ -60,3 +64,86 @@ def test_a_turn_is_void_while_one_of_its_gates_is_shut_by_hand(desk: Desk) -> No
     desk.engine.shut("Y", desk.clock.now() + 3600 * SECOND)
 
     assert desk.claim(queues=["fast"]) == waiter
+
+
+def overtakers(
+    desk: Desk, small: Limit, large: Limit, *, step: int = 0, backlog: int = 6, **facts: int
+) -> int:
+    """Keep a key busy with jobs that bring *large*; return how many start before one that brings *small*."""
+    names = (f"large{n}" for n in count())
+    desk.enqueue("early", small)  # from now on the key remembers what it must
+    desk.settle(desk.claim())
+    desk.enqueue(" ".join(islice(names, 3 + backlog)), large)
+    running = desk.claim(3).split()
+    desk.enqueue("small", small, **facts)
+    for overtaken in range(40):
+        if running:
+            desk.settle(running.pop(0), began=desk.clock.now())
+        desk.wait(step)
+        desk.enqueue(next(names), large)
+        running += desk.claim(3).split()
+        if "small" in running:
+            return overtaken
+    pytest.fail("the job with the smaller number was overtaken for ever")
+
+
+SMALLER = {
+    "slots": (slots("K", 1), slots("K", 3), 0),
+    "slots, one less": (slots("K", 2), slots("K", 3), 0),
+    "a rate": (rate("K", 1), rate("K", 5), SECOND // 8),
+    "a throttle": (throttle("K", 1), throttle("K", 10), SECOND // 10),
+    "a rate beside slots": (rate("K", 2), slots("K", 3), SECOND // 8),
+    "slots beside a rate": (slots("K", 1), rate("K", 50), SECOND // 50),
+}
+
+
+@pytest.mark.parametrize("kind", SMALLER)
+@pytest.mark.parametrize("backlog", [0, 6])
+def test_a_job_with_a_smaller_number_is_overtaken_boundedly(desk: Desk, kind: str, backlog: int) -> None:
+    small, large, step = SMALLER[kind]
+
+    assert overtakers(desk, small, large, step=step, backlog=backlog) < 30
+    desk.settle("small")
+    assert desk.engine.doctor() == []
+
+
+def test_a_job_of_higher_priority_and_a_smaller_number_starts_before_lower_ones(desk: Desk) -> None:
+    assert overtakers(desk, slots("K", 1), slots("K", 3), priority=10) == 2  # those that ran when it came
+
+
+def test_jobs_with_larger_numbers_go_on_once_the_smaller_one_started(desk: Desk) -> None:
+    overtakers(desk, slots("K", 1), slots("K", 3))
+
+    desk.claim(3)
+    assert desk.engine.count()[State.RUNNING] == 3
+
+
+def test_a_smaller_number_in_a_queue_without_workers_holds_up_no_other(desk: Desk) -> None:
+    desk.enqueue("a b c d e f g h i j k l", slots("K", 3))
+    running = desk.claim(3).split()
+    desk.enqueue("small", slots("K", 1), queue="idle")
+    for _ in range(9):
+        desk.settle(running.pop(0))
+        running += desk.claim(3).split()
+        assert len(running) == 3
+
+
+def test_a_clock_that_shuts_one_gate_of_a_holder_keeps_nothing_at_the_others(desk: Desk) -> None:
+    desk.enqueue("first", throttle("K", 1, 3600 * SECOND), slots("Y", 1))
+    assert desk.claim() == "first"
+    desk.settle("first", began=desk.clock.now())
+    desk.enqueue("small", throttle("K", 1, 3600 * SECOND), slots("Y", 1))
+    passed = []
+    for n in range(12):
+        desk.wait(SECOND // 10)
+        desk.enqueue(f"large{n}", throttle("K", 10))
+        desk.enqueue(f"y{n}", slots("Y", 1))
+        started = desk.claim(3).split()
+        assert f"y{n}" in started
+        passed += [name for name in started if name.startswith("large")]
+        for name in started:
+            desk.settle(name, began=desk.clock.now())
+
+    assert len(passed) < 10  # at K the others wait for it
+    desk.wait(3600 * SECOND)
+    assert desk.claim(1) == "small"

@@ -12,8 +12,7 @@ from penstock.dialects.ojs.format import envelope
 from penstock.dialects.ojs.routes import jobs, workers
 from penstock.errors import StoreBusyError
 from penstock.http import asgi, backpressure, fetch_order, worker_directives, writing
-from penstock.http.claims import Claims
-from penstock.http.service import Service
+from penstock.http.engine_service import Claims, EngineService
 from penstock.job import Bound, NewJob, Settlement
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
@@ -28,15 +27,16 @@ ERRORS = (RuntimeError, StoreBusyError, asyncio.CancelledError)
 class Mishap:
     """Has a function raise, once, as soon as the engine has claimed something, or added something."""
 
-    def __init__(self, monkeypatch, engine, error=RuntimeError):
+    def __init__(self, monkeypatch, engine, place, name, error=RuntimeError):
         self._patch = monkeypatch.setattr
         self._error = error
         self.claimed = False
         self.raised = False
         for verb in ("claims", "batch", "exchange", "enqueue"):
             self._patch(engine, verb, self._noting(getattr(engine, verb)))
+        self._strike(place, name)
 
-    def strike(self, place, name):
+    def _strike(self, place, name):
         original = getattr(place, name)
 
         def struck(*args, **kwargs):
@@ -73,6 +73,16 @@ def waits(engine):
     engine.settle([Settlement(job.seq, job.fence, HandedBack()) for job in claim.jobs])
 
 
+def asked(engine, path, body, **how):
+    """Send one request to a server; return the status and the answer."""
+
+    async def play():
+        async with serving(engine) as site:
+            return await ask(site, path, body, **how)
+
+    return asyncio.run(play())
+
+
 @pytest.fixture
 def engine(desk):
     desk.engine.enqueue([NewJob("task", id=name, queue="q") for name in NAMES])
@@ -92,8 +102,7 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
             return status
 
     with pytest.MonkeyPatch.context() as patch:
-        mishap = Mishap(patch, engine, error)
-        mishap.strike(place, name)
+        mishap = Mishap(patch, engine, place, name, error)
         status = asyncio.run(play())
     assert mishap.raised
     return status
@@ -102,12 +111,12 @@ def failing(engine, path, body, place, name, error=RuntimeError, **headers):
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (Service, "remember"),
+        (EngineService, "remember"),
         (fetch_order.Queues, "went"),
         (worker_directives, "_is_idle"),
         (worker_directives, "directive"),
         (workers, "_envelopes"),
-        (Service, "in_time"),
+        (EngineService, "in_time"),
         (workers, "Reply"),
         (asgi, "encoded"),
         (writing, "_is_gone"),
@@ -138,42 +147,35 @@ def test_a_job_that_no_worker_can_be_told_of_is_put_off_and_the_others_are_told(
     engine = desk.engine
     engine.enqueue([NewJob("task", '{"args":', id="bad", queue="q"), NewJob("task", id="good", queue="q")])
 
-    async def play():
-        async with serving(engine) as site:
-            return await ask(site, FETCH, {"queues": ["q"], "count": 1})
+    status, answer = asked(engine, FETCH, {"queues": ["q"], "count": 1})
 
-    status, answer = asyncio.run(play())
     assert (200, ["good"]) == (status, [job["id"] for job in answer["jobs"]])
     bad = engine.job("bad")
     assert (State.SCHEDULED, 0) == (bad.state, bad.attempt)
     assert "no worker can be told of it" in bad.reason
 
 
-def test_an_answer_that_cannot_be_begun_gives_the_jobs_back(engine):
-    def hang_up(message):
-        if message["type"] == "http.response.start":
+def hanging_up(part):
+    """Return what ends the connection when that part of the answer comes."""
+
+    def send(message):
+        if message["type"] == f"http.response.{part}":
             raise OSError("the other side has gone")
 
-    async def play():
-        async with serving(engine) as site:
-            with pytest.raises(OSError, match="gone"):
-                await ask(site, FETCH, {"queues": ["q"], "count": 9}, send=hang_up)
+    return send
 
-    asyncio.run(play())
+
+def test_an_answer_that_cannot_be_begun_gives_the_jobs_back(engine):
+    with pytest.raises(OSError, match="gone"):
+        asked(engine, FETCH, {"queues": ["q"], "count": 9}, send=hanging_up("start"))
+
     waits(engine)
 
 
 def test_an_answer_that_is_on_its_way_keeps_its_jobs_because_its_worker_may_have_begun(engine):
-    def hang_up(message):
-        if message["type"] == "http.response.body":
-            raise OSError("the other side has gone")
+    with pytest.raises(OSError, match="gone"):
+        asked(engine, FETCH, {"queues": ["q"], "count": 9}, send=hanging_up("body"))
 
-    async def play():
-        async with serving(engine) as site:
-            with pytest.raises(OSError, match="gone"):
-                await ask(site, FETCH, {"queues": ["q"], "count": 9}, send=hang_up)
-
-    asyncio.run(play())
     assert {State.RUNNING: len(NAMES)} == engine.count()
 
 
@@ -208,8 +210,7 @@ def test_a_worker_of_ours_whose_claim_cannot_be_answered_leaves_nothing_behind(e
 def test_who_asks_again_after_a_failure_is_not_told_of_jobs_that_were_given_back(
     engine, monkeypatch, place, name
 ):
-    mishap = Mishap(monkeypatch, engine)
-    mishap.strike(place, name)
+    mishap = Mishap(monkeypatch, engine, place, name)
 
     async def play():
         async with serving(engine) as site:
@@ -237,26 +238,42 @@ def test_jobs_that_cannot_be_given_back_at_once_are_given_back_when_the_store_is
         return settle(settlements)
 
     monkeypatch.setattr(engine, "settle", fails_twice)
-    monkeypatch.setattr("penstock.http.service.AGAIN", 0.01)
+    monkeypatch.setattr("penstock.http.engine_service.AGAIN", 0.01)
 
     assert 500 == failing(engine, FETCH, {"queues": ["q"], "count": 9}, workers, "_envelopes")
     waits(engine)
 
 
-def test_a_job_that_was_given_back_is_not_remembered_as_ours(engine, monkeypatch):
-    """Else an ack at this server would be refused though its worker had fetched the job at another."""
-    mishap = Mishap(monkeypatch, engine)
-    mishap.strike(workers, "_envelopes")
+def acknowledged_after_it_was_given_back(engine, meanwhile=lambda: None):
+    """Fail to answer a fetch of job *a*, have its worker acknowledge it all the same, and return the answer."""
 
     async def play():
         async with serving(engine) as site:
             await ask(site, FETCH, {"queues": ["q"], "count": 1, "worker_id": "w"})
             await settled(site.service)
-            (elsewhere,) = engine.claim(["q"], 1, worker="w").jobs
-            return await ask(site, "/ojs/v1/workers/ack", {"job_id": elsewhere.id, "worker_id": "w"})
+            meanwhile()
+            return await ask(site, "/ojs/v1/workers/ack", {"job_id": "a", "worker_id": "w"})
 
-    status, answer = asyncio.run(play())
+    with pytest.MonkeyPatch.context() as patch:
+        Mishap(patch, engine, workers, "_envelopes")
+        return asyncio.run(play())
+
+
+def test_a_job_that_was_given_back_is_not_remembered_as_ours(engine):
+    """Else an ack at this server would be refused though its worker had fetched the job at another."""
+    status, answer = acknowledged_after_it_was_given_back(
+        engine, meanwhile=lambda: engine.claim(["q"], 1, worker="w")
+    )
+
     assert (200, "completed") == (status, answer["state"])
+
+
+def test_an_ack_of_a_job_that_was_given_back_is_refused(engine):
+    """Its attempt counts for nothing, so neither does what its worker says of it."""
+    status, _ = acknowledged_after_it_was_given_back(engine)
+
+    assert 409 == status
+    waits(engine)
 
 
 def test_an_exchange_whose_asker_was_cancelled_gives_back_what_it_claimed(engine, monkeypatch):
@@ -306,21 +323,12 @@ def test_what_was_stored_is_answered_whatever_fails_afterwards(
     engine = desk.engine
     if bounded:
         engine.bound("q", Bound(10))
-    job = {
-        "type": "a.b",
-        "args": [1],
-        "options": {"queue": "q", "rate_limit": {"key": "k", "concurrency": 1}},
-    }
-    mishap = Mishap(monkeypatch, engine, StoreBusyError)
-    mishap.strike(place, name)
+    options = {"queue": "q", "rate_limit": {"key": "k", "concurrency": 1}}
+    job = {"type": "a.b", "args": [1], "options": options}
+    mishap = Mishap(monkeypatch, engine, place, name, StoreBusyError)
+    path, body = ("/ojs/v1/jobs/batch", {"jobs": [job, job]}) if batch else ("/ojs/v1/jobs", job)
 
-    async def play():
-        async with serving(engine) as site:
-            if batch:
-                return await ask(site, "/ojs/v1/jobs/batch", {"jobs": [job, job]})
-            return await ask(site, "/ojs/v1/jobs", job)
-
-    status, answer = asyncio.run(play())
+    status, answer = asked(engine, path, body)
     ids = [each["id"] for each in (answer["jobs"] if batch else [answer["job"]])]
     assert 201 == status
     assert mishap.raised or (batch and name == "_limit_headers")
@@ -349,19 +357,3 @@ def test_an_attempt_that_was_settled_is_acknowledged_whatever_fails_afterwards(
     assert (verb == "ack") == (answer.get("state") == "completed")
     assert broken or (verb, name) in (("ack", "show"), ("nack", "of_done"))
     assert State.RUNNING is not engine.job("a").state
-
-
-def test_an_ack_of_a_job_that_was_given_back_is_refused(engine, monkeypatch):
-    """Its attempt counts for nothing, so neither does what its worker says of it."""
-    mishap = Mishap(monkeypatch, engine)
-    mishap.strike(workers, "_envelopes")
-
-    async def play():
-        async with serving(engine) as site:
-            await ask(site, FETCH, {"queues": ["q"], "count": 1, "worker_id": "w"})
-            await settled(site.service)
-            return await ask(site, "/ojs/v1/workers/ack", {"job_id": "a", "worker_id": "w"})
-
-    status, _ = asyncio.run(play())
-    assert 409 == status
-    waits(engine)

@@ -1,8 +1,6 @@
 """Uniqueness: one job stands for all requests that are the same."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,17 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.clock import SECOND
-from penstock.engine import Engine, open_engine
+from penstock.engine import open_engine
 from penstock.errors import DuplicateJobError
 from penstock.job import Enqueued, NewJob
 from penstock.lifecycle.outcomes import Cancelled, Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from tests.support.clock import FakeClock
-from tests.support.desk import LEASE, Desk, slots
+from tests.contract.test_sqlite import run_together
+from tests.support.desk import LEASE, Desk
 
-ROOT = Path(__file__).parents[2]
 NO = Failed("ValueError", "no")
 
 REUSE = Unique("k")
@@ -65,7 +62,6 @@ class TestOnDuplicate:
         assert caught.value.existing == "a"
         assert desk.claim() == "a"
 
-    @pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "with a key"])
     def test_one_that_waits_is_replaced(self, desk: Desk, limits) -> None:
         ask(desk, "a", REPLACE, limits=limits)
         assert ask(desk, "b", REPLACE, limits=limits) == Enqueued("b")
@@ -303,10 +299,8 @@ class TestPrune:
         assert ask(desk, "c") == Enqueued("b", reused=True)
 
 
-def test_two_engines_on_one_store_see_each_others_keys(
-    opened: Callable[[], Engine], clock: FakeClock
-) -> None:
-    here, there = Desk(opened(), clock), Desk(opened(), clock)
+def test_two_engines_on_one_store_see_each_others_keys(desks: list[Desk]) -> None:
+    here, there = desks
     ask(here, "a")
 
     assert ask(there, "b") == Enqueued("a", reused=True)
@@ -315,28 +309,8 @@ def test_two_engines_on_one_store_see_each_others_keys(
 def test_several_processes_that_ask_at_once_get_one_job(tmp_path: Path) -> None:
     path = str(tmp_path / "jobs.db")
     engine = open_engine(path)
-    producers = [
-        subprocess.Popen(
-            [sys.executable, "-c", PRODUCER, path],
-            cwd=ROOT / "src",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    try:
-        for producer in producers:
-            assert producer.stdout.readline() == "ready\n"  # type: ignore[union-attr]
-        for producer in producers:
-            producer.stdin.write("go\n")  # type: ignore[union-attr]
-            producer.stdin.flush()  # type: ignore[union-attr]
-        answers = [json.loads(producer.communicate(timeout=60)[0]) for producer in producers]
-    finally:
-        for producer in producers:
-            if producer.poll() is None:
-                producer.kill()
-                producer.communicate()
+    answers = [json.loads(text) for text in run_together(PRODUCER, *[[path]] * 3)]
+
     for number, same in enumerate(zip(*answers, strict=True)):
         assert len({job for job, _ in same}) == 1, number
         assert [reused for _, reused in same].count(False) == 1

@@ -124,7 +124,6 @@ class TestExpiry:
         assert desk.settle("a") == [True]
         assert desk.state("a") is State.DONE
 
-    @pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "with a key"])
     @pytest.mark.parametrize(
         ("outcome", "retry"),
         [(HandedBack(), RetryPolicy()), (Again(after=0), TWICE), (None, RetryPolicy())],
@@ -177,11 +176,8 @@ class TestPrune:
         assert desk.engine.prune(then) == 1
         with pytest.raises(NotFoundError):
             desk.job("old")
-        assert [desk.state(name) for name in ("young", "running", "waiting")] == [
-            "done",
-            "running",
-            "waiting",
-        ]
+        states = [desk.state(name) for name in ("young", "running", "waiting")]
+        assert states == ["done", "running", "waiting"]
         assert desk.engine.prune(then + 1) == 1
         assert desk.engine.doctor() == []
 
@@ -194,7 +190,7 @@ class TestPrune:
         desk.wait(1)
         desk.engine.prune(desk.clock.now())
 
-        for table in ("job", "done", "failure", "progress", "expiry", "uniqueness"):
+        for table in ("job", "done", "attempt", "progress", "expiry", "uniqueness"):
             assert sql(desk, f"SELECT count(*) FROM {table}") == [(0,)], table
 
     def test_it_works_in_batches(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,25 +200,23 @@ class TestPrune:
         desk.wait(1)
         store, commits = desk.engine.store, []
         whole = store.write
-        monkeypatch.setattr(
-            store, "write", lambda *args, **options: commits.append(1) or whole(*args, **options)
-        )
+        monkeypatch.setattr(store, "write", lambda *args, **how: commits.append(1) or whole(*args, **how))
 
         assert desk.engine.prune(desk.clock.now(), most=BATCH) == BATCH
         assert desk.engine.prune(desk.clock.now()) == BATCH + 10
         assert len(commits) == 3
 
 
+def end_with_keys_of_their_own(desk: Desk, count: int) -> None:
+    """Let *count* jobs run and end, each with a key that no other has."""
+    limits = [slots(f"key:{n}", 1) for n in range(count)]
+    desk.engine.enqueue([NewJob("task", id=limit.key, queue="q", limits=(limit,)) for limit in limits])
+    desk.settle(desk.claim(count))
+
+
 class TestSweep:
     def test_keys_that_are_used_once_do_not_stay(self, desk: Desk) -> None:
-        for start in range(0, 3 * BATCH, BATCH):
-            desk.engine.enqueue(
-                [
-                    NewJob("task", id=f"j{n}", queue="q", limits=(slots(f"key:{n}", 1),))
-                    for n in range(start, start + BATCH)
-                ]
-            )
-        desk.settle(desk.claim(3 * BATCH))
+        end_with_keys_of_their_own(desk, 3 * BATCH)
 
         assert sweep(desk) == {"lanes": 3 * BATCH, "gates": 3 * BATCH}
         for table in ("lane", "lane_gate", "gate", "gate_memory", "wake", "turn"):
@@ -230,10 +224,7 @@ class TestSweep:
         assert desk.engine.doctor() == []
 
     def test_one_upkeep_does_a_bounded_amount(self, desk: Desk) -> None:
-        desk.engine.enqueue(
-            [NewJob("task", id=f"j{n}", queue="q", limits=(slots(f"key:{n}", 1),)) for n in range(BATCH + 5)]
-        )
-        desk.settle(desk.claim(BATCH + 5))
+        end_with_keys_of_their_own(desk, BATCH + 5)
 
         done = desk.engine.upkeep()
 
@@ -297,17 +288,16 @@ class TestSweep:
         assert desk.claim() == "b"
 
     def test_a_gate_with_rules_is_not_swept(self, desk: Desk) -> None:
-        desk.engine.configure("key", "configured", Numbers(slots=1))
-        desk.engine.configure("queue", "q", Numbers(slots=9))
-        desk.engine.configure("type", "task", Numbers(slots=9))
+        configured = [("key", "configured"), ("queue", "q"), ("type", "task")]
+        for scope, name in configured:
+            desk.engine.configure(scope, name, Numbers(slots=9))
         desk.engine.override("overridden", Numbers(slots=1))
         desk.engine.shut("shut", desk.clock.now() + 3600 * SECOND)
 
         assert sweep(desk)["gates"] == 0
         assert sweep(desk)["gates"] == 0
-        desk.engine.configure("key", "configured", None)
-        desk.engine.configure("queue", "q", None)
-        desk.engine.configure("type", "task", None)
+        for scope, name in configured:
+            desk.engine.configure(scope, name, None)
         desk.engine.clear_override("overridden")
         desk.engine.clear_override("shut")
         assert sweep(desk)["gates"] == 5
@@ -410,11 +400,8 @@ class TestDoctor:
 
     def test_a_lane_that_is_neither_ready_nor_parked(self, patient: Desk) -> None:
         ((lane,),) = sql(patient, "SELECT lane FROM lane_job JOIN job USING (seq) WHERE id = 'b'")
-        sql(
-            patient,
-            "UPDATE gate SET lanes = lanes - 1 WHERE id = (SELECT behind FROM lane WHERE id = ?)",
-            lane,
-        )
+        parked = "SELECT behind FROM lane WHERE id = ?"
+        sql(patient, f"UPDATE gate SET lanes = lanes - 1 WHERE id = ({parked})", lane)
         sql(patient, "UPDATE lane SET behind = NULL, line = NULL, ready = 0 WHERE id = ?", lane)
 
         assert patient.engine.doctor() == [f"lane {lane} is neither ready nor parked, but jobs wait in it"]
@@ -441,16 +428,8 @@ def test_a_drop_job_that_is_due_and_expires_in_the_same_claim_ends_once(desk: De
 
     assert desk.claim() == ""
     assert desk.state("both") in (State.DISCARDED, State.EXPIRED)
-    assert (
-        len(
-            [
-                e
-                for e in desk.events
-                if e.name in ("job.discarded", "job.expired") and e.facts["job"] == "both"
-            ]
-        )
-        == 1
-    )
+    ends = desk.heard("job.discarded") + desk.heard("job.expired")
+    assert [event.facts["job"] for event in ends].count("both") == 1
     assert desk.state("other") is State.DISCARDED
     assert desk.engine.doctor() == []
 

@@ -4,8 +4,8 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.errors import NotFoundError
-from penstock.job import START_GRACE, KeyGauge, NewJob
-from penstock.limits.rules import Limit, Numbers, Window
+from penstock.job import START_GRACE, FloatingGauge, KeyGauge, NewJob
+from penstock.limits.rules import Floating, Limit, Numbers, Window
 from penstock.store.session import Locks
 from tests.support.desk import Desk, rate, slots
 from tests.support.stores import on_postgres
@@ -63,7 +63,7 @@ def test_a_window_moves_on_when_its_oldest_start_leaves_it(desk: Desk) -> None:
     assert began + START_GRACE + HOUR + 60 * SECOND == desk.engine.gate("k").window_resets_at
 
 
-def test_gates_are_listed_by_tenant_and_without_those_that_begin_with_something(desk: Desk) -> None:
+def test_gates_are_listed_by_tenant(desk: Desk) -> None:
     for tenant in ("", "acme"):
         limits = tuple(Limit(key, Numbers(slots=1)) for key in ("a", "b", "@own"))
         desk.engine.enqueue([NewJob("task", queue="q", tenant=tenant, limits=limits)])
@@ -74,8 +74,8 @@ def test_gates_are_listed_by_tenant_and_without_those_that_begin_with_something(
         return [f"{gate.tenant}/{gate.key}" for gate in page]
 
     assert ["acme/@own", "acme/a", "acme/b"] == names(tenant="acme")
-    assert ["/a", "/b"] == names(tenant="", without="@")
-    assert ["/a", "acme/a", "/b", "acme/b"] == names(without="@")
+    assert ["/@own", "/a", "/b"] == names(tenant="")
+    assert ["/@own", "acme/@own", "/a", "acme/a", "/b", "acme/b"] == names()
 
 
 def test_jobs_of_all_tenants_pass_a_shared_gate(desk: Desk) -> None:
@@ -122,7 +122,26 @@ def test_the_busiest_keys_are_named_and_the_others_counted_together(desk: Desk) 
     assert [KeyGauge("", "X", 1, 2), KeyGauge("", "Y", 1, 1)] == found.keys
     assert (1, 0) == (found.other_running, found.other_waiting)
     assert 3 == len(desk.engine.gauges(10).keys)
-    assert ["Y", "Z"] == [key.key for key in desk.engine.gauges(10, without="X").keys]
+
+
+def test_floating_limits_in_use_are_gauged_with_their_age(desk: Desk) -> None:
+    for key in ("X", "Y", "Z"):
+        desk.enqueue(key, Limit(key, Numbers(slots=2), floating=Floating("how_many", 60 * SECOND)))
+    lent = {each.key: each for each in desk.engine.refreshes(["how_many"], 9, worker="w")}
+    desk.engine.refreshed(lent["X"], value=5)
+    desk.engine.refreshed(lent["Y"], error="down")
+    desk.wait(3 * SECOND)
+
+    found = {each.key: each for each in desk.engine.gauges(10).floating}
+
+    assert FloatingGauge("", "X", 5, 0, 3 * SECOND) == found["X"]
+    assert FloatingGauge("", "Y", 2, 1, None) == found["Y"]
+    assert 2 == len(desk.engine.gauges(2).floating)
+    for name in ("X", "Y", "Z"):
+        desk.engine.cancel(name)
+    desk.wait(60 * SECOND)
+    desk.engine.refreshes(["how_many"], 9, worker="w")
+    assert [] == desk.engine.gauges(10).floating
 
 
 def test_nothing_is_full_at_first(desk: Desk) -> None:

@@ -6,15 +6,10 @@ from penstock.clock import SECOND
 from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.workflows import chain, group
-from tests.support.desk import LEASE, slots
+from tests.support.desk import LEASE
 from tests.support.works import Works, jobs
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
-
-
-@pytest.fixture(params=["free", "limited"])
-def limits(request):
-    return () if request.param == "free" else (slots("k", 5),)
 
 
 @pytest.fixture
@@ -24,8 +19,8 @@ def works(opened):
     assert works.engine.doctor() == []
 
 
-def test_a_workflow_began_when_its_first_job_did(works, clock, limits):
-    works.start(group(jobs("a b", limits=limits)))
+def test_a_workflow_began_when_its_first_job_did(works, clock, ample):
+    works.start(group(jobs("a b", limits=ample)))
     assert works.view.started is None
     clock.advance(SECOND)
     works.claim(1)
@@ -38,8 +33,8 @@ def test_a_workflow_began_when_its_first_job_did(works, clock, limits):
     assert began == listed.started
 
 
-def test_neither_a_retry_nor_a_lost_worker_changes_when_it_began(works, clock, limits):
-    works.start(chain(jobs("a", retry=TWICE, limits=limits)))
+def test_neither_a_retry_nor_a_lost_worker_changes_when_it_began(works, clock, ample):
+    works.start(chain(jobs("a", retry=TWICE, limits=ample)))
     works.claim()
     began = clock.now()
     clock.advance(LEASE)
@@ -51,8 +46,8 @@ def test_neither_a_retry_nor_a_lost_worker_changes_when_it_began(works, clock, l
     assert began == works.view.started
 
 
-def test_an_attempt_that_was_handed_back_unbegun_began_nothing(works, clock, limits):
-    works.start(chain(jobs("a", limits=limits)))
+def test_an_attempt_that_was_handed_back_unbegun_began_nothing(works, clock, ample):
+    works.start(chain(jobs("a", limits=ample)))
     works.run("a", HandedBack())
     assert works.view.started is None
     clock.advance(SECOND)
@@ -61,9 +56,9 @@ def test_an_attempt_that_was_handed_back_unbegun_began_nothing(works, clock, lim
     assert clock.now() == works.view.started
 
 
-def test_a_claim_and_a_look_name_the_workflow_of_a_job(works, limits):
-    id_ = works.start(chain(jobs("a", limits=limits))).id
-    works.engine.enqueue(jobs("alone", limits=limits))
+def test_a_claim_and_a_look_name_the_workflow_of_a_job(works, ample):
+    id_ = works.start(chain(jobs("a", limits=ample))).id
+    works.engine.enqueue(jobs("alone", limits=ample))
     works.claim()
 
     assert {"a": id_, "alone": None} == {name: job.workflow for name, job in works.attempts.items()}

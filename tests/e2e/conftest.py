@@ -1,4 +1,4 @@
-"""One server for all tests of a file, on each store, emptied before each test."""
+"""One server for all tests on each store, emptied before each test."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.server import served
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+@pytest.fixture(scope="session", params=["sqlite", "postgres"])
 def address(request, tmp_path_factory):
     if request.param == "sqlite":
         yield str(tmp_path_factory.mktemp("server") / "jobs.db")
@@ -16,7 +16,7 @@ def address(request, tmp_path_factory):
     drop_schema(url)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def lasting(address):
     with served(address, "--test-mode") as one:
         yield one

@@ -12,47 +12,20 @@ import pytest
 from penstock import App, Concurrency
 from tests.support.command import COMMAND, Process, document, penstock
 
+GROUPS = ["jobs", "gates", "floating", "queues"]
 COMMANDS = [
-    (),
-    ("demo",),
-    ("worker",),
-    ("bench",),
-    ("simulate",),
-    ("why",),
-    ("migrate",),
-    ("doctor",),
-    ("jobs",),
-    ("jobs", "list"),
-    ("jobs", "show"),
-    ("jobs", "retry"),
-    ("jobs", "cancel"),
-    ("gates",),
-    ("gates", "list"),
-    ("gates", "show"),
-    ("gates", "override"),
-    ("gates", "clear"),
-    ("gates", "configure"),
-    ("queues",),
-    ("queues", "list"),
-    ("queues", "pause"),
-    ("queues", "resume"),
-]
+    "", "demo", "worker", "bench", "simulate", "why", "migrate", "doctor",
+    "jobs list", "jobs show", "jobs retry", "jobs cancel", "jobs expedite", "jobs import",
+    "gates list", "gates show", "gates override", "gates clear", "gates configure",
+    "floating list", "floating show", "floating set", "floating refresh", "floating delete",
+    "queues list", "queues pause", "queues resume",
+]  # fmt: skip
 READING = [
-    ("jobs", "list"),
-    ("jobs", "show", "x"),
-    ("jobs", "retry", "x"),
-    ("jobs", "cancel", "x"),
-    ("gates", "list"),
-    ("gates", "show", "x"),
-    ("gates", "override", "x", "--slots", "1"),
-    ("gates", "clear", "x"),
-    ("gates", "configure", "x", "--slots", "1"),
-    ("queues", "list"),
-    ("queues", "pause", "x"),
-    ("queues", "resume", "x"),
-    ("why", "x"),
-    ("doctor",),
-]
+    "jobs list", "jobs show x", "jobs retry x", "jobs cancel x", "jobs expedite x",
+    "gates list", "gates show x", "gates override x --slots 1", "gates clear x", "gates configure x --slots 1",
+    "floating list", "floating show x", "floating set x --value 1", "floating refresh x", "floating delete x",
+    "queues list", "queues pause x", "queues resume x", "why x", "doctor",
+]  # fmt: skip
 TASKS = """
 from penstock import App
 
@@ -77,21 +50,69 @@ def said(ran):
     return line
 
 
+class Shop:
+    """A folder with a database in which one job runs, one waits behind it and one has no limits."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with closing(App(folder / "jobs.db")) as app:
+            limits = [Concurrency(1, key="account:{account}")]
+            sync = app.task(lambda account: None, name="shop.sync", limits=limits)
+            plain = app.task(lambda: None, name="shop.plain")
+            calls = (sync.enqueue("acme"), sync.enqueue("acme"), plain.enqueue())
+            self.first, self.second, self.third = (job.id for job in calls)
+            app.engine.claim(["default"], 1, worker="another")
+
+    def run(self, *arguments):
+        return penstock(*arguments, "--store", "jobs.db", folder=self.folder)
+
+    def document(self, *arguments):
+        return document(*arguments, "--store", "jobs.db", folder=self.folder)
+
+
+NAME = 'a "b"|[red]c[/red] @#%/é😀'
+
+
+class TestAnyText:
+    """Names that are more than letters: each is shown as it is, and found."""
+
+    @pytest.fixture
+    def shop(self, tmp_path):
+        with closing(App(tmp_path / "jobs.db")) as app:
+            sync = app.task(lambda: None, name="sync", queue=NAME, limits=[Concurrency(1, key=lambda: NAME)])
+            for tenant in ("acme", NAME):
+                sync.with_options(tenant=tenant, id=NAME).enqueue()
+            sync.with_options(tenant=NAME, id="next\u200f").enqueue()
+            app.engine.claim([NAME], 1, worker="w", tenant=NAME)
+        opened = Shop.__new__(Shop)
+        opened.folder = tmp_path
+        return opened
+
+    def test_tables_show_them(self, shop):
+        for command in ("jobs list", "gates list", "queues list"):
+            assert NAME in shop.run(*command.split()).stdout, command
+        assert "next\\u200f" in shop.run("jobs", "list").stdout
+
+    def test_each_is_found_by_its_name(self, shop):
+        assert "running" == shop.document("jobs", "show", NAME, "--tenant", NAME)["state"]
+        assert "waiting" == shop.document("jobs", "show", NAME, "--tenant", "acme")["state"]
+        assert (1, 1) == (
+            (gate := shop.document("gates", "show", NAME, "--tenant", NAME))["running"],
+            gate["waiting"],
+        )
+        assert NAME == shop.document("why", "next\u200f")["reasons"][0]["gate"]
+        assert 2 == len(
+            shop.document("jobs", "list", "--queue", NAME, "--tenant", NAME, "--key", NAME)["jobs"]
+        )
+        ambiguous = shop.run("jobs", "cancel", NAME)
+        assert (2, True) == (ambiguous.returncode, "name one" in ambiguous.stderr)
+        assert "cancelled" == shop.document("jobs", "cancel", NAME, "--tenant", "acme")["jobs"][0]["state"]
+        assert {"queue": NAME, "paused": True} == shop.document("queues", "pause", NAME, "--tenant", NAME)
+
+
 @pytest.fixture
 def shop(tmp_path):
-    """A folder with a database in which one job runs, one waits behind it and one has no limits."""
-    with closing(App(tmp_path / "jobs.db")) as app:
-
-        @app.task(name="shop.sync", limits=[Concurrency(1, key="account:{account}")])
-        def sync(account): ...
-
-        @app.task(name="shop.plain")
-        def plain(): ...
-
-        first, second = sync.enqueue("acme"), sync.enqueue("acme")
-        third = plain.enqueue()
-        app.engine.claim(["default"], 1, worker="somebody")
-    return tmp_path, first.id, second.id, third.id
+    return Shop(tmp_path)
 
 
 @pytest.fixture
@@ -101,15 +122,14 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS + GROUPS)
 def test_every_command_has_help_with_an_example(command):
-    ran = penstock(*command, "--help")
+    ran = penstock(*command.split(), "--help")
 
     assert 0 == ran.returncode
     assert "" == ran.stderr
     assert "Usage: penstock" in ran.stdout
-    if command not in {("jobs",), ("gates",), ("queues",)}:
-        assert "Example: penstock" in ran.stdout
+    assert command in GROUPS or "Example: penstock" in ran.stdout
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
@@ -120,31 +140,34 @@ def test_the_version_is_told(option):
     assert ran.stdout.startswith("penstock 0.")
 
 
-def test_a_wrong_flag_is_answered_with_the_right_one():
-    ran = penstock("jobs", "list", "--stat", "failed")
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("jobs list --stat failed", "--state"), ("job", "jobs"), ("jobs list --state waitin", "waiting")],
+    ids=["flag", "command", "state"],
+)
+def test_what_is_spelled_wrong_is_answered_with_what_is_right(wrong, right, tmp_path):
+    ran = penstock(*wrong.split(), folder=tmp_path)
 
     assert 2 == ran.returncode
-    assert "--state" in ran.stderr
+    assert right in ran.stderr
     assert "" == ran.stdout
 
 
-def test_a_wrong_command_is_answered_with_the_right_one():
-    ran = penstock("job")
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [("jobs list --store :memory:", "memory"), ("worker shop:app --weights a=3,b=1 --strict", "not both")],
+    ids=["a look at a database in memory", "weights and a strict order"],
+)
+def test_what_cannot_be_done_is_refused(command, told, folder):
+    ran = penstock(*command.split(), folder=folder)
 
     assert 2 == ran.returncode
-    assert "jobs" in ran.stderr
+    assert told in said(ran)
 
 
-def test_an_unknown_state_is_answered_with_those_there_are(tmp_path):
-    ran = penstock("jobs", "list", "--state", "waitin", folder=tmp_path)
-
-    assert 2 == ran.returncode
-    assert "waiting" in ran.stderr
-
-
-@pytest.mark.parametrize("command", READING, ids=" ".join)
+@pytest.mark.parametrize("command", READING)
 def test_looking_at_a_database_that_is_not_there_creates_none(command, tmp_path):
-    ran = penstock(*command, "--store", "absent.db", folder=tmp_path)
+    ran = penstock(*command.split(), "--store", "absent.db", folder=tmp_path)
 
     assert 2 == ran.returncode
     assert "'absent.db'" in said(ran)
@@ -175,98 +198,73 @@ def test_somebody_elses_database_is_left_alone(tmp_path):
     assert [("recipes",)] == tables
 
 
-def test_a_database_in_memory_cannot_be_looked_at():
-    ran = penstock("jobs", "list", "--store", ":memory:")
-
-    assert 2 == ran.returncode
-    assert "memory" in said(ran)
-
-
 def test_the_store_may_be_named_in_three_ways(shop):
-    folder, *_ = shop
-
-    before = document("--store", "jobs.db", "jobs", "list", folder=folder)
-    after = document("jobs", "list", "--store", "sqlite:///jobs.db", folder=folder)
-    around = document("jobs", "list", folder=folder, PENSTOCK_URL="jobs.db")
+    before = document("--store", "jobs.db", "jobs", "list", folder=shop.folder)
+    after = document("jobs", "list", "--store", "sqlite:///jobs.db", folder=shop.folder)
+    around = document("jobs", "list", folder=shop.folder, PENSTOCK_URL="jobs.db")
 
     assert 3 == len(before["jobs"])
     assert before == after == around
 
 
 def test_a_job_that_is_not_there_is_not_found(shop):
-    folder, *_ = shop
     for command in (("jobs", "show"), ("jobs", "retry"), ("jobs", "cancel"), ("why",)):
-        ran = penstock(*command, "no-such-job", "--store", "jobs.db", folder=folder)
+        ran = shop.run(*command, "no-such-job")
 
         assert 3 == ran.returncode
         assert "no-such-job" in said(ran)
 
 
 def test_a_gate_that_is_not_there_is_not_found(shop):
-    folder, *_ = shop
-
-    ran = penstock("gates", "show", "account:nobody", "--store", "jobs.db", folder=folder)
+    ran = shop.run("gates", "show", "account:nobody")
 
     assert 3 == ran.returncode
     assert "account:nobody" in said(ran)
 
 
 def test_jobs_are_listed_newest_first_and_page_by_page(shop):
-    folder, first, second, third = shop
+    newest = shop.document("jobs", "list", "--limit", "2")
+    oldest = shop.document("jobs", "list", "--before", str(newest["before"]))
 
-    newest = document("jobs", "list", "--limit", "2", "--store", "jobs.db", folder=folder)
-    oldest = document("jobs", "list", "--before", str(newest["before"]), "--store", "jobs.db", folder=folder)
-
-    assert [third, second] == [job["id"] for job in newest["jobs"]]
-    assert [first] == [job["id"] for job in oldest["jobs"]]
+    assert [shop.third, shop.second] == [job["id"] for job in newest["jobs"]]
+    assert [shop.first] == [job["id"] for job in oldest["jobs"]]
     assert oldest["before"] is None
 
 
 def test_jobs_are_told_apart_by_state_task_and_key(shop):
-    folder, first, second, third = shop
     chosen = {
-        ("--state", "running"): [first],
-        ("--task", "shop.plain"): [third],
-        ("--key", "account:acme"): [second, first],
+        ("--state", "running"): [shop.first],
+        ("--task", "shop.plain"): [shop.third],
+        ("--key", "account:acme"): [shop.second, shop.first],
     }
     for options, expected in chosen.items():
-        found = document("jobs", "list", *options, "--store", "jobs.db", folder=folder)
+        found = shop.document("jobs", "list", *options)
 
         assert expected == [job["id"] for job in found["jobs"]]
 
 
 def test_a_job_is_shown_as_plain_values(shop):
-    folder, first, *_ = shop
+    job = shop.document("jobs", "show", shop.first)
 
-    job = document("jobs", "show", first, "--store", "jobs.db", folder=folder)
-
-    assert (first, "running", "shop.sync", "somebody") == (
-        job["id"],
-        job["state"],
-        job["task"],
-        job["worker"],
-    )
+    facts = {"id": shop.first, "state": "running", "task": "shop.sync", "worker": "another"}
+    assert facts == {name: job[name] for name in facts}
     assert {"args": ["acme"], "kwargs": {}} == job["args"]
     assert [{"key": "account:acme", "slots": 1, "on_limit": "wait"}] == job["limits"]
     assert job["enqueued"].endswith("Z")
 
 
 def test_people_see_tables(shop):
-    folder, first, second, third = shop
-
-    ran = penstock("jobs", "list", "--store", "jobs.db", folder=folder)
+    ran = shop.run("jobs", "list")
 
     head, *rows = ran.stdout.splitlines()
     assert head.split()[:3] == ["job", "state", "task"]
-    assert [third, second, first] == [row.split()[0] for row in rows]
+    assert [shop.third, shop.second, shop.first] == [row.split()[0] for row in rows]
     assert "ago (" in rows[0]
 
 
 def test_why_names_the_gate_the_rule_and_the_place(shop):
-    folder, _, second, _ = shop
-
-    answer = document("why", second, "--store", "jobs.db", folder=folder)
-    told = penstock("why", second, "--store", "jobs.db", folder=folder).stdout
+    answer = shop.document("why", shop.second)
+    told = shop.run("why", shop.second).stdout
 
     assert "waiting" == answer["state"]
     assert ["account:acme"] == [reason["gate"] for reason in answer["reasons"]]
@@ -276,52 +274,40 @@ def test_why_names_the_gate_the_rule_and_the_place(shop):
 
 
 def test_a_waiting_job_is_cancelled_and_put_back_in_line(shop):
-    folder, _, second, _ = shop
+    cancelled = shop.document("jobs", "cancel", shop.second)
+    again = shop.document("jobs", "retry", shop.second)
 
-    cancelled = document("jobs", "cancel", second, "--store", "jobs.db", folder=folder)
-    again = document("jobs", "retry", second, "--store", "jobs.db", folder=folder)
-
-    assert {"jobs": [{"id": second, "state": "cancelled"}]} == cancelled
-    assert {"jobs": [{"id": second, "state": "waiting"}]} == again
+    assert {"jobs": [{"id": shop.second, "state": "cancelled"}]} == cancelled
+    assert {"jobs": [{"id": shop.second, "state": "waiting"}]} == again
 
 
 def test_a_job_that_cannot_be_retried_says_why_and_does_not_stop_the_others(shop):
-    folder, first, second, _ = shop
-    penstock("jobs", "cancel", second, "--store", "jobs.db", folder=folder)
+    shop.run("jobs", "cancel", shop.second)
 
-    ran = penstock("jobs", "retry", first, second, "--store", "jobs.db", "--json", folder=folder)
+    ran = shop.run("jobs", "retry", shop.first, shop.second, "--json")
 
     refused, done = json.loads(ran.stdout)["jobs"]
     assert 1 == ran.returncode
     assert "running" in ran.stderr
     assert "wrong_state" == refused["error"]["code"]
-    assert {"id": second, "state": "waiting"} == done
+    assert {"id": shop.second, "state": "waiting"} == done
 
 
 def test_a_gate_shows_what_runs_and_waits_there(shop):
-    folder, *_ = shop
-
-    listed = document("gates", "list", "--store", "jobs.db", folder=folder)
-    shown = document("gates", "show", "account:acme", "--store", "jobs.db", folder=folder)
+    listed = shop.document("gates", "list")
+    shown = shop.document("gates", "show", "account:acme")
 
     assert {"gates": [shown], "total": 1} == listed
-    assert (1, 1, {"slots": 1}, "job") == (
-        shown["running"],
-        shown["waiting"],
-        shown["limit"],
-        shown["source"],
-    )
-    assert "1/1" in penstock("gates", "list", "--store", "jobs.db", folder=folder).stdout
+    facts = {"running": 1, "waiting": 1, "limit": {"slots": 1}, "source": "job"}
+    assert facts == {name: shown[name] for name in facts}
+    assert "1/1" in shop.run("gates", "list").stdout
 
 
 def test_a_gate_is_overridden_for_a_while_and_cleared(shop):
-    folder, *_ = shop
     numbers = ("--slots", "5", "--rate", "100/1m", "--throttle", "10/s")
 
-    changed = document(
-        "gates", "override", "account:acme", *numbers, "--for", "10m", "--store", "jobs.db", folder=folder
-    )
-    cleared = document("gates", "clear", "account:acme", "--store", "jobs.db", folder=folder)
+    changed = shop.document("gates", "override", "account:acme", *numbers, "--for", "10m")
+    cleared = shop.document("gates", "clear", "account:acme")
 
     assert {"slots": 5, "rate": "100/1m", "throttle": "10/1s"} == changed["limit"] == changed["override"]
     assert changed["override_until"].endswith("Z")
@@ -329,47 +315,109 @@ def test_a_gate_is_overridden_for_a_while_and_cleared(shop):
 
 
 def test_numbers_are_configured_and_taken_away(shop):
-    folder, *_ = shop
-    shared = ("--store", "jobs.db")
-
-    document("gates", "configure", "account:acme", "--slots", "3", *shared, folder=folder)
-    during = document("gates", "show", "account:acme", *shared, folder=folder)
-    document("gates", "configure", "account:acme", "--off", *shared, folder=folder)
-    after = document("gates", "show", "account:acme", *shared, folder=folder)
+    shop.document("gates", "configure", "account:acme", "--slots", "3")
+    during = shop.document("gates", "show", "account:acme")
+    shop.document("gates", "configure", "account:acme", "--off")
+    after = shop.document("gates", "show", "account:acme")
 
     assert ({"slots": 3}, "configured") == (during["limit"], during["source"])
     assert ({"slots": 1}, "job") == (after["limit"], after["source"])
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        (),
-        ("--rate", "100"),
-        ("--rate", "many/1m"),
-        ("--rate", "5/soon"),
-        ("--slots", "-1"),
-        ("--slots", "few"),
-    ],
-    ids=" ".join,
+    "options", ["", "--rate 100", "--rate many/1m", "--rate 5/soon", "--slots -1", "--slots few"]
 )
 def test_numbers_that_make_no_sense_are_refused(options, shop):
-    folder, *_ = shop
-
-    ran = penstock("gates", "override", "account:acme", *options, "--store", "jobs.db", folder=folder)
+    ran = shop.run("gates", "override", "account:acme", *options.split())
 
     assert 2 == ran.returncode
     assert "Traceback" not in ran.stderr
     assert "" == ran.stdout
 
 
-def test_a_queue_is_paused_and_resumed(shop):
-    folder, *_ = shop
+class TestFloating:
+    @pytest.fixture
+    def shop(self, tmp_path):
+        with closing(App(tmp_path / "jobs.db")) as app:
+            limit = Concurrency.floating(
+                2, key="pool", handler="free", every="30s", metadata={"zone": 1}, most=9
+            )
+            load = app.task(lambda: None, name="load", limits=[limit])
+            load.enqueue_many([()] * 4)
+            load.with_options(tenant="acme").enqueue()
+            app.engine.claim(["default"], 2, worker="another", tenant="")
+        opened = Shop.__new__(Shop)
+        opened.folder = tmp_path
+        return opened
 
-    document("queues", "pause", "default", "--store", "jobs.db", folder=folder)
-    (paused,) = document("queues", "list", "--store", "jobs.db", folder=folder)["queues"]
-    document("queues", "resume", "default", "--store", "jobs.db", folder=folder)
-    (resumed,) = document("queues", "list", "--store", "jobs.db", folder=folder)["queues"]
+    def test_floating_limits_are_listed_and_shown(self, shop):
+        listed = shop.document("floating", "list")
+        shown = shop.document("floating", "show", "pool")
+
+        assert (2, shown) == (listed["total"], listed["floating"][0])
+        assert ["acme"] == [
+            each["tenant"] for each in shop.document("floating", "list", "--tenant", "acme")["floating"]
+        ]
+        facts = {"value": 2, "default": 2, "least": 0, "most": 9, "handler": "free", "every": "30s", "failures": 0,
+                 "metadata": {"zone": 1}, "in_use": True, "refreshed": None, "worker": None}  # fmt: skip
+        assert facts == {name: shown[name] for name in facts}
+        assert "pool" in shop.run("floating", "list").stdout
+        told = shop.run("floating", "show", "pool").stdout
+        assert "not yet" in told
+        assert "as soon as a worker can" in told
+        assert "No floating limits." in shop.run("floating", "list", "--prefix", "x").stdout
+
+    def test_one_is_changed_by_hand(self, shop):
+        changed = shop.document("floating", "set", "pool", "--value", "7", "--every", "2m", "--least", "1", "--most",
+                                "20", "--metadata", '{"zone": 2}')  # fmt: skip
+
+        facts = {"value": 7, "every": "2m", "least": 1, "most": 20, "metadata": {"zone": 2}}
+        assert facts == {name: changed[name] for name in facts}
+        assert ({"slots": 7}, "floating") == (
+            (gate := shop.document("gates", "show", "pool"))["limit"],
+            gate["source"],
+        )
+        assert 2 == shop.document("floating", "show", "pool", "--tenant", "acme")["value"]
+
+    def test_one_is_asked_for_and_deleted(self, shop):
+        assert "pool" == shop.document("floating", "refresh", "pool")["key"]
+        assert "pool floats no longer" in shop.run("floating", "delete", "pool").stdout
+        assert 1 == shop.document("floating", "list")["total"]
+        assert "floating limit" in said(shop.run("floating", "show", "pool"))
+        deleted = {"key": "pool", "tenant": "acme", "deleted": True}
+        assert deleted == shop.document("floating", "delete", "pool", "--tenant", "acme")
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            ("", "at least one of"),
+            ("--value 10", "at most 9"),
+            ("--most 3 --least 4", "most"),
+            ("--every soon", "--every"),
+            ("--metadata {", "--metadata"),
+            ("--metadata 5", "--metadata"),
+        ],
+        ids=["nothing", "out of bounds", "no bounds", "no time", "no JSON", "no object"],
+    )
+    def test_what_makes_no_sense_is_refused(self, options, told, shop):
+        ran = shop.run("floating", "set", "pool", *options.split())
+
+        assert 2 == ran.returncode
+        assert told in said(ran)
+
+    def test_why_names_the_floating_value(self, shop):
+        waiting = shop.document("jobs", "list", "--state", "waiting", "--key", "pool")["jobs"]
+        (job, *_) = [job["id"] for job in waiting if not job["tenant"]]
+        told = shop.document("why", job)["sentence"]
+
+        assert "the 2 floats and was not computed yet" in told
+
+
+def test_a_queue_is_paused_and_resumed(shop):
+    shop.document("queues", "pause", "default")
+    (paused,) = shop.document("queues", "list")["queues"]
+    shop.document("queues", "resume", "default")
+    (resumed,) = shop.document("queues", "list")["queues"]
 
     assert ("default", True, 2, 1) == tuple(paused[name] for name in ("name", "paused", "waiting", "running"))
     assert resumed["paused"] is False
@@ -385,9 +433,7 @@ def test_migrate_creates_a_database_once(tmp_path):
 
 
 def test_the_doctor_finds_a_sound_database_healthy(shop):
-    folder, *_ = shop
-
-    found = document("doctor", "--store", "jobs.db", folder=folder)
+    found = shop.document("doctor")
 
     assert (True, []) == (found["healthy"], found["differences"])
 
@@ -425,13 +471,6 @@ def test_a_target_that_is_no_app_is_refused_with_a_hint(target, hint, folder):
     assert hint in said(ran)
 
 
-def test_weights_and_strict_order_do_not_go_together(folder):
-    ran = penstock("worker", "shop:app", "--weights", "a=3,b=1", "--strict", folder=folder)
-
-    assert 2 == ran.returncode
-    assert "not both" in said(ran)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_worker_asked_to_stop_stops_without_a_traceback(number, folder):
     worker = Process("worker", "shop:app", folder=folder, streams=("stderr",))
@@ -466,3 +505,34 @@ def test_a_worker_ends_when_the_process_that_started_it_is_gone(folder):
     finally:
         worker.kill()
         worker.wait()
+
+
+def test_jobs_are_brought_in_from_a_file_with_their_attempts(tmp_path):
+    old = {
+        "outcome": "failed",
+        "started": 1,
+        "ended": 2,
+        "error": {"kind": "Timeout", "message": "no answer"},
+    }
+    lines = [
+        {"job": {"id": "one", "task": "t", "retry": {"attempts": 3}}, "attempts": [old]},
+        {"job": {"id": "two", "task": "t", "due": 2**52}},
+    ]
+    file = tmp_path / "old.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    store = ["--store", str(tmp_path / "jobs.db")]
+
+    penstock("migrate", *store)
+    assert "2 jobs were brought in" in penstock("jobs", "import", str(file), *store).stdout
+    shown = document("jobs", "show", "one", *store)
+    assert [attempt["outcome"] for attempt in shown["attempts"]] == ["failed"]
+    assert "failed" in penstock("jobs", "show", "one", *store).stdout
+    assert document("jobs", "expedite", "two", *store)["jobs"] == [{"id": "two", "state": "waiting"}]
+    again = penstock("jobs", "import", str(file), *store)
+    assert again.returncode != 0
+    assert "one" in again.stderr
+
+    file.write_text('{"job": {"task": "t", "cost": "much"}}')
+    refused = penstock("jobs", "import", str(file), *store)
+    assert "line 1" in refused.stderr
+    assert "cost" in refused.stderr

@@ -10,22 +10,15 @@ import pytest
 from tests.support.command import COMMAND, document, penstock
 
 
-def test_limits_are_kept_and_counts_are_right():
-    shown = document("demo", "b", "drop", "D")
+def test_limits_are_kept_counts_are_right_and_calls_collide_only_without_a_limit():
+    shown = document("demo", "A", "b", "drop", "D")
 
-    keyed, dropped, deduplicated = shown["scenarios"]
+    unsafe, *others = shown["scenarios"]
+    names = ("enqueued", "calls", "dropped", "reused")
     assert shown["ok"]
-    assert (12, 12, 0, 0) == tuple(keyed[name] for name in ("enqueued", "calls", "dropped", "reused"))
-    assert (12, 3, 9, 0) == tuple(dropped[name] for name in ("enqueued", "calls", "dropped", "reused"))
-    assert (24, 3, 0, 21) == tuple(deduplicated[name] for name in ("enqueued", "calls", "dropped", "reused"))
-    assert not any(call["collided"] for scenario in shown["scenarios"] for call in scenario["timeline"])
-
-
-def test_without_a_limit_the_provider_sees_collisions():
-    (unsafe,) = document("demo", "A")["scenarios"]
-
-    assert unsafe["ok"]
     assert any(call["collided"] for call in unsafe["timeline"])
+    assert [(12, 12, 0, 0), (12, 3, 9, 0), (24, 3, 0, 21)] == [tuple(map(each.get, names)) for each in others]
+    assert not any(call["collided"] for scenario in others for call in scenario["timeline"])
 
 
 def test_people_see_lanes_checks_and_a_summary(tmp_path):
@@ -51,13 +44,9 @@ def test_a_scenario_that_is_not_there_is_refused():
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_demo_ends_its_children_and_leaves_nothing_behind(number, status, tmp_path):
     demo = subprocess.Popen(
-        [*COMMAND, "demo", "G"],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+        [*COMMAND, "demo", "G"], env={**os.environ, "TMPDIR": str(tmp_path)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
     try:
         # The scenario is named when everything is up.
         while "Throttle" not in demo.stdout.readline():

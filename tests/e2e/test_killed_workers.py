@@ -1,8 +1,8 @@
 """Workers that are killed and replaced, watched from outside: what their handlers did, by the clock on the wall."""
 
-import json
 import random
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +12,17 @@ from penstock.clock import SECOND
 from penstock.engine import open_engine
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers, Window
-from penstock.store import views
-from tests.support import outside
+from penstock.store import history
+from tests.support import journal, outside
 from tests.support.command import Process
+from tests.support.timing import most_at_once, until
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 3
+WORKER = (
+    "worker", "tests.support.outside:app", "--queue", "default", "--queue", "boxed",
+    "--lease", "2s", "--threads", "6", "--concurrency", "6",
+)  # fmt: skip
 STORM = 5.0  # seconds
 MIX = ("one", "two", "two", "two", "rated", "spaced", "spaced", "spaced", "both", "boxed", "boxed")
 KILLS = 4
@@ -54,13 +59,8 @@ class Watch:
         self.environment = {outside.STORE: self.store, outside.JOURNAL: str(self.journal)}
 
     def hire(self):
-        worker = Process(
-            "worker", "tests.support.outside:app", "--queue", "default", "--queue", "boxed",
-            "--lease", "2s", "--threads", "6", "--concurrency", "6", "--log-level", "error",
-            folder=ROOT, **self.environment,
-        )  # fmt: skip
-        self.workers.append(worker)
-        return worker
+        self.workers.append(Process(*WORKER, "--log-level", "error", folder=ROOT, **self.environment))
+        return self.workers[-1]
 
     def kill(self, worker):
         worker.kill()
@@ -73,11 +73,19 @@ class Watch:
             self.jobs[getattr(outside, name).enqueue(account).id] = (name, account)
 
     def lines(self):
-        text = self.journal.read_text() if self.journal.exists() else ""
-        return [json.loads(line) for line in text.splitlines()]
+        return journal.read(self.journal)
+
+    def all_done(self):
+        return set(self.engine.count()) == {State.DONE}
 
     def begun_by(self):
         return {line["pid"] for line in self.lines()}
+
+    def at_work(self):
+        """Return the processes that have begun handlers and not ended them, dead ones too."""
+        lines = self.lines()
+        ended = {_attempt(line) for line in lines if line["what"] == "ended"}
+        return {line["pid"] for line in lines if line["what"] == "began" and _attempt(line) not in ended}
 
     def attempts(self):
         """Return every handler that ran."""
@@ -96,7 +104,7 @@ class Watch:
         """Return when an attempt lost its lease: from then on it is not ours to count."""
         seq = self.engine.job(line["job"]).seq
         offset = self.engine.clock.offset
-        for attempt, at, error in self.engine.store.read(lambda db: views.failures(db, seq)):
+        for attempt, at, error in self.engine.store.read(lambda db: history.failures(db, seq)):
             if attempt == line["attempt"] and "LeaseLost" in error:
                 return max((at - offset) * 1_000, line["at"])
         return otherwise
@@ -123,31 +131,41 @@ def test_killed_workers_break_no_limit_and_lose_no_job(watch):
 
     end, next_kill = time.monotonic() + STORM, time.monotonic() + 1.0
     while time.monotonic() < end or (
-        (len(watch.killed) < KILLS or len(watch.jobs) < ENOUGH) and time.monotonic() < end + PATIENCE
+        (len(watch.killed) < KILLS or len(watch.jobs) < ENOUGH or not watch.killed.keys() & watch.at_work())
+        and time.monotonic() < end + PATIENCE
     ):
         for name in MIX:
             watch.enqueue(name, chance.randrange(3))
         if time.monotonic() > next_kill:
-            at_work = [worker for worker in watch.workers if worker.pid in watch.begun_by()]
+            at_work = [worker for worker in watch.workers if worker.pid in watch.at_work()]
             if at_work:
                 watch.kill(chance.choice(at_work))
                 watch.hire()
                 next_kill = time.monotonic() + chance.uniform(0.3, 1.0)
         time.sleep(0.08)
-    _until(lambda: set(watch.engine.count()) == {State.DONE}, watch)
+    until(watch.all_done, PATIENCE, watch.engine.count, every=0.05)
 
-    spans = watch.attempts()
-    kinds = {job: _kinds(*watch.jobs[job]) for job, *_ in spans}
+    found = check_limits(watch)
     assert len(watch.killed) >= KILLS
-    assert len(spans) > len(watch.jobs)  # some died in the middle of a handler, and ran again
-    assert {job for job, *_ in spans} == set(watch.jobs)
-    for kind, most in (*((f"one:{n}", 1) for n in range(3)), *((f"two:{n}", 2) for n in range(3))):
-        assert _overlap(_of(spans, kinds, kind)) <= most, kind
-    assert _overlap(_of(spans, kinds, "boxed")) <= QUEUE_SLOTS
-    _windows(_of(spans, kinds, "rated"), 10, 500_000_000)
-    _windows(_of(spans, kinds, "boxed"), QUEUE_RATE.limit, QUEUE_RATE.period * 1_000)
-    _windows(_of(spans, kinds, "spaced"), 1, 1_000_000_000 // 30)
+    assert len(watch.attempts()) > len(watch.jobs)  # some died in the middle of a handler, and ran again
+    assert most_at_once((span.began, span.ended) for span in found["boxed"]) <= QUEUE_SLOTS
+    windows(found["boxed"], QUEUE_RATE.limit, QUEUE_RATE.period * 1_000)
     assert watch.engine.doctor() == []
+
+
+def check_limits(watch):
+    """See that all jobs ran and none broke a limit; return the handlers that ran, by what they had to keep to."""
+    found = defaultdict(list)
+    for span in watch.attempts():
+        for kind in _kinds(*watch.jobs[span.job]):
+            found[kind].append(span)
+    assert {span.job for spans in found.values() for span in spans} == set(watch.jobs)
+    for account in range(3):
+        for kind, most in ((f"one:{account}", 1), (f"two:{account}", 2)):
+            assert most_at_once((span.began, span.ended) for span in found[kind]) <= most, kind
+    windows(found["rated"], 10, 500_000_000)
+    windows(found["spaced"], 1, 1_000_000_000 // 30)
+    return found
 
 
 def _kinds(name, account):
@@ -159,21 +177,8 @@ def _kinds(name, account):
     }.get(name, {name})
 
 
-def _of(spans, kinds, kind):
-    return [span for span in spans if kind in kinds[span[0]]]
-
-
-def _overlap(spans):
-    """Return the most that ran at once."""
-    changes = sorted([(span.began, 1) for span in spans] + [(span.ended, -1) for span in spans])
-    most = running = 0
-    for _, change in changes:
-        running += change
-        most = max(most, running)
-    return most
-
-
-def _windows(spans, limit, period):
+def windows(spans, limit, period):
+    """See that no window of *period* nanoseconds has more starts than *limit*."""
     starts = sorted(spans, key=lambda span: span.began)
     assert len(starts) > limit
     close = [
@@ -184,10 +189,3 @@ def _windows(spans, limit, period):
 
 def _attempt(line):
     return line["job"], line["attempt"], line["pid"]
-
-
-def _until(true, watch):
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, watch.engine.count()
-        time.sleep(0.05)

@@ -9,11 +9,11 @@ from contextlib import closing, suppress
 
 import pytest
 
-from penstock.clock import SECOND, monotonic, pause
 from penstock.engine import open_engine
 from penstock.job import NewJob
 from tests.support.command import Process, document, penstock
 from tests.support.server import Served
+from tests.support.timing import until
 
 BROKEN = 5
 PAGE = 4096
@@ -40,7 +40,9 @@ class Hand:
     """A `penstock worker` in a folder, and what it says."""
 
     def __init__(self, folder):
-        self._process = Process("worker", "tasks:app", folder=folder, streams=("stdout", "stderr"))
+        self._process = Process(
+            "worker", "tasks:app", "--lease", "1s", folder=folder, streams=("stdout", "stderr")
+        )
         self.lines = []
         streams = (self._process.stdout, self._process.stderr)
         self._readers = [threading.Thread(target=self._read, args=[each], daemon=True) for each in streams]
@@ -53,7 +55,7 @@ class Hand:
             self.lines.extend(iter(stream.readline, ""))
 
     def says(self, word):
-        until(lambda: any(word in line for line in self.lines))
+        until(lambda: any(word in line for line in self.lines), PATIENCE)
 
     def kill(self):
         self._process.kill()
@@ -79,13 +81,6 @@ def hand(folder):
     hand = Hand(folder)
     yield hand
     hand.kill()
-
-
-def until(true):
-    end = monotonic() + PATIENCE * SECOND
-    while not true():
-        assert monotonic() < end
-        pause(0.01)
 
 
 def put_copy(folder):

@@ -5,7 +5,8 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.server import served
+from penstock import App, Concurrency
+from tests.support.server import guarded, served
 
 JOB = {"type": "test.echo", "args": [1]}
 
@@ -49,8 +50,7 @@ def test_jobs_are_counted_by_what_became_of_them(server):
         server.enqueue(JOB)
     one, two, _ = server.fetch("default", count=3)
     server.ack(one)
-    error = {"message": "no", "retryable": False}
-    server.post("/ojs/v1/workers/nack", {"job_id": two["id"], "error": error})
+    server.nack(two, {"retryable": False})
     labels = {"queue": "default", "job_type": "test.echo"}
     wait_for(server, 1, "ojs_jobs_failed_total", **labels)
 
@@ -86,7 +86,7 @@ def test_the_four_metrics_of_rate_limits(server):
         time.sleep(0.6)
         server.ack(job)
 
-    # Each of the two was first in line once, and refused.
+    # Each of the two was blocked once.
     wait_for(server, 2, "ojs_rate_limit_exceeded_total", key="api", strategy="concurrency")
     wait_for(server, 2, "ojs_rate_limit_wait_duration_count", key="api")
     # The second waited for one job, the third for two.
@@ -96,11 +96,35 @@ def test_the_four_metrics_of_rate_limits(server):
         server.until(lambda name=name: not number(server, name, key="api"))
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["enqueue then fetch", "fetch then enqueue"])
+def test_every_job_that_a_limit_blocks_is_counted_once(server, first):
+    jobs = [server.enqueue(limited(concurrency=1)) for _ in range(5 if first else 1)]
+    wait_for(server, 0, "ojs_rate_limit_waiting", key="api")  # they wait for a worker, not for the limit
+    server.fetch("default", count=8)
+    jobs += [server.enqueue(limited(concurrency=1)) for _ in range(0 if first else 4)]
+
+    wait_for(server, 4, "ojs_rate_limit_exceeded_total", key="api", strategy="concurrency")
+    wait_for(server, 4, "ojs_rate_limit_waiting", key="api")
+    for job in jobs:
+        server.ack(job)
+        server.fetch("default", count=8)
+    wait_for(server, 4, "ojs_rate_limit_wait_duration_count", key="api")
+    assert 4 == number(server, "ojs_rate_limit_exceeded_total", key="api", strategy="concurrency")
+
+
+def test_a_dropped_job_is_counted_as_held_and_as_dropped(server):
+    for _ in range(3):
+        server.enqueue(limited(concurrency=0, on_limit="drop"))
+
+    wait_for(server, 3, "ojs_rate_limit_dropped_total", key="api")
+    wait_for(server, 3, "ojs_rate_limit_exceeded_total", key="api", strategy="concurrency")
+
+
 def test_our_own_protocol_has_names_of_its_own(server):
     def found(name, **labels):
         return samples(server, "/penstock/v1/metrics").get((name, frozenset(labels.items())))
 
-    server.enqueue(limited(concurrency=1))
+    server.enqueue(limited(concurrency=0))
 
     server.until(lambda: found("penstock_gate_waiting", key="api"))
     server.until(lambda: found("penstock_jobs_enqueued_total", queue="default", task="test.echo"))
@@ -108,12 +132,25 @@ def test_our_own_protocol_has_names_of_its_own(server):
     assert {"penstock"} == {name.partition("_")[0] for name, _ in samples(server, "/penstock/v1/metrics")}
 
 
+def test_floating_limits_in_use_show_value_failures_and_age(server):
+    app = App(server.url)
+    limits = [Concurrency.floating(4, key="pool", handler="free", every="1h")]
+    app.task(lambda: None, name="load", limits=limits).enqueue()
+    (lent,) = app.engine.refreshes(["free"], 1, worker="w")
+    assert app.engine.refreshed(lent, value=6)
+    app.close()
+
+    wait_for(server, 6, "ojs_rate_limit_floating_value", key="pool")
+    assert 0 == number(server, "ojs_rate_limit_floating_failures", key="pool")
+    assert 0 <= number(server, "ojs_rate_limit_floating_age_seconds", key="pool") < 60
+
+
 def test_of_very_many_keys_a_thousand_are_named(server):
-    jobs = [limited(f"key:{n}", concurrency=1) for n in range(1_300)]
+    jobs = [limited(f"key:{n}", concurrency=0) for n in range(1_300)]
     for part in (jobs[:650], jobs[650:]):
         assert 201 == server.post("/ojs/v1/jobs/batch", {"jobs": part}).status
     for _ in range(2):  # a busy key is named before others
-        server.enqueue(limited("key:999", concurrency=1))
+        server.enqueue(limited("key:999", concurrency=0))
     wait_for(server, 3, "ojs_rate_limit_waiting", key="key:999")
     found = {
         labels: value for (name, labels), value in samples(server).items() if name == "ojs_rate_limit_waiting"
@@ -136,18 +173,12 @@ def test_requests_are_counted_by_route_not_by_path(server):
 
 
 def test_a_tenant_does_not_see_what_others_do(tmp_path):
-    tokens = tmp_path / "tokens"
-    tokens.touch(0o600)
-    tokens.write_text(
-        "operator-of-everything\noperator-of-one-tenant tenant=acme\nproducer-of-all-jobs roles=producer\n"
+    tokens = (
+        "operator-of-everything",
+        "operator-of-one-tenant tenant=acme",
+        "producer-of-all-jobs roles=producer",
     )
-    with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as server:
+    with guarded(tmp_path, *tokens) as server:
+        sent = [{"Authorization": f"Bearer {token.split()[0]}"} for token in tokens]
 
-        def status(token):
-            return server.get("/metrics", Authorization=f"Bearer {token}").status
-
-        assert 401 == server.get("/metrics").status
-        assert [200, 403, 403] == [
-            status(token)
-            for token in ("operator-of-everything", "operator-of-one-tenant", "producer-of-all-jobs")
-        ]
+        assert [401, 200, 403, 403] == [server.get("/metrics", **headers).status for headers in ({}, *sent)]

@@ -10,24 +10,12 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import served
+from tests.support.stores import server_on_sqlite
+from tests.support.timing import at_once
 
 JOB = {"type": "test.echo", "args": [1]}
 LIMITED = {**JOB, "options": {"rate_limit": {"key": "api", "concurrency": 1}}}
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def running(request, tmp_path_factory):
-    file = tmp_path_factory.mktemp("events") / "jobs.db"
-    with served(file if request.param == "sqlite" else fresh_schema(shared_url()), "--test-mode") as server:
-        yield server
-
-
-@pytest.fixture
-def server(running):
-    assert running.post("/ojs/v1/admin/reset").status == 200
-    return running
 
 
 def events(server, query="", **headers):
@@ -105,8 +93,7 @@ class TestPolling:
         job = server.enqueue({**JOB, "options": {"retry": {"max_attempts": 2, "initial_interval": "PT0.1S"}}})
         for _ in range(2):
             server.until(lambda: server.fetch("default"))
-            error = {"code": "handler_error", "message": "no"}
-            assert server.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": error}).status == 200
+            server.nack(job)
         wait_for(server, "job.discarded")
         found = events(server)
 
@@ -137,7 +124,7 @@ class TestPolling:
     def test_a_page_may_end_between_two_events_of_one_moment(self, server):
         job = server.enqueue({**JOB, "options": {"retry": {"max_attempts": 1}}})
         server.fetch("default")
-        server.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": {"message": "no"}})
+        server.nack(job)
         wait_for(server, "job.discarded")
         first = server.get("/ojs/v1/events?limit=3").body
         second = server.get(f"/ojs/v1/events?limit=3&after={first['cursor']}").body
@@ -147,17 +134,13 @@ class TestPolling:
         assert [] == events(server, f"after={second['cursor']}")
 
     def test_the_events_of_each_job_are_complete_and_in_order_whoever_does_what_at_once(self, server):
-        def work():
+        def work(_):
             for _ in range(20):
                 server.enqueue(JOB)
                 for job in server.fetch("default", count=2):
                     server.ack(job)
 
-        threads = [threading.Thread(target=work) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(8, work)
         while jobs := server.fetch("default", count=50):
             for job in jobs:
                 server.ack(job)
@@ -187,6 +170,7 @@ class TestPolling:
         assert 400 == answer.status
         assert query.partition("=")[0] == answer["error"]["details"]["field"]
 
+    @server_on_sqlite
     def test_the_oldest_are_forgotten_and_that_is_told(self, server):
         server.enqueue(JOB)
         first = wait_for(server, "job.enqueued")[0]["id"]
@@ -223,8 +207,7 @@ class TestLimits:
         told = wait_for(server, "rate_limit.dropped")[0]["data"]
         assert {"key": "api", "job_id": dropped["id"], "job_type": "test.echo"}.items() <= told.items()
 
-        error = {"message": "429", "rate_limit_until": "2099-01-01T00:00:00Z"}
-        server.post("/ojs/v1/workers/nack", {"job_id": second["id"], "error": error})
+        server.nack(second, {"message": "429", "rate_limit_until": "2099-01-01T00:00:00Z"})
         adjusted = wait_for(server, "rate_limit.dynamic_adjusted")[0]["data"]
         assert ("api", "2099-01-01T00:00:00Z") == (adjusted["key"], adjusted["until"])
         assert adjusted["reason"]
@@ -356,6 +339,7 @@ class TestStreams:
         assert 404 == server.get(f"/ojs/v1/jobs/{nobody}/events").status
         assert 400 == server.get("/ojs/v1/events/stream?channel=nonsense").status
 
+    @server_on_sqlite
     def test_a_reader_that_does_not_read_slows_nobody(self, server):
         with Stream(server, "/ojs/v1/events/stream?channel=all"):
             began = time.monotonic()
@@ -416,6 +400,7 @@ class TestSockets:
 
         assert ("error", "not_found") == (answer["type"], answer["code"])
 
+    @server_on_sqlite
     def test_no_more_than_a_hundred_a_second_and_the_rest_is_told_as_dropped(self, server, socket):
         self.said(socket, action="subscribe", channel="all", filter={"event_types": ["job.enqueued"]})
         for _ in range(3):

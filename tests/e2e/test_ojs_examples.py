@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.server import served
+from tests.support.stores import server_on_sqlite
 
 PAYMENT = """
 {
@@ -164,16 +164,8 @@ LISTED = """
 """
 
 
-@pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("examples") / "jobs.db", "--test-mode") as server:
-        yield server
-
-
-@pytest.fixture
-def server(running):
-    assert 200 == running.post("/ojs/v1/admin/reset").status
-    return running
+# Any store shows what the page shows.
+pytestmark = server_on_sqlite
 
 
 def sent(server, text, times=1):

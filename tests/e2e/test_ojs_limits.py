@@ -10,28 +10,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.support.postgres import fresh_schema, shared_url
-from tests.support.server import served
+from tests.support.server import guarded
+from tests.support.timing import at_once
 
 FETCHERS = 24
 SECOND = timedelta(seconds=1)
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def running(request, tmp_path_factory):
-    store = (
-        tmp_path_factory.mktemp("ojs") / "jobs.db"
-        if request.param == "sqlite"
-        else fresh_schema(shared_url())
-    )
-    with served(store, "--test-mode") as server:
-        yield server
-
-
-@pytest.fixture
-def server(running):
-    assert 200 == running.post("/ojs/v1/admin/reset").status
-    return running
 
 
 def a_job(queue="q", kind="api.call", **limit):
@@ -39,6 +22,11 @@ def a_job(queue="q", kind="api.call", **limit):
     if limit:
         body["options"]["rate_limit"] = limit
     return body
+
+
+def fill(server, count, body):
+    """Enqueue *count* jobs alike, one after the other; return them."""
+    return [server.enqueue(body) for _ in range(count)]
 
 
 def ids(jobs):
@@ -49,28 +37,8 @@ def when(text):
     return datetime.fromisoformat(text)
 
 
-def at_once(count, work):
-    """Do *work* in so many threads, all beginning together; return what they return."""
-    barrier = threading.Barrier(count)
-
-    def one(n):
-        barrier.wait(30)
-        return work(n)
-
-    with ThreadPoolExecutor(count) as threads:
-        return list(threads.map(one, range(count)))
-
-
-def nack(server, job, **error):
-    answer = server.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": {"code": "oops", **error}})
-
-    assert 200 == answer.status, answer.body
-    return answer.body
-
-
 def test_rl_001_no_more_than_its_slots_are_assigned_whoever_asks_at_once(server):
-    for _ in range(40):
-        server.enqueue(a_job(key="db", concurrency=3))
+    fill(server, 40, a_job(key="db", concurrency=3))
 
     taken = [job for jobs in at_once(FETCHERS, lambda _: server.fetch("q", count=8)) for job in jobs]
 
@@ -85,13 +53,13 @@ def test_rl_001_a_fetch_of_eight_on_a_key_with_three_slots_gets_three(server):
 
 
 def test_rl_001_an_ack_a_nack_and_a_lost_worker_each_free_one_slot(server):
-    added = [server.enqueue(a_job(key="db", concurrency=2)) for _ in range(6)]
+    added = fill(server, 6, a_job(key="db", concurrency=2))
     first, second = server.fetch("q", count=8)
     assert [] == server.fetch("q")
 
     server.ack(first)
     (third,) = server.fetch("q", count=8, visibility_timeout_ms=300)
-    nack(server, second, retryable=False)
+    server.nack(second, {"retryable": False})
     (fourth,) = server.fetch("q", count=8)
     assert [] == server.fetch("q")
     # Nothing is heard of the third any more.
@@ -210,8 +178,7 @@ def test_rl_005_a_key_can_be_looked_at_right_after_the_first_enqueue_that_names_
 
 def test_rl_005_the_numbers_follow_what_happens(server):
     limit = {"key": "api", "concurrency": 3, "rate": {"limit": 10, "period": "PT1H"}}
-    for _ in range(5):
-        server.enqueue(a_job(**limit))
+    fill(server, 5, a_job(**limit))
     first, *_ = server.fetch("q", count=8)
     began = datetime.now(UTC)
 
@@ -301,23 +268,16 @@ def test_a_tenant_has_its_own_keys_unless_their_scope_is_global(server):
 
 
 def test_a_token_that_speaks_for_one_tenant_names_no_key_of_all(tmp_path):
-    tokens = tmp_path / "tokens"
-    tokens.touch(0o600)
-    tokens.write_text("acme-token-0123456789 tenant=acme\n")
-    with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as bound:
+    with guarded(tmp_path, "acme-token-0123456789 tenant=acme") as bound:
         me = {"Authorization": "Bearer acme-token-0123456789"}
         shared = a_job(key="api", concurrency=1, scope="global")
         cron = {"name": "x", "expression": "@daily", "job_template": shared}
         flow = {"type": "chain", "steps": [shared]}
 
-        answers = [
-            bound.post("/ojs/v1/jobs", shared, **me),
-            bound.post("/ojs/v1/jobs/batch", {"jobs": [shared]}, **me),
-            bound.post("/ojs/v1/cron", cron, **me),
-            bound.post("/ojs/v1/workflows", flow, **me),
-        ]
+        bodies = {"jobs": shared, "jobs/batch": {"jobs": [shared]}, "cron": cron, "workflows": flow}
 
-    assert [403] * 4 == [answer.status for answer in answers]
+        for path, body in bodies.items():
+            assert 403 == bound.post(f"/ojs/v1/{path}", body, **me).status, path
 
 
 def test_rl_006_there_are_events_when_a_job_is_held_and_when_it_may_go(server):
@@ -340,9 +300,36 @@ def test_rl_006_there_are_events_when_a_job_is_held_and_when_it_may_go(server):
     assert ("db", "concurrency", held["id"]) == tuple(released[n] for n in ("key", "strategy", "job_id"))
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["enqueue then fetch", "fetch then enqueue"])
+def test_rl_006_every_job_that_is_held_has_its_events(server, first):
+    jobs = fill(server, 5 if first else 1, a_job(key="db", concurrency=1))
+    server.fetch("q", count=8)
+    if not first:
+        batch = {"jobs": [a_job(key="db", concurrency=1) for _ in range(4)]}
+        jobs += server.post("/ojs/v1/jobs/batch", batch)["jobs"]
+
+    def events(kind):
+        answer = server.get(f"/ojs/v1/events?types={kind}&limit=100")
+        return [event["data"]["job_id"] for event in answer["events"]]
+
+    server.until(lambda: sorted(events("rate_limit.exceeded")) == ids(jobs[1:]), 5)
+    for job in jobs:
+        server.ack(job)
+        server.fetch("q", count=8)
+    server.until(lambda: sorted(events("rate_limit.released")) == ids(jobs[1:]), 5)
+    assert sorted(events("rate_limit.exceeded")) == ids(jobs[1:])
+
+
+def test_a_dropped_job_has_both_events(server):
+    job = server.enqueue(a_job(key="db", concurrency=0, on_limit="drop"))
+
+    for kind in ("rate_limit.exceeded", "rate_limit.dropped"):
+        (event,) = server.until(lambda kind=kind: server.get(f"/ojs/v1/events?types={kind}")["events"], 5)
+        assert ("db", job["id"]) == (event["data"]["key"], event["data"]["job_id"])
+
+
 def test_rl_r001_no_window_holds_more_starts_than_the_rate(server):
-    for _ in range(30):
-        server.enqueue(a_job(key="api", rate={"limit": 5, "period": "PT0.6S"}))
+    fill(server, 30, a_job(key="api", rate={"limit": 5, "period": "PT0.6S"}))
 
     jobs = _fetched_by_many(server, 15)
 
@@ -357,15 +344,14 @@ def test_rl_r001_a_retry_is_a_start_too(server):
     body = a_job(key="api", rate={"limit": 1, "period": "PT1H"})
     body["options"]["retry"] = {"max_attempts": 3, "initial_interval": "PT0.1S", "jitter": False}
     job = server.enqueue(body)
-    nack(server, server.fetch("q")[0])
+    server.nack(server.fetch("q")[0])
     server.until(lambda: server.job(job)["state"] == "available")
 
     assert [] == server.fetch("q")
 
 
 def test_rl_r002_starts_are_evenly_spaced(server):
-    for _ in range(12):
-        server.enqueue(a_job(key="api", throttle={"limit": 10, "period": "PT1S"}))
+    fill(server, 12, a_job(key="api", throttle={"limit": 10, "period": "PT1S"}))
 
     jobs = _fetched_by_many(server, 8)
 
@@ -377,8 +363,7 @@ def test_rl_r002_starts_are_evenly_spaced(server):
 def test_rl_r002_idleness_earns_no_burst(server):
     server.enqueue(a_job(key="api", throttle={"limit": 1, "period": "PT30S"}))
     server.ack(server.fetch("q")[0])
-    for _ in range(3):
-        server.enqueue(a_job(key="calm", throttle={"limit": 60, "period": "PT30S"}))
+    fill(server, 3, a_job(key="calm", throttle={"limit": 60, "period": "PT30S"}))
     time.sleep(1)
 
     assert 1 == len(server.fetch("q", count=8))
@@ -393,7 +378,7 @@ def test_rl_r003_a_handler_that_met_a_429_keeps_its_key_shut_until_then(server):
         server.enqueue(body)
     (job,) = server.fetch("q")
 
-    failed = nack(server, job, type="RateLimitExceeded", message="slow down", rate_limit_until=until)
+    failed = server.nack(job, {"type": "RateLimitExceeded", "rate_limit_until": until})
     meanwhile = server.fetch("q", count=8)
     shown = server.get("/ojs/v1/rate-limits/stripe").body
     later = server.until(lambda: server.fetch("q", count=8))
@@ -415,20 +400,10 @@ def test_rl_r003_only_the_keys_of_the_job_are_shut(server):
         server.enqueue(body, **acme)
     (job,) = server.fetch("q", **acme)
 
-    answer = server.post(
-        "/ojs/v1/workers/nack",
-        {
-            "job_id": job["id"],
-            "error": {"code": "429", "rate_limit_until": until, "rate_limit_key": "stripe"},
-        },
-        **acme,
-    )
+    answer = server.nack(job, {"rate_limit_until": until, "rate_limit_key": "stripe"}, **acme)
     other_keys = server.fetch("q", count=8, **acme)
-    server.post(
-        "/ojs/v1/workers/nack",
-        {"job_id": other_keys[-1]["id"], "error": {"rate_limit_until": until}, "requeue": True},
-        **acme,
-    )
+    requeued = {"job_id": other_keys[-1]["id"], "error": {"rate_limit_until": until}, "requeue": True}
+    server.post("/ojs/v1/workers/nack", requeued, **acme)
     states = [server.get(f"/ojs/v1/rate-limits/{key}", **acme).body for key in ("stripe", "db")]
 
     assert "retryable" == answer["state"]
@@ -440,8 +415,7 @@ def test_rl_r003_only_the_keys_of_the_job_are_shut(server):
 
 
 def test_rl_r004_an_override_beats_the_jobs_own_numbers_until_it_expires(server):
-    for _ in range(6):
-        server.enqueue(a_job(key="api", concurrency=2))
+    fill(server, 6, a_job(key="api", concurrency=2))
     until = (datetime.now(UTC) + 1.5 * SECOND).isoformat().replace("+00:00", "Z")
 
     answer = server.put("/ojs/v1/rate-limits/api", {"concurrency": 0, "expires_at": until})
@@ -467,8 +441,7 @@ def test_rl_r004_an_override_can_be_ended(server):
 
 
 def test_rl_r004_an_override_of_one_number_leaves_the_others(server):
-    for _ in range(6):
-        server.enqueue(a_job(key="api", concurrency=4, rate={"limit": 3, "period": "PT1H"}))
+    fill(server, 6, a_job(key="api", concurrency=4, rate={"limit": 3, "period": "PT1H"}))
 
     answer = server.put("/ojs/v1/rate-limits/api", {"concurrency": 2}).body
 
@@ -487,8 +460,7 @@ def test_rl_r004_an_override_of_one_number_leaves_the_others(server):
     ],
 )
 def test_rl_r004_the_admin_pages_write_it_flat(server, limit, change, expected):
-    for _ in range(6):
-        server.enqueue(a_job(key="api", **limit))
+    fill(server, 6, a_job(key="api", **limit))
     until = "2099-01-01T00:00:00Z"
 
     answer = server.put("/ojs/v1/rate-limits/api", {**change, "expires_at": until}).body
@@ -565,10 +537,8 @@ def test_rl_r005_a_queue_can_be_rated_through_its_config_and_a_type_through_its_
     config = {"concurrency": 4, "rate_limit": {"limit": 2, "period": "PT1H"}}
     assert 200 == server.put("/ojs/v1/admin/queues/email/config", config).status
     assert 200 == server.put("/ojs/v1/admin/types/report.generate/rate-limit", {"concurrency": 1}).status
-    for _ in range(4):
-        server.enqueue(a_job("email"))
-        server.enqueue(a_job("reports", "report.generate"))
-        server.enqueue(a_job("reports", "report.read"))
+    for body in (a_job("email"), a_job("reports", "report.generate"), a_job("reports", "report.read")):
+        fill(server, 4, body)
 
     assert 2 == len(server.fetch("email", count=8))
     reports = server.fetch("reports", count=8)
@@ -580,7 +550,7 @@ def test_rl_r005_a_queue_can_be_rated_through_its_config_and_a_type_through_its_
 
 def test_reschedule_shows_when_the_limit_is_expected_to_let_it_start(server):
     limit = {"key": "api", "rate": {"limit": 1, "period": "PT1H"}, "on_limit": "reschedule"}
-    jobs = [server.enqueue(a_job(**limit)) for _ in range(2)]
+    jobs = fill(server, 2, a_job(**limit))
     server.fetch("q", count=8)
 
     second = server.job(jobs[1])
@@ -589,17 +559,77 @@ def test_reschedule_shows_when_the_limit_is_expected_to_let_it_start(server):
     assert abs(when(second["scheduled_at"]) - datetime.now(UTC) - 3600 * SECOND) < 5 * SECOND
 
 
+SHUT = {
+    "slots": {"concurrency": 1},
+    "rate": {"rate": {"limit": 1, "period": "PT1H"}},
+    "throttle": {"throttle": {"limit": 1, "period": "PT1H"}},
+}
+
+
+@pytest.mark.parametrize("rule", SHUT.values(), ids=SHUT)
+def test_a_rescheduled_job_is_scheduled_in_every_view(server, rule):
+    limit = {"key": "api", "on_limit": "reschedule", **rule}
+    server.enqueue(a_job(**limit))
+    server.fetch("q", count=8)
+    answered = [server.enqueue(a_job(**limit)), server.enqueue(a_job(**limit))]
+    batch = server.post("/ojs/v1/jobs/batch", {"jobs": [a_job(**limit), a_job(kind="free.call")]})["jobs"]
+    held = [*answered, batch[0]]
+
+    for job in held:
+        assert "scheduled" == job["state"]
+        assert when(job["scheduled_at"]) > datetime.now(UTC) - SECOND
+        assert "scheduled" == server.job(job)["state"]
+        assert abs(when(server.job(job)["scheduled_at"]) - when(job["scheduled_at"])) < 30 * SECOND
+    assert "available" == batch[1]["state"]
+    found = server.get("/ojs/v1/admin/jobs?state=scheduled")
+    assert ids(reversed(found["items"])) == ids(held)
+    assert {"scheduled"} == {job["state"] for job in found["items"]}
+    assert all("scheduled_at" in job for job in found["items"])
+    assert ids(server.get("/ojs/v1/admin/jobs?state=available")["items"]) == [batch[1]["id"]]
+    states = {job["id"]: job["state"] for job in server.get("/ojs/v1/admin/jobs")["items"]}
+    assert {"scheduled"} == {states[id_] for id_ in ids(held)}
+    stats = server.get("/ojs/v1/queues/q/stats")["stats"]
+    assert (3, 1, 1) == (stats["scheduled"], stats["available"], stats["active"])
+    counts = server.get("/ojs/v1/admin/queues/q")["counts"]
+    assert (3, 1, 1) == (counts["scheduled"], counts["available"], counts["active"])
+    assert 3 == server.get("/ojs/v1/rate-limits/api")["waiting_count"]
+
+
+def test_a_rescheduled_job_is_planned_by_the_end_of_an_override(server):
+    until = (datetime.now(UTC) + 3600 * SECOND).isoformat().replace("+00:00", "Z")
+    server.put("/ojs/v1/rate-limits/api", {"concurrency": 0, "expires_at": until})
+
+    job = server.enqueue(a_job(key="api", concurrency=1, on_limit="reschedule"))
+
+    for each in (job, server.job(job)):
+        assert "scheduled" == each["state"]
+        assert abs(when(each["scheduled_at"]) - when(until)) < SECOND
+
+
+def test_a_rescheduled_job_is_available_again_when_its_limit_opens(server):
+    limit = {"key": "api", "concurrency": 1, "on_limit": "reschedule"}
+    first = server.enqueue(a_job(**limit))
+    server.fetch("q")
+    second = server.enqueue(a_job(**limit))
+    assert "scheduled" == second["state"]
+
+    server.ack(first)
+
+    assert "available" == server.job(second)["state"]
+    assert "scheduled_at" not in server.job(second)
+    assert [second["id"]] == ids(server.fetch("q", count=8))
+
+
 def test_drop_discards_what_cannot_start(server):
     limit = {"key": "push", "rate": {"limit": 2, "period": "PT1H"}, "on_limit": "drop"}
-    jobs = [server.enqueue(a_job(**limit)) for _ in range(5)]
+    jobs = fill(server, 5, a_job(**limit))
 
     assert 2 == len(server.fetch("q", count=8))
     assert ["active"] * 2 + ["discarded"] * 3 == [server.job(job)["state"] for job in jobs]
 
 
 def test_a_limit_without_a_key_holds_for_the_queue(server):
-    for _ in range(3):
-        server.enqueue(a_job("slow", max_per_second=1))
+    fill(server, 3, a_job("slow", max_per_second=1))
 
     first = server.fetch("slow", count=8)
     at_once_after = server.fetch("slow", count=8)
@@ -664,3 +694,52 @@ def test_the_list_of_keys_shows_every_key_that_can_be_looked_at(server):
     assert listed["items"] == [server.get(f"/ojs/v1/rate-limits/{name}").body for name in "abcd"]
     assert [list("abc"), ["d"]] == [[item["key"] for item in page["items"]] for page in pages]
     assert [4, 4] == [page["pagination"]["total"] for page in pages]
+
+
+def tokens(cost, budget=100):
+    return a_job(key="tokens", rate={"limit": budget, "period": "PT1H"}, cost=cost)
+
+
+def test_each_limit_has_a_cost_of_its_own_and_shows_it(server):
+    body = tokens(40)
+    body["options"]["rate_limit"] = [
+        body["options"]["rate_limit"],
+        {"key": "requests", "rate": {"limit": 9, "period": "PT1H"}},
+    ]
+    fill(server, 3, body)
+
+    taken = server.fetch("q", count=8)
+    assert 2 == len(taken)
+    shown = {limit["key"]: limit.get("cost", 1) for limit in taken[0]["rate_limit"]}
+    assert (
+        {"requests": 1, "tokens": 40}
+        == shown
+        == {limit["key"]: limit.get("cost", 1) for limit in server.job(taken[0])["rate_limit"]}
+    )
+
+
+@pytest.mark.parametrize("by", ["ack", "nack", "progress"])
+def test_what_an_attempt_used_takes_the_place_of_its_cost(server, by):
+    fill(server, 3, tokens(60))
+    (job,) = server.fetch("q", count=8)
+
+    used = {"job_id": job["id"], "used": {"tokens": 10}}
+    if by == "progress":
+        server.put(f"/ojs/v1/jobs/{job['id']}/progress", used)
+    else:
+        server.post(f"/ojs/v1/workers/{by}", used)
+
+    assert 1 == len(server.fetch("q", count=8))
+
+
+def test_a_cost_above_the_rate_and_a_key_that_a_job_does_not_carry_are_refused(server):
+    refused = server.post("/ojs/v1/jobs", tokens(101))
+    assert (400, True) == (refused.status, "cost" in refused["error"]["message"])
+    server.enqueue(tokens(60))
+    (job,) = server.fetch("q")
+
+    refused = server.post("/ojs/v1/workers/ack", {"job_id": job["id"], "used": {"token": 1}})
+
+    assert 400 == refused.status
+    assert "the keys of this job are 'tokens'" in refused["error"]["message"]
+    assert "active" == server.job(job)["state"]

@@ -14,9 +14,7 @@ CORE = (
 )  # fmt: skip
 EXTENSIONS = {
     "rate-limiting": (
-        "/ojs/v1/rate-limits*",
-        "/ojs/v1/admin/queues/{name}/rate-limit",
-        "/ojs/v1/admin/types/{type}/rate-limit",
+        "/ojs/v1/rate-limits*", "/ojs/v1/admin/queues/{name}/rate-limit", "/ojs/v1/admin/types/{type}/rate-limit",
     ),
     "backpressure": ("/ojs/v1/queues/{name}/config", "/ojs/v1/admin/queues/{name}/config"),
     "fair-scheduling": ("/ojs/v1/admin/pools*", "/ojs/v1/admin/scheduling/stats"),
@@ -27,18 +25,12 @@ EXTENSIONS = {
     "multi-tenancy": ("/ojs/v1/admin/tenants*",),
     "observability": ("/metrics",),
     "admin-api": (
-        "/ojs/v1/admin/stats",
-        "/ojs/v1/admin/queues",
-        "/ojs/v1/admin/queues/{name}",
-        "/ojs/v1/admin/queues/{name}/pause",
-        "/ojs/v1/admin/queues/{name}/resume",
-        "/ojs/v1/admin/queues/{name}/jobs",
-        "/ojs/v1/admin/jobs*",
-        "/ojs/v1/admin/workers*",
-        "/ojs/v1/admin/maintenance",
-        "/ojs/v1/admin/system/maintenance",
+        "/ojs/v1/admin/stats", "/ojs/v1/admin/queues", "/ojs/v1/admin/queues/{name}",
+        "/ojs/v1/admin/queues/{name}/pause", "/ojs/v1/admin/queues/{name}/resume",
+        "/ojs/v1/admin/queues/{name}/jobs", "/ojs/v1/admin/jobs*", "/ojs/v1/admin/workers*",
+        "/ojs/v1/admin/maintenance", "/ojs/v1/admin/system/maintenance",
     ),
-}
+}  # fmt: skip
 
 
 def meant(pattern, path):
@@ -92,7 +84,7 @@ def waiting(server):
 def dead_lettered(server):
     job = server.enqueue(body(retry={"max_attempts": 1, "on_exhaustion": "dead_letter"}))
     server.fetch("manifest")
-    server.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "no"}})
+    server.nack(job)
     return [job["id"]] == [one["id"] for one in server.get("/ojs/v1/dead-letter")["jobs"]]
 
 

@@ -3,29 +3,7 @@
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import served
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def stores(request, tmp_path_factory):
-    if request.param == "sqlite":
-        return tmp_path_factory.mktemp("ojs") / "jobs.db"
-    return fresh_schema(shared_url())
-
-
-@pytest.fixture(scope="module")
-def running(stores):
-    with served(stores, "--test-mode") as server:
-        yield server
-
-
-@pytest.fixture
-def server(running):
-    assert 200 == running.post("/ojs/v1/admin/reset").status
-    return running
 
 
 def fill(server, count, *queues, **headers):
@@ -118,11 +96,11 @@ def test_a_pool_has_no_more_running_than_its_number_whoever_asks_at_once(server)
     assert 8 == len(server.fetch("a", "b", count=8))
 
 
-def test_a_pool_is_the_same_for_all_servers(server, stores):
+def test_a_pool_is_the_same_for_all_servers(server, address):
     server.put("/ojs/v1/admin/pools/main", {"queues": ["a", "b"], "concurrency": 3})
     fill(server, 9, "a", "b")
 
-    with served(stores) as other:
+    with served(address) as other:
         first = other.fetch("a", "b", count=2)
         second = server.fetch("a", "b", count=9)
 

@@ -6,27 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.postgres import fresh_schema, shared_url
-from tests.support.server import served
-
 CONFIG = "/ojs/v1/admin/queues/{}/config"
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def running(request, tmp_path_factory):
-    store = (
-        tmp_path_factory.mktemp("ojs") / "jobs.db"
-        if request.param == "sqlite"
-        else fresh_schema(shared_url())
-    )
-    with served(store, "--test-mode") as server:
-        yield server
-
-
-@pytest.fixture
-def server(running):
-    assert 200 == running.post("/ojs/v1/admin/reset").status
-    return running
 
 
 def a_job(n=0, queue="q"):
@@ -61,8 +41,7 @@ def test_what_runs_takes_no_room_and_what_failed_does(server):
     (job,) = server.fetch("q")
     server.enqueue(a_job())
     server.fetch("q")
-    body = {"job_id": job["id"], "error": {"code": "oops"}}
-    assert "retryable" == server.post("/ojs/v1/workers/nack", body)["state"]
+    assert "retryable" == server.nack(job)["state"]
 
     assert 429 == server.post("/ojs/v1/jobs", a_job()).status
 

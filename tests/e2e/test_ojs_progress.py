@@ -61,7 +61,7 @@ def test_another_attempt_begins_anew(server):
     (job,) = server.fetch("default")
     path = f"/ojs/v1/jobs/{job['id']}/progress"
     server.put(path, {"progress": 0.7})
-    server.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": {"code": "x", "message": "again"}})
+    server.nack(job)
     server.until(lambda: server.fetch("default"))
 
     assert None is server.get(path)["progress"]
@@ -93,7 +93,5 @@ def test_nobody_reports_about_anothers_job(server, job):
 
     assert 404 == server.put(path, {"progress": 0.1}, X_OJS_Tenant="other").status
     assert 404 == server.get(path, X_OJS_Tenant="other").status
-    assert (
-        404
-        == server.put("/ojs/v1/jobs/0197a0d2-5f7c-7c3e-9d3a-2b1f0c4d5e6f/progress", {"progress": 1}).status
-    )
+    unknown = "/ojs/v1/jobs/0197a0d2-5f7c-7c3e-9d3a-2b1f0c4d5e6f/progress"
+    assert 404 == server.put(unknown, {"progress": 1}).status

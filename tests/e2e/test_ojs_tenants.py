@@ -1,10 +1,9 @@
 """What tenants have and may use, over HTTP."""
 
-import threading
-
 import pytest
 
-from tests.support.server import served
+from tests.support.server import guarded, served
+from tests.support.timing import at_once
 
 TENANT = {"X_OJS_Tenant": "acme"}
 
@@ -50,9 +49,8 @@ def test_no_more_jobs_of_a_tenant_run_at_once_than_it_may_whatever_their_queue(s
     assert [] == server.fetch("b", "a", count=10, **TENANT)
     server.ack(running[0], **TENANT)
     assert 1 == len(server.fetch("b", "a", count=10, **TENANT))
-    assert {"limit": 3, "current": 3} == server.get("/ojs/v1/admin/tenants/acme/stats")["limits"][
-        "max_concurrency"
-    ]
+    limits = server.get("/ojs/v1/admin/tenants/acme/stats")["limits"]
+    assert {"limit": 3, "current": 3} == limits["max_concurrency"]
     limit(server, max_concurrency=None)
     assert 6 == len(server.fetch("a", "b", count=10, **TENANT))
 
@@ -74,12 +72,7 @@ def test_a_tenants_own_limit_shows_on_no_job(server):
 
 def test_twenty_four_producers_never_have_more_waiting_than_they_may(server):
     limit(server, max_queue_depth=10)
-    answers = []
-    producers = [threading.Thread(target=lambda: answers.append(add(server))) for _ in range(24)]
-    for one in producers:
-        one.start()
-    for one in producers:
-        one.join()
+    answers = at_once(24, lambda _: add(server))
 
     assert 10 == sum(answer.status == 201 for answer in answers)
     assert {"max_queue_depth"} == {refused(answer) for answer in answers if answer.status != 201}
@@ -132,12 +125,8 @@ def test_limits_are_replaced_changed_and_taken_away(server):
 
 @pytest.mark.parametrize(
     "limits",
-    [
-        {"max_concurrency": -1},
-        {"max_enqueue_rate": {"limit": 1}},
-        {"max_enqueue_rate": {"limit": 1, "period": "x"}},
-    ],
-)
+    [{"max_concurrency": -1}, {"max_enqueue_rate": {"limit": 1}}, {"max_enqueue_rate": {"limit": 1, "period": "x"}}],
+)  # fmt: skip
 def test_limits_that_make_no_sense_are_refused(server, limits):
     answer = server.put("/ojs/v1/admin/tenants/acme/limits", limits)
 
@@ -147,10 +136,7 @@ def test_limits_that_make_no_sense_are_refused(server, limits):
 
 
 def test_a_tenant_changes_no_limits_and_no_maintenance(tmp_path):
-    tokens = tmp_path / "tokens"
-    tokens.touch(0o600)
-    tokens.write_text("acme-token-0123456789 tenant=acme\n")
-    with served(tmp_path / "jobs.db", "--token-file", str(tokens)) as server:
+    with guarded(tmp_path, "acme-token-0123456789 tenant=acme") as server:
         me = {"Authorization": "Bearer acme-token-0123456789"}
 
         assert 403 == server.put("/ojs/v1/admin/tenants/acme/limits", {"max_concurrency": 9}, **me).status

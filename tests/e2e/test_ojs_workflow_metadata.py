@@ -34,7 +34,7 @@ def test_a_workflow_began_when_its_first_job_was_first_handed_out(server):
     (first,) = server.fetch("flow")
     assert first["started_at"] == looked(server, workflow)["started_at"]
 
-    server.post("/ojs/v1/workers/nack", {"job_id": first["id"], "error": {"code": "x", "message": "no"}})
+    server.nack(first)
     (again,) = server.until(lambda: server.fetch("flow"))
 
     assert again["started_at"] > first["started_at"]

@@ -37,11 +37,8 @@ def operations(api):
 def test_the_document_is_whole(server, api):
     answer = server.get("/openapi.json")
 
-    assert (200, "application/json", "3.1.0") == (
-        answer.status,
-        answer.headers["content-type"],
-        api["openapi"],
-    )
+    assert (200, "application/json") == (answer.status, answer.headers["content-type"])
+    assert "3.1.0" == api["openapi"]
     for reference in set(referred(api)):
         found = api
         for part in reference.removeprefix("#/").split("/"):
@@ -62,14 +59,8 @@ def test_every_parameter_of_a_path_is_described(api):
 
 
 def test_every_operation_that_is_described_is_there(server, api):
-    known = {
-        "/ojs/v1/jobs",
-        "/ojs/v1/workers/fetch",
-        "/ojs/v1/cron",
-        "/ojs/v1/workflows",
-        "/ojs/v1/admin/stats",
-    }
-    assert known <= set(api["paths"])
+    known = ("jobs", "workers/fetch", "cron", "workflows", "admin/stats")
+    assert {f"/ojs/v1/{name}" for name in known} <= set(api["paths"])
 
     for path, methods in api["paths"].items():
         if not any(name in path for name in ("stream", "/events")):

@@ -8,6 +8,7 @@ import socket
 import statistics
 import threading
 import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,12 +31,15 @@ from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
-from penstock.limits.rules import Limit, Numbers, Window
+from penstock.limits.rules import Floating, Limit, Numbers, Window
 from tests.e2e import test_killed_workers as embedded
 from tests.support import outside
 from tests.support.command import Process, penstock
 from tests.support.postgres import fresh_schema, shared_url
 from tests.support.server import Served, served
+from tests.support.server import guarded as guarded_server
+from tests.support.stores import server_on_sqlite
+from tests.support.timing import until
 from tests.support.wire import Wire
 
 ROOT = Path(__file__).parents[2]
@@ -62,12 +66,10 @@ class Watch(embedded.Watch):
         self.log = folder / "log"
         self.log.touch()
 
-    def hire(self, *arguments, url=None, token=None):
+    def hire(self, url=None):
         worker = Process(
-            "worker", "tests.support.outside:app", "--url", url or self.server.url,
-            "--queue", "default", "--queue", "boxed", "--lease", "2s", "--threads", "6", "--concurrency", "6",
-            "--log-level", "warning", *arguments, folder=ROOT, log=self.log,
-            **self.environment | {outside.STORE: "/nowhere/at/all.db"} | ({"PENSTOCK_TOKEN": token} if token else {}),
+            *embedded.WORKER, "--url", url or self.server.url, "--log-level", "warning", folder=ROOT, log=self.log,
+            **self.environment | {outside.STORE: "/nowhere/at/all.db"},
         )  # fmt: skip
         self.workers.append(worker)
         return worker
@@ -75,16 +77,11 @@ class Watch(embedded.Watch):
     def said(self):
         return self.log.read_text()
 
-    def until(self, true, patience=PATIENCE):
-        deadline = time.monotonic() + patience
-        while not true():
-            assert time.monotonic() < deadline, (
-                f"{self.engine.count()}\n{self.said()}\n{''.join(self.server.log)}"
-            )
-            time.sleep(0.02)
+    def until(self, true):
+        until(true, PATIENCE, self._told, every=0.02)
 
-    def all_done(self):
-        return set(self.engine.count()) == {State.DONE}
+    def _told(self):
+        return f"{self.engine.count()}\n{self.said()}\n{''.join(self.server.log)}"
 
     def close(self):
         super().close()
@@ -100,20 +97,6 @@ def watch(request, tmp_path):
 
 
 @pytest.fixture
-def server(tmp_path):
-    with served(tmp_path / "jobs.db") as server:
-        yield server
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def anywhere(request, tmp_path):
-    """A server of either database."""
-    url = tmp_path / "jobs.db" if request.param == "sqlite" else fresh_schema(shared_url())
-    with served(url) as server:
-        yield server
-
-
-@pytest.fixture
 def remote(server):
     engine = RemoteEngine(server.url)
     yield engine
@@ -122,11 +105,22 @@ def remote(server):
 
 @pytest.fixture
 def guarded(tmp_path):
-    file = tmp_path / "tokens"
-    file.touch(0o600)
-    file.write_text("\n".join(TOKENS.values()))
-    with served(tmp_path / "jobs.db", "--token-file", str(file)) as server:
+    with guarded_server(tmp_path, *TOKENS.values()) as server:
         yield server
+
+
+@contextmanager
+def at_work(app, **options):
+    """Have a worker of *app* in a thread while the block lasts."""
+    worker = app.worker(**options)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        yield
+    finally:
+        worker.stop()
+        thread.join(20)
+        app.close()
 
 
 def token(name):
@@ -142,10 +136,8 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
     while time.monotonic() < end or len(watch.killed) < 2 or len(watch.jobs) < embedded.ENOUGH // 2:
         for name in embedded.MIX:
             with outside.app.connection.lent(remote):
-                watch.jobs[getattr(outside, name).enqueue(len(watch.jobs) % 3).id] = (
-                    name,
-                    len(watch.jobs) % 3,
-                )
+                account = len(watch.jobs) % 3
+                watch.jobs[getattr(outside, name).enqueue(account).id] = (name, account)
         at_work = [worker for worker in watch.workers if worker.pid in watch.begun_by()]
         if time.monotonic() > next_kill and at_work:
             watch.kill(at_work[0])
@@ -156,7 +148,7 @@ def test_remote_workers_that_are_killed_break_no_limit_and_lose_no_job(watch):
     watch.until(watch.all_done)
     remote.close()
 
-    check_limits(watch)
+    embedded.check_limits(watch)
     assert watch.engine.doctor() == []
 
 
@@ -191,19 +183,9 @@ def test_a_server_that_is_killed_in_the_middle_loses_nothing_and_breaks_no_limit
     remote.close()
 
     assert {State.DONE: len(watch.jobs)} == watch.engine.count()
-    check_limits(watch)
+    embedded.check_limits(watch)
     assert all(worker.returncode is None for worker in watch.workers)
     assert watch.engine.doctor() == []
-
-
-def check_limits(watch):
-    spans = watch.attempts()
-    kinds = {job: embedded._kinds(*watch.jobs[job]) for job, *_ in spans}
-    assert {job for job, *_ in spans} == set(watch.jobs)
-    for kind, most in (*((f"one:{n}", 1) for n in range(3)), *((f"two:{n}", 2) for n in range(3))):
-        assert embedded._overlap(embedded._of(spans, kinds, kind)) <= most, kind
-    embedded._windows(embedded._of(spans, kinds, "rated"), 10, 500_000_000)
-    embedded._windows(embedded._of(spans, kinds, "spaced"), 1, 1_000_000_000 // 30)
 
 
 def test_a_long_wire_breaks_no_rate(watch):
@@ -218,7 +200,7 @@ def test_a_long_wire_breaks_no_rate(watch):
 
     spans = watch.attempts()
     assert 24 == len(spans)
-    embedded._windows(spans, 10, 500_000_000)
+    embedded.windows(spans, 10, 500_000_000)
 
 
 @pytest.mark.parametrize("watch", ["sqlite", "postgres"], indirect=True)
@@ -272,8 +254,8 @@ def test_a_server_with_idle_workers_ends_at_once_when_it_is_asked_to(watch):
     assert time.monotonic() - began < 20
 
 
-def test_the_whole_app_works_on_a_url(anywhere):
-    app = App(anywhere.url)
+def test_the_whole_app_works_on_a_url(server):
+    app = App(server.url)
 
     @app.task(name="double", limits=[outside.Concurrency(1, key="k")])
     def double(number: int) -> int:
@@ -288,14 +270,14 @@ def test_the_whole_app_works_on_a_url(anywhere):
         assert jobs[0].id == app.job(jobs[0].id).id
 
 
-def test_a_floating_limit_is_refreshed_by_a_remote_worker(anywhere):
-    app = App(anywhere.url)
+def test_a_floating_limit_is_refreshed_by_a_remote_worker(server):
+    app = App(server.url)
     seen = threading.Event()
 
     @app.floating("capacity")
-    def capacity(key, current, metadata):
+    def capacity(limit):
         seen.set()
-        return current + 1
+        return limit.value + 1
 
     @app.task(
         name="quick", limits=[outside.Concurrency.floating(1, key="pool", handler="capacity", every="200ms")]
@@ -303,26 +285,21 @@ def test_a_floating_limit_is_refreshed_by_a_remote_worker(anywhere):
     def quick():
         return 1
 
-    worker = app.worker()
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    quick.enqueue().result(20)
-    assert seen.wait(20)
-    assert "capacity" == app.engine.floating("pool").handler
-    app.engine.set_floating("pool", value=7, every=60 * SECOND)
-    assert 7 == app.engine.floating("pool").value
-    app.engine.delete_floating("pool")
-    with pytest.raises(NotFoundError):
-        app.engine.floating("pool")
-    with pytest.raises(InvalidError, match="events"):
-        app.engine.listen(print)
-    worker.stop()
-    thread.join(20)
-    app.close()
+    with at_work(app):
+        quick.enqueue().result(20)
+        assert seen.wait(20)
+        assert "capacity" == app.engine.floating("pool").handler
+        app.engine.set_floating("pool", value=7, every=60 * SECOND)
+        assert 7 == app.engine.floating("pool").value
+        app.engine.delete_floating("pool")
+        with pytest.raises(NotFoundError):
+            app.engine.floating("pool")
+        with pytest.raises(InvalidError, match="events"):
+            app.engine.listen(print)
 
 
-def test_a_job_that_runs_remotely_is_cancelled_soon(anywhere):
-    app = App(anywhere.url)
+def test_a_job_that_runs_remotely_is_cancelled_soon(server):
+    app = App(server.url)
     began = threading.Event()
 
     @app.task(name="long")
@@ -330,36 +307,27 @@ def test_a_job_that_runs_remotely_is_cancelled_soon(anywhere):
         began.set()
         await asyncio.sleep(60)
 
-    worker = app.worker()
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    job = long.enqueue()
-    assert began.wait(20)
-    job.cancel()
-    with pytest.raises(JobCancelledError):
-        job.result(20)
-    worker.stop()
-    thread.join(20)
-    app.close()
+    with at_work(app):
+        job = long.enqueue()
+        assert began.wait(20)
+        job.cancel()
+        with pytest.raises(JobCancelledError):
+            job.result(20)
 
 
+@server_on_sqlite
 def test_a_client_waits_for_what_a_worker_elsewhere_returns(server):
     app = App(server.url)
     app.task(lambda number: number + 1, name="next")
-    worker = app.worker(queues=["mail"])
-    thread = threading.Thread(target=worker.run)
-    thread.start()
-    with Client(server.url) as client:
+    with at_work(app, queues=["mail"]), Client(server.url) as client:
         job = client.enqueue("next", 4, queue="mail")
 
         assert 5 == client.result(job.id, timeout=20)
         with pytest.raises(NotFoundError):
             client.job("nobody")
-    worker.stop()
-    thread.join(20)
-    app.close()
 
 
+@server_on_sqlite
 def test_the_latest_call_wins_and_waits_for_a_pause_over_http_too(server, remote):
     with Client(server.url) as client:
         options = {"unique": "settings", "quiet": "1h", "max_wait": "2h"}
@@ -380,8 +348,9 @@ def test_the_latest_call_wins_and_waits_for_a_pause_over_http_too(server, remote
         assert [fourth.id] == [job.id for job in remote.claim(["default"], 5, worker="w").jobs]
 
 
-def test_every_look_at_a_server_is_the_same_as_at_its_database(server, remote, tmp_path):
-    direct = open_engine(str(tmp_path / "jobs.db"))
+@server_on_sqlite
+def test_every_look_at_a_server_is_the_same_as_at_its_database(remote, address):
+    direct = open_engine(address)
     limits = (Limit("k", Numbers(slots=1, rate=Window(3, SECOND))),)
     first, second = remote.enqueue(
         [NewJob("a", limits=limits), NewJob("b", limits=limits, unique=Unique("u"))]
@@ -419,6 +388,7 @@ def test_every_look_at_a_server_is_the_same_as_at_its_database(server, remote, t
     direct.close()
 
 
+@server_on_sqlite
 def test_a_lost_answer_adds_no_job_twice(server):
     wire = Wire(server.url)
     remote = RemoteEngine(wire.url)
@@ -432,6 +402,7 @@ def test_a_lost_answer_adds_no_job_twice(server):
         assert [added.id] == [view.id for view in client.engine.jobs()]
 
 
+@server_on_sqlite
 def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, remote):
     jobs = [NewJob("a", id="made-here"), NewJob("b", id="made-here-too")]
     remote.enqueue(jobs)
@@ -448,6 +419,7 @@ def test_an_enqueue_that_a_server_forgot_it_had_heard_adds_no_job_twice(server, 
     assert 2 == len(remote.jobs())
 
 
+@server_on_sqlite
 @pytest.mark.parametrize("verb", ["settle", "exchange"])
 def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_told_yes(server, remote, verb):
     twice = RetryPolicy(attempts=2, delay=SECOND, jitter=False)
@@ -468,6 +440,7 @@ def test_a_worker_is_told_what_follows_a_failure_and_one_that_never_asked_is_tol
     assert [True] == old
 
 
+@server_on_sqlite
 @pytest.mark.parametrize("verb", [b"/claim", b"/exchange"])
 def test_a_lost_answer_to_a_claim_loses_no_job(server, remote, verb):
     remote.enqueue([NewJob("a"), NewJob("b")])
@@ -503,12 +476,13 @@ def test_a_server_that_is_not_there_is_named_without_its_token(unused):
     assert "cannot be reached" in ran.stderr
 
 
-def test_an_enqueue_waits_a_little_for_a_server_that_comes_back(server, remote):
-    server.kill()
-    threading.Timer(0.5, server.restart).start()
-    (added,) = remote.enqueue([NewJob("a")])
+def test_an_enqueue_waits_a_little_for_a_server_that_comes_back(tmp_path):
+    with served(tmp_path / "jobs.db") as server, closing(RemoteEngine(server.url)) as remote:
+        server.kill()
+        threading.Timer(0.5, server.restart).start()
+        (added,) = remote.enqueue([NewJob("a")])
 
-    assert State.WAITING is remote.job(added.id).state
+        assert State.WAITING is remote.job(added.id).state
 
 
 def test_what_answers_but_is_no_penstock_is_told_apart(unused):
@@ -586,6 +560,30 @@ def test_a_token_allows_what_its_roles_allow(guarded):
     assert [job.id] == [each.id for each in worker.claim(["default"], 1, worker="w").jobs]
     producer.close()
     worker.close()
+
+
+def test_a_tenant_computes_its_own_floating_limits_only(guarded):
+    acme, bolt = (RemoteEngine(guarded.url, token=token(name)) for name in ("acme", "bolt"))
+    everybody = RemoteEngine(guarded.url, token=token("everything"))
+    for engine in (acme, bolt, everybody):
+        floats = Limit("pool", Numbers(slots=1), floating=Floating("free", 60 * SECOND))
+        engine.enqueue([NewJob("a", limits=(floats,))])
+
+    (mine,) = acme.refreshes(["free"], 9, worker="w")
+    (other,) = bolt.refreshes(["free"], 9, worker="w")
+    (shared,) = everybody.refreshes(["free"], 9, worker="w")
+
+    assert ("acme", "bolt", "") == (mine.tenant, other.tenant, shared.tenant)
+    lent = [(each.gate, each.fence) for each in (mine, other, shared)]
+    assert [True, False, False] == acme.renew_refreshes(lent)
+    assert [True, True, True] == everybody.renew_refreshes(lent)
+    assert [True, False, False] == [acme.refreshed(each, value=5) for each in (mine, other, shared)]
+    assert ["acme"] == [view.tenant for view in acme.floating_limits()[0]]
+    assert [1, 5, 1] == [view.value for view in everybody.floating_limits()[0]]
+    with pytest.raises(AccessError):
+        acme.refreshes(["free"], 1, worker="w", tenant="bolt")
+    for engine in (acme, bolt, everybody):
+        engine.close()
 
 
 def test_a_tenant_sees_and_touches_its_own_only(guarded):

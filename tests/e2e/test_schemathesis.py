@@ -59,7 +59,7 @@ def attempt(operation, mode, n):
     )
     @given(case=operation.as_strategy(generation_mode=mode))
     def one(case):
-        # Nobody waits for a job here.
+        # No test waits for a job here.
         if isinstance(case.body, dict):
             case.body.pop("wait_ms", None)
         response = case.call(timeout=10)

@@ -1,4 +1,4 @@
-"""`penstock simulate` as those who plan meet it."""
+"""`penstock simulate` as its users meet it."""
 
 import json
 import os
@@ -48,9 +48,10 @@ def test_the_example_answers_whether_thirty_mails_a_day_are_enough(folder):
 
 
 def test_programs_get_one_document_which_a_seed_repeats(folder):
-    first = penstock("simulate", "plan.toml", "--json", folder=folder).stdout
-    again = penstock("simulate", "plan.toml", "--json", "--seed", "1", folder=folder).stdout
-    other = penstock("simulate", "plan.toml", "--json", "--seed", "2", folder=folder).stdout
+    seeds = ([], ["--seed", "1"], ["--seed", "2"])
+    first, again, other = (
+        document("simulate", "plan.toml", "--until", "90s", *seed, folder=folder) for seed in seeds
+    )
 
     assert first == again
     assert first != other
@@ -90,13 +91,9 @@ def test_what_cannot_be_played_is_refused_with_a_reason(folder, arguments, told)
 def test_a_long_play_tells_how_far_it_is_and_an_interrupt_shows_what_was_seen(folder):
     terminal, other_end = os.openpty()
     process = subprocess.Popen(
-        [*COMMAND, "simulate", "long.toml", "--json"],
-        cwd=folder,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        stdout=subprocess.PIPE,
-        stderr=other_end,
-        text=True,
-    )
+        [*COMMAND, "simulate", "long.toml", "--json"], cwd=folder, text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}, stdout=subprocess.PIPE, stderr=other_end,
+    )  # fmt: skip
     try:
         shown = read_until(terminal, "Ctrl-C to stop here")
         process.send_signal(signal.SIGINT)

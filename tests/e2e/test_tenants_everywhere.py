@@ -1,54 +1,30 @@
 """Tenants' limits and maintenance hold over all processes: two servers and Python workers on one PostgreSQL."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from penstock.clock import SECOND
-from penstock.engine import open_engine
 from penstock.errors import TenantLimitError
 from penstock.job import NewJob, TenantLimits
 from penstock.limits.rules import Window
+from tests.e2e.test_worker_processes import Workplace
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.server import served
+from tests.support.timing import most_at_once
 
-ROOT = Path(__file__).parents[2]
-PATIENCE = 40.0
 ACME = {"X_OJS_Tenant": "acme"}
 
 
-class Place:
+class Place(Workplace):
     """One store; two servers, a Python engine here, and worker processes that do not outlive the test."""
 
     def __init__(self, url, servers, folder):
-        self.url = url
+        super().__init__(folder, url)
         self.servers = servers
-        self.engine = open_engine(url)
-        self.journal = folder / "journal"
-        self.processes = []
-
-    def hire(self, **options):
-        command = [
-            sys.executable,
-            "-m",
-            "tests.support.hand",
-            self.url,
-            str(self.journal),
-            json.dumps(options),
-        ]
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        self.processes.append(process)
-        assert "ready\n" == process.stdout.readline()
 
     def add(self, way, seconds=0.0, queue="default"):
         """Add a job of the tenant in one of three ways; tell whether it was let in."""
@@ -66,33 +42,15 @@ class Place:
         with ThreadPoolExecutor(3 * count) as threads:
             return sum(threads.map(self.add, [0, 1, 2] * count))
 
-    def lines(self, what):
-        text = self.journal.read_text() if self.journal.exists() else ""
-        return [line for line in map(json.loads, text.splitlines()) if line["what"] == what]
-
-    def until(self, true):
-        end = time.monotonic() + PATIENCE
-        while not true():
-            assert time.monotonic() < end
-            time.sleep(0.005)
-
-    def close(self):
-        for process in self.processes:
-            process.kill()
-            process.communicate()
-        try:
-            assert [] == self.engine.doctor()
-        finally:
-            self.engine.close()
-
 
 @pytest.fixture
 def place(tmp_path):
     url = fresh_schema(shared_url())
     with served(url) as one, served(url) as other:
         place = Place(url, [one, other], tmp_path)
+        yield place
         try:
-            yield place
+            assert [] == place.engine.doctor()
         finally:
             place.close()
     drop_schema(url)
@@ -139,17 +97,12 @@ def test_no_more_of_a_tenant_run_at_once_than_may_whoever_works(place):
         place.until(lambda: sum(of.counts.get("done", 0) for of in place.engine.tally()) == 30)
         stop.set()
         for one in fetching:
-            one.result(PATIENCE)
+            one.result(40)
 
     ends = {line["job"]: line["at"] for line in place.lines("ended")}
     by_python = [(line["at"], ends[line["job"]]) for line in place.lines("began")]
     assert 15 == len(by_python) == len(spans)
-    moments = sorted([(at, 1) for at, _ in by_python + spans] + [(at, -1) for _, at in by_python + spans])
-    running = most = 0
-    for _, step in moments:
-        running += step
-        most = max(most, running)
-    assert 2 == most
+    assert 2 == most_at_once(by_python + spans)
 
 
 def test_maintenance_stops_python_workers_and_servers_and_ends_for_both(place):

@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import re
+import runpy
 import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -64,7 +66,12 @@ def script(folder, code):
 
 
 def enqueue(folder, *calls):
-    script(folder, "from tasks import *\n" + "\n".join(calls))
+    """Make *calls* of the tasks, in this process: that saves an import."""
+    with chdir(folder):
+        names = runpy.run_path("tasks.py", run_name="tasks")
+        for call in calls:
+            eval(call, names)
+        names["app"].close()
 
 
 ALL = (f"sell.enqueue({SECRET!r})", "fails.enqueue()", "retries.enqueue()", "hangs.enqueue()")
@@ -199,10 +206,6 @@ def test_colours_are_shown_on_a_terminal(folder, hire):
 def test_help_shows_what_holds_unless_told_otherwise():
     text = penstock("worker", "--help").stdout
 
-    for option, default in {
-        "concurrency": "100",
-        "threads": "8",
-        "drain-timeout": "30s",
-        "log-level": "info",
-    }.items():
+    told = {"concurrency": "100", "threads": "8", "drain-timeout": "30s", "log-level": "info"}
+    for option, default in told.items():
         assert re.search(rf"--{option} [^[]*\[default: [^]]*{default}", text), option

@@ -2,8 +2,8 @@
 
 import json
 import signal
-import time
-from itertools import pairwise
+from collections import defaultdict
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,10 @@ from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Limit, Numbers, Window
+from tests.support import journal
 from tests.support.command import Process
+from tests.support.frozen import freeze
+from tests.support.timing import until
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
@@ -23,8 +26,8 @@ PATIENCE = 40.0
 class Workplace:
     """A store, a journal and worker processes that do not outlive the test."""
 
-    def __init__(self, folder):
-        self.store = folder / "jobs.db"
+    def __init__(self, folder, store=None):
+        self.store = store or folder / "jobs.db"
         self.journal = folder / "journal"
         self.log = folder / "log"
         self.engine = open_engine(str(self.store))
@@ -32,15 +35,16 @@ class Workplace:
 
     def hire(self, **options):
         process = Process(
-            *(str(self.store), str(self.journal), json.dumps(options)),
-            module="tests.support.hand",
-            folder=ROOT,
-            streams=("stdout",),
-            log=self.log,
-        )
+            str(self.store), str(self.journal), json.dumps(options), module="tests.support.hand",
+            folder=ROOT, streams=("stdout",), log=self.log,
+        )  # fmt: skip
         self.processes.append(process)
         assert process.stdout.readline() == "ready\n"
         return process
+
+    def lose(self, process):
+        process.kill()
+        process.wait()
 
     def enqueue(self, task="wait", key="k", seconds=0.0, count=1, **options):
         args = json.dumps({"args": [key, seconds]})
@@ -48,25 +52,17 @@ class Workplace:
         return [answer.id for answer in answers]
 
     def lines(self, what=None):
-        text = self.journal.read_text() if self.journal.exists() else ""
-        lines = [json.loads(line) for line in text.splitlines()]
-        return [line for line in lines if what in {None, line["what"]}]
+        return [line for line in journal.read(self.journal) if what in {None, line["what"]}]
 
-    def until(self, true, patience=PATIENCE):
-        deadline = time.monotonic() + patience
-        while not true():
-            assert time.monotonic() < deadline, (
-                self.journal.read_text() if self.journal.exists() else "nothing"
-            )
-            time.sleep(0.005)
+    def until(self, true):
+        until(true, PATIENCE, self.lines)
 
     def ended(self, ids, state=State.DONE):
         self.until(lambda: all(self.engine.job(job).state is state for job in ids))
 
     def close(self):
         for process in self.processes:
-            process.kill()
-            process.wait()
+            self.lose(process)
             process.stdout.close()
         self.engine.close()
 
@@ -87,11 +83,10 @@ def one_at_a_time(key):
 
 def overlaps(lines):
     """Return the most handlers of one key that were seen at work at once."""
-    most, running = 0, {}
+    changes = defaultdict(list)
     for line in sorted(lines, key=lambda line: line["at"]):
-        running[line["key"]] = running.get(line["key"], 0) + (1 if line["what"] == "began" else -1)
-        most = max(most, *running.values())
-    return most
+        changes[line["key"]].append(1 if line["what"] == "began" else -1)
+    return max(max(accumulate(steps)) for steps in changes.values())
 
 
 def test_an_idle_worker_in_another_process_is_woken_by_each_job(place):
@@ -105,8 +100,7 @@ def test_a_killed_worker_loses_its_lease_and_another_finishes_its_jobs(place):
     victim = place.hire(lease="1s")
     ids = place.enqueue(key="one", seconds=0.2, count=4, limits=one_at_a_time("one"))
     place.until(lambda: place.lines("began"))
-    victim.kill()
-    victim.wait()
+    place.lose(victim)
     survivor = place.hire(lease="1s")
     place.ended(ids)
 
@@ -124,8 +118,7 @@ def test_a_killed_worker_loses_no_last_update(place):
     place.until(lambda: place.lines("began"))
     (second,) = place.enqueue(key="second", **latest)
     (last,) = place.enqueue(key="last", **latest)
-    victim.kill()
-    victim.wait()
+    place.lose(victim)
     place.hire(lease="1s")
 
     place.ended([last])
@@ -141,8 +134,7 @@ def test_steady_calls_and_a_storm_of_kills_lose_no_last_update_and_overlap_nothi
         seen = len(place.lines("began"))
         while len(place.lines("began")) < seen + 3:
             ids += place.enqueue(key="settings", seconds=0.02, unique=latest)
-        victim.kill()
-        victim.wait()
+        place.lose(victim)
     place.hire(lease="1s")
     place.ended(ids[-1:])
 
@@ -225,7 +217,7 @@ def test_the_late_outcome_of_a_frozen_worker_counts_for_nothing(place):
     frozen = place.hire(lease="1s")
     (job,) = place.enqueue(seconds=0.5)
     place.until(lambda: place.lines("began"))
-    frozen.send_signal(signal.SIGSTOP)
+    freeze(frozen.pid, str(place.store))
     other = place.hire(lease="1s")
     place.ended([job])
     frozen.send_signal(signal.SIGCONT)
@@ -282,8 +274,7 @@ def test_a_storm_of_kills_loses_nothing_and_overlaps_nothing(place):
         victim = place.hire(lease="1s")
         seen = len(place.lines("ended"))
         place.until(lambda seen=seen: len(place.lines("ended")) > seen + 5)
-        victim.kill()
-        victim.wait()
+        place.lose(victim)
     place.hire(lease="1s")
     place.ended(ids)
 

@@ -6,10 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from penstock.policies import (
-    Breaker,
-    CircuitOpen,
-)
+from penstock.policies import Breaker, CircuitOpen
 
 
 def test_a_breaker_opens_probes_and_closes(time):

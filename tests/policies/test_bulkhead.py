@@ -1,8 +1,8 @@
 """What a bulkhead promises: so many at once, in order, whatever is cancelled meanwhile."""
 
 import asyncio
-import os
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,6 +10,8 @@ import pytest
 from penstock.policies import Bulkhead, BulkheadFull, InvalidPolicyError, RateLimiter, ReentryError, Throttler
 from penstock.policies.process_lock import lock as process_lock
 from penstock.testing import VirtualTime
+from tests.support.forked import trouble_in_a_fork
+from tests.support.tasks import Inside, together
 
 
 def run(main):
@@ -19,10 +21,7 @@ def run(main):
 def test_no_more_than_so_many_are_inside(watch):
     bounded = Bulkhead(2)(watch.work)
 
-    async def main():
-        return await asyncio.gather(*(bounded(n) for n in range(10)))
-
-    assert list(range(10)) == run(main())
+    assert list(range(10)) == run(together(*map(bounded, range(10))))
     assert 2 == watch.peak
     assert list(range(10)) == watch.order
 
@@ -111,29 +110,17 @@ def test_no_call_waits_longer_than_it_may():
 def test_a_slot_tells_how_long_its_call_waited():
     bulkhead = Bulkhead(1)
 
-    async def main():
-        first = asyncio.create_task(hold(bulkhead, 0.5))
-        second = asyncio.create_task(hold(bulkhead, 0))
-        return await first, await second
-
-    assert (0, pytest.approx(0.5)) == run(main())
+    assert [0, pytest.approx(0.5)] == run(together(hold(bulkhead, 0.5), hold(bulkhead, 0)))
 
 
 def test_each_key_has_slots_of_its_own(watch):
     bounded = Bulkhead(1, key="tenant")(keyed := tenant_work(watch))
 
-    async def main():
-        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded(2, tenant="b"))
-
     assert keyed.__name__ == bounded.__name__
     with pytest.raises(TypeError):
-        run(main())
+        run(together(bounded("a", 1), bounded("a", 2), bounded(2, tenant="b")))
     watch.starts.clear()
-
-    async def again():
-        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded("b", 3))
-
-    run(again())
+    run(together(bounded("a", 1), bounded("a", 2), bounded("b", 3)))
 
     assert [1, 3, 2] == watch.order
 
@@ -149,10 +136,7 @@ def tenant_work(watch):
 def test_a_key_is_a_function_a_name_or_a_text_over_the_arguments(key, watch):
     bounded = Bulkhead(1, key=key)(tenant_work(watch))
 
-    async def main():
-        await asyncio.gather(bounded("a", 1), bounded("a", 2), bounded("b", number=3))
-
-    run(main())
+    run(together(bounded("a", 1), bounded("a", 2), bounded("b", number=3)))
 
     assert [1, 3, 2] == watch.order
 
@@ -208,10 +192,7 @@ def test_a_heavy_one_is_not_overtaken():
             order.append(name)
             await asyncio.sleep(1)
 
-    async def main():
-        await asyncio.gather(one("first", 2), one("heavy", 3), one("light", 1))
-
-    run(main())
+    run(together(one("first", 2), one("heavy", 3), one("light", 1)))
 
     assert ["first", "heavy", "light"] == order
 
@@ -375,63 +356,47 @@ def test_blocking_inside_an_event_loop_is_an_error():
     assert (0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued)
 
 
-def test_threads_and_tasks_share_the_slots(watch):
-    bulkhead = Bulkhead(3)
-    lock = threading.Lock()
+def test_threads_and_tasks_share_the_slots():
+    bulkhead, inside, calls = Bulkhead(3), Inside(), []
 
-    def in_thread(_):
+    def in_thread():
         for _ in range(20):
-            with bulkhead:
-                with lock:
-                    watch.enter("thread")
+            with bulkhead, inside:
+                calls.append("thread")
                 threading.Event().wait(0.0005)
-                with lock:
-                    watch.inside -= 1
 
-    async def in_tasks():
-        async def one():
-            for _ in range(5):
-                async with bulkhead:
-                    with lock:
-                        watch.enter("task")
+    async def in_task():
+        for _ in range(5):
+            async with bulkhead:
+                with inside:
+                    calls.append("task")
                     await asyncio.sleep(0.0005)
-                    with lock:
-                        watch.inside -= 1
-
-        await asyncio.gather(*(one() for _ in range(20)))
 
     with ThreadPoolExecutor(8) as threads:
-        done = [threads.submit(in_thread, n) for n in range(4)]
-        done += [threads.submit(asyncio.run, in_tasks()) for _ in range(2)]
+        done = [threads.submit(in_thread) for _ in range(4)]
+        done += [threads.submit(asyncio.run, together(*(in_task() for _ in range(20)))) for _ in range(2)]
         for each in done:
             each.result(timeout=60)
 
     stats = bulkhead.stats()
-    assert 3 == watch.peak
-    assert {"thread": 80, "task": 200} == {kind: watch.order.count(kind) for kind in ("thread", "task")}
+    assert 3 == inside.most
+    assert {"thread": 80, "task": 200} == Counter(calls)
     assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)
 
 
 def test_a_forked_process_begins_with_all_slots_free():
     bulkhead = Bulkhead(1)
-    with bulkhead as slot:
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            answer = b"no"
-            try:
-                mine = bulkhead.try_acquire()
-                slot.end()
-                answer = b"yes" if mine is not None and bulkhead.try_acquire() is None else b"no"
-            finally:
-                os.write(writer, answer)
-                os._exit(0)
-        os.waitpid(child, 0)
-        answer = os.read(reader, 3)
-        os.close(reader)
-        os.close(writer)
 
-    assert b"yes" == answer
+    def take():
+        mine = bulkhead.try_acquire()
+        slot.end()
+        assert mine is not None
+        assert bulkhead.try_acquire() is None
+
+    with bulkhead as slot:
+        trouble = trouble_in_a_fork(take)
+
+    assert not trouble, trouble
 
 
 def test_what_is_given_back_while_the_lock_is_held_is_not_lost():

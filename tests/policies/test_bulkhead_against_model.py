@@ -16,10 +16,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock.policies import Bulkhead, BulkheadFull
+from penstock.policies import Bulkhead
 from penstock.policies.process_lock import lock
 from penstock.policies.wait_moves import expire
+from tests.support.callers import TaskCaller, ThreadCaller
 from tests.support.forked import trouble_in_a_fork
+from tests.support.sharing import until
+from tests.support.tasks import Inside
 
 FORKS = 2  # in one history
 
@@ -45,61 +48,6 @@ class Model:
             self.inside[who] = weight
 
 
-class Caller:
-    """A caller that takes a slot, keeps it until told to go, and reports its state."""
-
-    def __init__(self, bulkhead, number, weight):
-        self.bulkhead, self.number, self.weight = bulkhead, number, weight
-        self.slot = bulkhead.slot(weight=weight)
-        self.inside = False
-        self.ended = False
-
-
-class TaskCaller(Caller):
-    def __init__(self, bulkhead, number, weight, loop):
-        super().__init__(bulkhead, number, weight)
-        self.go = loop.create_future()
-        self.task = loop.create_task(self.run())
-
-    async def run(self):
-        try:
-            async with self.slot:
-                self.inside = True
-                try:
-                    await self.go
-                finally:
-                    self.inside = False
-        except BulkheadFull:
-            pass
-        finally:
-            self.ended = True
-
-    def release(self):
-        if not self.go.done():
-            self.go.set_result(None)
-
-
-class ThreadCaller(Caller):
-    def __init__(self, bulkhead, number, weight):
-        super().__init__(bulkhead, number, weight)
-        self.go = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        try:
-            with self.slot:
-                self.inside = True
-                self.go.wait(30)
-                self.inside = False
-        except BulkheadFull:
-            pass
-        self.ended = True
-
-    def release(self):
-        self.go.set()
-
-
 class BulkheadMachine(RuleBasedStateMachine):
     @initialize(slots=st.integers(2, 4), watched=st.booleans())
     def begin(self, slots, watched):
@@ -115,7 +63,7 @@ class BulkheadMachine(RuleBasedStateMachine):
     @rule(weight=st.sampled_from([1, 1, 1, 2]))
     def a_task_comes(self, weight):
         number = next(self.numbers)
-        self.callers[number] = TaskCaller(self.bulkhead, number, weight, self.loop)
+        self.callers[number] = TaskCaller(self.bulkhead.slot(weight=weight), loop=self.loop)
         self.step()
         self.model.arrive(number, weight)
 
@@ -123,7 +71,7 @@ class BulkheadMachine(RuleBasedStateMachine):
     def a_thread_comes(self, weight):
         number = next(self.numbers)
         before = self.bulkhead.stats()
-        self.callers[number] = ThreadCaller(self.bulkhead, number, weight)
+        self.callers[number] = ThreadCaller(self.bulkhead.slot(weight=weight))
         self.until(lambda: self.bulkhead.stats() != before)
         self.model.arrive(number, weight)
 
@@ -198,7 +146,7 @@ class BulkheadMachine(RuleBasedStateMachine):
         with lock_held_elsewhere() if locked else nullcontext():
             if slot is not None:
                 slot.release()
-            return trouble_in_a_fork(partial(begin_anew, self.bulkhead, self.callers.values()))
+            return trouble_in_a_fork(partial(begin_again, self.bulkhead, self.callers.values()))
 
     def in_a_task(self, function, *args):
         async def call():
@@ -275,7 +223,7 @@ def lock_held_elsewhere():
         thread.join(30)
 
 
-def begin_anew(bulkhead, others):
+def begin_again(bulkhead, others):
     """Use *bulkhead* in a forked process, where the slots of *others* are not held."""
     slots = bulkhead.stats().limit
     assert (0, 0, 0) == (bulkhead.stats().in_use, bulkhead.stats().queued, bulkhead.stats().keys)
@@ -316,9 +264,7 @@ def in_threads(bulkhead):
     mine = [bulkhead.try_acquire() for _ in range(bulkhead.stats().limit)]
     thread = threading.Thread(target=bulkhead.call, args=(len, ""), daemon=True)
     thread.start()
-    ends = time.monotonic() + 10
-    while not bulkhead.stats().queued:
-        assert time.monotonic() < ends
+    until(lambda: bulkhead.stats().queued)
     for slot in mine:
         slot.release()
     thread.join(10)
@@ -332,14 +278,12 @@ TestBulkheadMachine.settings = settings(stateful_step_count=30)
 def test_what_was_about_to_be_given_back_at_a_fork_is_given_back_by_the_parent_only():
     bulkhead = Bulkhead(1)
     slot = bulkhead.acquire()
-    waiting = ThreadCaller(bulkhead, 1, 1)
-    ends = time.monotonic() + 10
-    while not bulkhead.stats().queued:
-        assert time.monotonic() < ends
+    waiting = ThreadCaller(bulkhead.slot())
+    until(lambda: bulkhead.stats().queued)
 
     with lock_held_elsewhere():
         slot.release()
-        trouble = trouble_in_a_fork(partial(begin_anew, bulkhead, []))
+        trouble = trouble_in_a_fork(partial(begin_again, bulkhead, []))
     waiting.release()
     waiting.thread.join(10)
 
@@ -356,18 +300,14 @@ def test_cancelling_at_every_step_loses_nothing(victims):
 def play(victims, steps):
     """Let five tasks pass two slots one step at a time, and cancel each of *victims* at its step."""
     bulkhead = Bulkhead(2)
-    order, inside, peak = [], set(), [0]
+    order, inside = [], Inside()
 
     async def one(number):
         async with bulkhead:
-            order.append(number)
-            inside.add(number)
-            peak[0] = max(peak[0], len(inside))
-            try:
+            with inside:
+                order.append(number)
                 await asyncio.sleep(0)
                 await asyncio.sleep(0)
-            finally:
-                inside.discard(number)
 
     loop = asyncio.new_event_loop()
     tasks = [loop.create_task(one(number)) for number in range(5)]
@@ -383,5 +323,5 @@ def play(victims, steps):
     assert all(task.done() for task in tasks)
     assert sorted(order) == order
     assert set(range(5)) - set(victims) <= set(order)
-    assert 2 >= peak[0]
+    assert 2 >= inside.most
     assert (0, 0, 0) == (stats.in_use, stats.queued, stats.keys)

@@ -23,6 +23,7 @@ from penstock.policies import (
     Timeout,
 )
 from penstock.testing import VirtualTime
+from tests.support.tasks import together
 
 
 def test_limits_take_all_or_nothing(time):
@@ -48,11 +49,8 @@ def test_opposite_orders_do_not_deadlock(time):
             await asyncio.sleep(0.1)
             done.append(1)
 
-    async def main():
-        xy, yx = Limits(x, y), Limits(y, x)
-        await asyncio.wait_for(asyncio.gather(*(one(each) for _ in range(20) for each in (xy, yx))), 100)
-
-    time.run(main())
+    xy, yx = Limits(x, y), Limits(y, x)
+    time.run(asyncio.wait_for(together(*(one(each) for _ in range(20) for each in (xy, yx))), 100))
 
     assert 40 == len(done)
     assert (0, 0) == (x.stats().in_use, y.stats().in_use)
@@ -91,10 +89,7 @@ def test_limits_with_a_rate_spend_it_only_together_with_the_slots(time):
             starts.append(time.now())
             await asyncio.sleep(seconds)
 
-    async def main():
-        await asyncio.gather(*(one(1) for _ in range(4)))
-
-    time.run(main())
+    time.run(together(*(one(1) for _ in range(4))))
 
     assert [0, 1, 10, 11] == [pytest.approx(at) for at in starts]
 
@@ -230,10 +225,7 @@ def test_a_cold_key_starts_at_once_behind_a_hot_one(time, watch):
     limits = Limits(Bulkhead(2, name="all"), Bulkhead(1, key=lambda key, *_: key, name="each"))
     call = limits(watch.work)
 
-    async def main():
-        await asyncio.gather(*(call(key, 0.1) for key in ("a", "a", "a", "b")))
-
-    time.run(main())
+    time.run(together(*(call(key, 0.1) for key in "aaab")))
 
     assert [("a", 0), ("b", 0), ("a", 0.1), ("a", 0.2)] == [
         (who, pytest.approx(at)) for who, at in watch.starts
@@ -250,15 +242,13 @@ def test_what_the_key_refuses_costs_the_others_nothing(time):
     async def send(tenant):
         return tenant
 
-    async def main():
-        hog = await asyncio.gather(*(send("hog") for _ in range(20)), return_exceptions=True)
-        others = await asyncio.gather(*(send(f"tenant-{n}") for n in range(19)))
-        return hog, others
-
-    hog, others = time.run(main())
+    tenants = [f"tenant-{n}" for n in range(19)]
+    *hog, others = time.run(
+        together(*(send("hog") for _ in range(20)), together(*map(send, tenants)), return_exceptions=True)
+    )
 
     assert 19 == sum(isinstance(answer, RateExceeded) for answer in hog)
-    assert 19 == len(others)
+    assert tenants == others
 
 
 @pytest.mark.filterwarnings("ignore::penstock.policies.NestedLimitsWarning")
@@ -277,8 +267,6 @@ def test_decorators_at_import_serve_one_event_loop_after_another():
         await asyncio.sleep(0)
         return n
 
-    async def main():
-        return await asyncio.gather(*(work(n) for n in range(5)))
-
-    assert [0, 1, 2, 3, 4] == asyncio.run(main()) == asyncio.run(main())
+    for _ in range(2):
+        assert [0, 1, 2, 3, 4] == asyncio.run(together(*map(work, range(5))))
     assert 0 == bulkhead.stats().in_use

@@ -5,7 +5,6 @@ alone.  A referee believes only what callers say of themselves: which of them is
 """
 
 import asyncio
-import threading
 import time
 from collections import defaultdict
 from functools import partial
@@ -16,16 +15,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock.policies import Bulkhead, LimitExceeded, Limits, RateLimiter, clock, limits
-from penstock.policies.deadline import NEVER
+from penstock.policies import Bulkhead, Limits, RateLimiter, clock, limits
+from penstock.policies.clock import NEVER
 from penstock.policies.limits import JointWaiters
 from penstock.policies.process_lock import lock
-from penstock.policies.virtual_time import VirtualLoop
 from penstock.policies.waiter import CALLED
-from penstock.testing import VirtualTime
+from penstock.testing import VirtualLoop, VirtualTime
+from tests.support import callers
+from tests.support.callers import InTask, InThread
 from tests.support.forked import trouble_in_a_fork
+from tests.support.sharing import until
 
 MILLISECOND = 1000
+BOUND = 20  # seconds, for what the machine may delay
 PERIOD = 4 * MILLISECOND
 KEYS = ("a", "b")
 FORKS = 2  # in one history
@@ -67,8 +69,8 @@ class World:
         assert (0, []) == (self.rate.stats().queued, self.joints())
 
 
-class Caller:
-    """A caller that passes a limit, stays inside until told to go, and remembers when it started."""
+class Caller(callers.Caller):
+    """Passes a limit of the world, and remembers when it started."""
 
     def __init__(self, world, limit, key, weight, within):
         self.limit, self.key, self.weight = limit, key, weight
@@ -79,10 +81,11 @@ class Caller:
             world.max_queue is not None and (world.each, key) in self.gates
         )
         asked = {} if limit is world.overall else {"key": key}
-        self.slot = limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
+        super().__init__(
+            limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
+        )
         self.started = None
-        self.refusal = None
-        self.inside = self.ended = self.released = self.cancelled = False
+        self.released = False
 
     @property
     def waits(self):
@@ -90,65 +93,15 @@ class Caller:
 
     def enter(self):
         self.started = clock.now()
-        self.inside = True
-
-    def leave(self):
-        self.inside = False
-
-    def cancel(self):
-        """Do nothing: a thread cannot be cancelled."""
+        super().enter()
 
 
-class TaskCaller(Caller):
-    def __init__(self, *args, loop):
-        super().__init__(*args)
-        self.go = loop.create_future()
-        self.task = loop.create_task(self.run())
-        # Also for one that is cancelled before it began.
-        self.task.add_done_callback(self.end)
-
-    async def run(self):
-        try:
-            async with self.slot:
-                self.enter()
-                try:
-                    await self.go
-                finally:
-                    self.leave()
-        except LimitExceeded as refusal:
-            self.refusal = refusal
-
-    def end(self, _):
-        self.ended = True
-
-    def release(self):
-        if not self.go.done():
-            self.go.set_result(None)
-
-    def cancel(self):
-        self.task.cancel()
-        self.cancelled = True
+class TaskCaller(InTask, Caller):
+    pass
 
 
-class ThreadCaller(Caller):
-    def __init__(self, *args):
-        super().__init__(*args)
-        self.go = threading.Event()
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-
-    def run(self):
-        try:
-            with self.slot:
-                self.enter()
-                self.go.wait(30)
-                self.leave()
-        except LimitExceeded as refusal:
-            self.refusal = refusal
-        self.ended = True
-
-    def release(self):
-        self.go.set()
+class ThreadCaller(InThread, Caller):
+    pass
 
 
 class Referee:
@@ -159,7 +112,14 @@ class Referee:
         self.callers = []
 
     def held(self, limit, key):
-        return sum(each.weight for each in self.callers if each.inside and (limit, key) in each.gates)
+        return sum(each.weight for each in self.inside() if (limit, key) in each.gates)
+
+    def inside(self):
+        """Return the callers that were inside at one moment: each goes in and out once, so two equal looks show one."""
+        seen, looked = None, [each.inside for each in self.callers]
+        while seen != looked:
+            seen, looked = looked, [each.inside for each in self.callers]
+        return [each for each, is_inside in zip(self.callers, seen, strict=True) if is_inside]
 
     def started_since(self, since):
         return sum(
@@ -317,7 +277,7 @@ class LimitsMachine(RuleBasedStateMachine):
     @rule()
     def the_process_is_forked(self):
         self.forks += 1
-        trouble = trouble_in_a_fork(partial(begin_anew, self.world, self.referee.callers))
+        trouble = trouble_in_a_fork(partial(begin_again, self.world, self.referee.callers))
 
         assert not trouble, trouble
 
@@ -347,7 +307,7 @@ class LimitsMachine(RuleBasedStateMachine):
         self.until(lambda: not self.referee.unsettled())
 
     def until(self, condition):
-        ends = time.monotonic() + 2
+        ends = time.monotonic() + BOUND
         while not condition():
             self.steps(1)
             self.referee.judge()
@@ -369,7 +329,14 @@ class LimitsMachine(RuleBasedStateMachine):
             clock.now, limits.PATIENCE = self.real
 
     def end(self):
-        while not all(each.ended for each in self.referee.callers):
+        ends, waiting = 0.0, None
+        while left := [each for each in self.referee.callers if not each.ended]:
+            if (
+                len(left) != waiting
+            ):  # one ended: time passes in many small steps, which a busy machine makes slowly
+                ends, waiting = time.monotonic() + BOUND, len(left)
+            self.stuck = time.monotonic() >= ends
+            assert not self.stuck, ([vars(each) for each in left], self.world.joints(), self.now)
             for each in self.referee.callers:
                 each.release()
                 each.released = True
@@ -393,7 +360,7 @@ TestLimitsMachine = LimitsMachine.TestCase
 TestLimitsMachine.settings = settings(stateful_step_count=30)
 
 
-def begin_anew(world, others):
+def begin_again(world, others):
     """Use the limits in a forked process, where what *others* hold is not held."""
     world.check_empty()
     assert (0, 0) == (world.rate.stats().in_use, world.rate.stats().keys)
@@ -463,11 +430,9 @@ def test_calls_of_a_forked_process_do_not_wait_behind_calls_of_its_parent():
     world = World(all_slots=1, key_slots=1)
     first = world.wide.acquire("a")
     second = ThreadCaller(world, world.wide, "a", 1, None)
-    ends = time.monotonic() + 10
-    while not world.joints():
-        assert time.monotonic() < ends
+    until(world.joints)
 
-    trouble = trouble_in_a_fork(partial(begin_anew, world, [second]))
+    trouble = trouble_in_a_fork(partial(begin_again, world, [second]))
     first.release()
     second.release()
     second.thread.join(10)

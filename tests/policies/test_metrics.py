@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from contextlib import contextmanager
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -39,22 +40,30 @@ def test_prometheus_reads_every_limit_at_a_scrape(bulkhead):
 
 
 def test_opentelemetry_observes_every_limit(bulkhead):
+    with metered() as points:
+        found = points()
+
+    assert [1, 1, 1] == [found["measured", name].value for name in ("in_use", "acquired", "rejected")]
+
+
+@contextmanager
+def metered(*limits):
+    """Observe *limits* for a while; give what returns the points by the names of limit and metric."""
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
-    observe(provider.get_meter("test"))
+    observe(provider.get_meter("test"), *limits)
 
-    data = reader.get_metrics_data()
-    values = {
-        metric.name: point.value
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        for point in metric.data.data_points
-        if point.attributes["limit"] == "measured"
-    }
+    def points():
+        return {
+            (point.attributes["limit"], metric.name.removeprefix("penstock_limit_")): point
+            for resource in reader.get_metrics_data().resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            for point in metric.data.data_points
+        }
+
+    yield points
     provider.shutdown()
-
-    assert (1, 1, 1) == tuple(values[f"penstock_limit_{name}"] for name in ("in_use", "acquired", "rejected"))
 
 
 async def three_in_a_row(limit):
@@ -89,24 +98,14 @@ def test_prometheus_counts_waits_and_holds_of_the_limits_that_are_named():
 
 def test_opentelemetry_records_waits_and_holds_of_the_limits_that_are_named():
     named = Bulkhead(1, name="recorded")
-    reader = InMemoryMetricReader()
-    provider = MeterProvider([reader])
-    observe(provider.get_meter("test"), named)
+    with metered(named) as points:
+        VirtualTime().run(three_in_a_row(named))
+        spans = {
+            name: point for name, point in points().items() if name[1] in {"wait_seconds", "hold_seconds"}
+        }
 
-    VirtualTime().run(three_in_a_row(named))
-
-    data = reader.get_metrics_data()
-    points = {
-        metric.name: point
-        for resource in data.resource_metrics
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
-        for point in metric.data.data_points
-        if metric.name in {"penstock_limit_wait_seconds", "penstock_limit_hold_seconds"}
-    }
-    provider.shutdown()
-    assert 2 == len(points)
-    for point in points.values():
+    assert {("recorded", "wait_seconds"), ("recorded", "hold_seconds")} == set(spans)
+    for point in spans.values():
         assert (3, 6, BUCKETS) == (point.count, point.sum, point.explicit_bounds)
         assert {"limit": "recorded"} == dict(point.attributes)
 

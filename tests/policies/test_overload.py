@@ -2,10 +2,12 @@
 
 import asyncio
 import random
+from contextlib import nullcontext
 
 import pytest
 
 from penstock.policies import AIMD, Bulkhead, BulkheadFull, Vegas, deadline_scope
+from tests.support.tasks import together
 
 
 async def offered(bulkhead, time, *, load, seconds, deadline, work, ambient=False):
@@ -17,12 +19,8 @@ async def offered(bulkhead, time, *, load, seconds, deadline, work, ambient=Fals
         nonlocal good
         began = time.now()
         try:
-            if ambient:
-                with deadline_scope(deadline):
-                    async with bulkhead:
-                        await asyncio.sleep(work)
-            else:
-                async with bulkhead.slot(deadline=deadline):
+            with deadline_scope(deadline) if ambient else nullcontext():
+                async with bulkhead if ambient else bulkhead.slot(deadline=deadline):
                     await asyncio.sleep(work)
         except BulkheadFull:
             return
@@ -36,26 +34,23 @@ async def offered(bulkhead, time, *, load, seconds, deadline, work, ambient=Fals
     return good / (10 / work * seconds)
 
 
-@pytest.mark.parametrize("ambient", [False, True])
-def test_at_twice_the_load_with_a_deadline_nearly_all_that_is_done_is_of_use(time, ambient):
-    bulkhead = Bulkhead(10)
+@pytest.mark.parametrize(
+    ("options", "work", "ambient"),
+    [
+        ({}, 0.05, False),
+        ({}, 0.05, True),
+        ({}, 0.2, False),
+        ({"order": "adaptive_lifo", "shed": False}, 0.05, False),
+    ],
+    ids=["of one call", "of a scope", "of only five times the work", "with the newest first"],
+)
+def test_at_twice_the_load_with_a_deadline_nearly_all_that_is_done_is_of_use(time, options, work, ambient):
+    bulkhead = Bulkhead(10, **options)
 
-    goodput = time.run(offered(bulkhead, time, load=2, seconds=30, deadline=1, work=0.05, ambient=ambient))
+    goodput = time.run(offered(bulkhead, time, load=2, seconds=30, deadline=1, work=work, ambient=ambient))
 
     assert goodput >= 0.95
     assert bulkhead.stats().rejected
-
-
-def test_at_twice_the_load_with_work_of_a_fifth_of_the_deadline(time):
-    goodput = time.run(offered(Bulkhead(10), time, load=2, seconds=30, deadline=1, work=0.2))
-
-    assert goodput >= 0.95
-
-
-def test_newest_first_under_load_serves_in_time_too(time):
-    bulkhead = Bulkhead(10, order="adaptive_lifo", shed=False)
-
-    assert time.run(offered(bulkhead, time, load=2, seconds=30, deadline=1, work=0.05)) >= 0.95
 
 
 def test_max_wait_sheds_a_standing_queue_before_it_is_over(time):
@@ -186,10 +181,7 @@ def test_each_function_names_its_own_groups(time):
     async def other(seconds, tenant):
         await asyncio.sleep(seconds)
 
-    async def main():
-        await asyncio.gather(send("a", 3), send("a", 1), send("a", 2), send("b", 4))
-
-    time.run(main())
+    time.run(together(send("a", 3), send("a", 1), send("a", 2), send("b", 4)))
 
     assert ["a", "a", "b", "a"] == order
 

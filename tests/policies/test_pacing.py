@@ -10,14 +10,10 @@ from hypothesis import strategies as st
 
 from penstock.limits.gate import Gate
 from penstock.limits.rules import Numbers, Window
-from penstock.policies import (
-    RateExceeded,
-    RateLimiter,
-    Throttler,
-    Timeout,
-)
+from penstock.policies import RateExceeded, RateLimiter, Throttler, Timeout
 from penstock.policies.options import WaitOptions
 from penstock.policies.pacing import Spaced
+from tests.support.tasks import together
 
 
 def starts_of(time, limit, count, **options):
@@ -27,23 +23,21 @@ def starts_of(time, limit, count, **options):
         async with limit.slot(**options):
             starts.append(round(time.now(), 6))
 
-    async def main():
-        await asyncio.gather(*(one() for _ in range(count)))
-
-    time.run(main())
+    time.run(together(*(one() for _ in range(count))))
     return starts
 
 
-def test_a_throttle_spreads_starts(time):
-    assert [0, 0.1, 0.2, 0.3] == starts_of(time, Throttler(10, per=1), 4)
-
-
-def test_a_burst_comes_first(time):
-    assert [0, 0, 0, 0.1, 0.2] == starts_of(time, Throttler(10, per=1, burst=3), 5)
-
-
-def test_a_rate_counts_in_any_window(time):
-    assert [0, 0, 0, 1, 1, 1, 2] == starts_of(time, RateLimiter(3, per=1), 7)
+@pytest.mark.parametrize(
+    ("limit", "starts"),
+    [
+        (lambda: Throttler(10, per=1), [0, 0.1, 0.2, 0.3]),
+        (lambda: Throttler(10, per=1, burst=3), [0, 0, 0, 0.1, 0.2]),
+        (lambda: RateLimiter(3, per=1), [0, 0, 0, 1, 1, 1, 2]),
+    ],
+    ids=["spread by a throttle", "with a burst first", "counted in any window"],
+)
+def test_starts_are(time, limit, starts):
+    assert starts == starts_of(time, limit(), len(starts))
 
 
 def test_heavy_starts_pay_for_their_weight(time):
@@ -109,7 +103,7 @@ def test_threads_and_tasks_keep_one_rate():
 def test_a_throttle_without_a_burst_is_that_of_the_engine(limit, asked):
     window = Window(limit, 10)
     gate, spaced = Gate(0), Spaced(window, 1, WaitOptions("any"))
-    gate.remember(window.period, 0)
+    gate.remember(Numbers(throttle=window), 0)
     now = 0
     for step, weight in asked:
         now += step
@@ -147,24 +141,20 @@ def test_waits_that_were_given_up_delay_no_other_call(time, watch):
     assert ["first", "next"] == watch.order
 
 
-def test_an_exhausted_key_delays_no_other(time, watch):
-    for limit in (
-        RateLimiter(1, per=10, key=lambda key, *_: key),
-        Throttler(1, per=10, key=lambda key, *_: key),
-    ):
-        watch.starts.clear()
-        call = limit(watch.work)
+@pytest.mark.parametrize("limit", [RateLimiter, Throttler])
+def test_an_exhausted_key_delays_no_other(time, watch, limit):
+    call = limit(1, per=10, key=lambda key, *_: key)(watch.work)
 
-        async def main(call=call):
-            began = time.now()
-            blocked = [asyncio.create_task(call("a", 0)) for _ in range(3)]
-            await asyncio.sleep(0)
-            await call("b", 0)
-            waited = time.now() - began
-            for task in blocked:
-                task.cancel()
-            await asyncio.gather(*blocked, return_exceptions=True)
-            return waited
+    async def main():
+        began = time.now()
+        blocked = [asyncio.create_task(call("a", 0)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await call("b", 0)
+        waited = time.now() - began
+        for task in blocked:
+            task.cancel()
+        await asyncio.gather(*blocked, return_exceptions=True)
+        return waited
 
-        assert 0 == time.run(main())
-        assert ["a", "b"] == watch.order
+    assert 0 == time.run(main())
+    assert ["a", "b"] == watch.order

@@ -4,12 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.policies import (
-    AttemptTimeout,
-    Bulkhead,
-    Retrying,
-    Timeout,
-)
+from penstock.policies import AttemptTimeout, Bulkhead, Retrying, Timeout
 
 
 def test_retry_tries_again_and_gives_up_with_the_last_error(time):

@@ -4,6 +4,8 @@ import asyncio
 import logging
 import threading
 import time
+from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -24,19 +26,30 @@ from penstock.policies import (
 )
 from penstock.store import lending as rows
 from tests.support.sharing import PATIENCE, auntil, bulkhead, running, thread, until, waiting
+from tests.support.sharing_faults import SHORT
+from tests.support.tasks import Inside, together
+
+LEASE = 2
 
 
 @pytest.fixture
-def here(tmp_path):
-    with App(tmp_path / "jobs.db", lease=2) as app:
-        yield app
-        assert [] == app.engine.doctor()
+def here(place):
+    return place(LEASE)
 
 
 @pytest.fixture
-def there(tmp_path, here):
-    with App(tmp_path / "jobs.db", lease=2) as app:
-        yield app
+def there(place, here):
+    return place(LEASE)
+
+
+async def one_after_another(app, slot, calls):
+    """Let *calls* wait in this order for a *slot*, then give it back and await them."""
+    tasks = []
+    for call in calls:
+        tasks.append(asyncio.create_task(call))
+        await auntil(lambda: waiting(app) == len(tasks))
+    slot.release()
+    await asyncio.gather(*tasks)
 
 
 class TestOneLimit:
@@ -66,15 +79,7 @@ class TestOneLimit:
             async with blocks[number % 2]:
                 order.append(number)
 
-        async def main():
-            tasks = []
-            for number in range(8):
-                tasks.append(asyncio.create_task(call(number)))
-                await auntil(lambda: waiting(here) == len(tasks))
-            slot.release()
-            await asyncio.gather(*tasks)
-
-        asyncio.run(main())
+        asyncio.run(one_after_another(here, slot, map(call, range(8))))
         assert list(range(8)) == order
 
     def test_a_job_and_a_call_obey_one_limit(self, here, there):
@@ -115,33 +120,20 @@ class TestOneLimit:
         assert "acme" == both("acme")
 
     def test_threads_and_tasks_share_them(self, here):
-        one = bulkhead(here, 3)
-        inside, peak = 0, 0
-        lock = threading.Lock()
-
-        def enter(by):
-            nonlocal inside, peak
-            with lock:
-                inside += by
-                peak = max(peak, inside)
+        one, inside = bulkhead(here, 3), Inside()
 
         @one
         def work():
-            enter(1)
-            time.sleep(0.002)
-            enter(-1)
+            with inside:
+                time.sleep(0.002)
 
         @one
         async def awork():
-            enter(1)
-            await asyncio.sleep(0.002)
-            enter(-1)
+            with inside:
+                await asyncio.sleep(0.002)
 
-        async def main():
-            await asyncio.gather(*(asyncio.to_thread(work) for _ in range(20)), *(awork() for _ in range(20)))
-
-        asyncio.run(main())
-        assert 3 == peak
+        asyncio.run(together(*(asyncio.to_thread(work) for _ in range(20)), *(awork() for _ in range(20))))
+        assert 3 == inside.most
         assert 40 == one.stats().acquired
 
     def test_a_heavy_call_takes_several(self, here, there):
@@ -284,9 +276,9 @@ class TestWaiting:
         with one, pytest.raises(ReentryError), one:
             pass
 
-    @pytest.mark.parametrize("order", [{"order": "priority"}, {"order": "adaptive_lifo"}])
+    @pytest.mark.parametrize("order", ["priority", "adaptive_lifo"])
     def test_other_orders_hold_within_the_process(self, here, there, order):
-        one = bulkhead(there, **order)
+        one = bulkhead(there, order=order)
         slot = bulkhead(here).acquire()
         served = []
 
@@ -294,17 +286,9 @@ class TestWaiting:
             async with one.slot(priority=number):
                 served.append(number)
 
-        async def main():
-            tasks = []
-            for number in range(5):
-                tasks.append(asyncio.create_task(call(number)))
-                await auntil(lambda: waiting(here) == len(tasks))
-            slot.release()
-            await asyncio.gather(*tasks)
-
-        asyncio.run(main())
+        asyncio.run(one_after_another(here, slot, map(call, range(5))))
         assert [0, 1, 2, 3, 4] == sorted(served)
-        if order["order"] == "priority":
+        if order == "priority":
             assert [4, 3, 2, 1, 0] == served
         until(lambda: waiting(here) == 0 and running(here) == 0)
 
@@ -318,24 +302,24 @@ class TestLeases:
 
         async def main():
             async with one as slot:
-                time.sleep(4)  # noqa: ASYNC251 - twice the lease
+                time.sleep(1.5 * LEASE)  # noqa: ASYNC251
                 taken = there.engine.upkeep()["gone"]
                 return slot.lost, taken
 
         assert (False, 0) == asyncio.run(main())
         assert [] == lost
 
-    def test_a_renewal_after_the_end_is_silent(self, here, caplog):
+    def test_a_renewal_after_the_end_is_silent(self, place, caplog):
         """A lease that is not needed any more ends silently."""
-        one = bulkhead(here)
+        one = bulkhead(place(SHORT))
         events = []
         one.listen(lambda event: events.append(event.kind))
         caplog.set_level(logging.INFO, logger="penstock")
         for _ in range(3):
             with one:
                 pass
-            time.sleep(0.75)  # the next renewal falls in here
-        time.sleep(2.5)
+            time.sleep(0.4 * SHORT)  # the next renewal falls in here
+        time.sleep(1.3 * SHORT)
         assert ["acquired", "released"] * 3 == events
         assert [] == caplog.records
         with one as slot:
@@ -363,12 +347,8 @@ class TestLeases:
                 _forget_all_holders(here)
                 await asyncio.sleep(PATIENCE)
 
-        async def main():
-            task = asyncio.create_task(work())
-            await asyncio.wait([task], timeout=PATIENCE)
-            return task.cancelled()
-
-        assert asyncio.run(main())
+        (answer,) = asyncio.run(asyncio.wait_for(together(work(), return_exceptions=True), PATIENCE))
+        assert isinstance(answer, asyncio.CancelledError)
 
     def test_waiting_calls_ask_again_after_a_lease_that_ended(self, here, there):
         one = bulkhead(there)
@@ -460,44 +440,32 @@ class TestBlocks:
                     calls[name] += 1
                     time.sleep(0.001)
 
-        threads = [threading.Thread(target=work, args=(one, "here")) for _ in range(4)]
-        threads += [threading.Thread(target=work, args=(other, "there")) for _ in range(4)]
-        for each in threads:
-            each.start()
-        until(lambda: min(calls.values()) > 50)
-        stop.set()
-        for each in threads:
-            each.join(PATIENCE)
+        with ExitStack() as threads:
+            for each in [(one, "here"), (other, "there")] * 4:
+                threads.enter_context(thread(partial(work, *each)))
+            until(lambda: min(calls.values()) > 50)
+            stop.set()
         until(lambda: running(here) == 0)
 
     def test_never_more_than_there_are(self, here, there):
-        inside, peak = [0], [0]
-        lock = threading.Lock()
+        inside = Inside()
 
         def work(bounded):
             for _ in range(100):
-                with bounded:
-                    with lock:
-                        inside[0] += 1
-                        peak[0] = max(peak[0], inside[0])
+                with bounded, inside:
                     time.sleep(0.0005)
-                    with lock:
-                        inside[0] -= 1
 
         blocks = [bulkhead(app, 3, block=3) for app in (here, there)]
-        threads = [threading.Thread(target=work, args=(blocks[n % 2],)) for n in range(10)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(PATIENCE)
-            assert not each.is_alive()
-        assert peak[0] <= 3
+        with ExitStack() as threads:
+            for number in range(10):
+                threads.enter_context(thread(partial(work, blocks[number % 2])))
+        assert inside.most <= 3
         until(lambda: running(here) == 0)
 
 
 class TestStarts:
     def test_calls_keep_the_rate_of_their_key(self, here, there):
-        here.engine.configure("key", "api", Numbers(throttle=_window(10)))
+        here.engine.configure("key", "api", Numbers(throttle=Window(10, SECOND)))
         begins = []
 
         def work():
@@ -511,7 +479,7 @@ class TestStarts:
         assert min(gaps) >= 0.1
 
     def test_one_that_begins_too_late_asks_again(self, here, monkeypatch):
-        here.engine.configure("key", "api", Numbers(throttle=_window(20)))
+        here.engine.configure("key", "api", Numbers(throttle=Window(20, SECOND)))
         one = bulkhead(here)
         lend, slow = here.engine.lend, [True]
 
@@ -536,7 +504,7 @@ class TestWrongUse:
         ("options", "named"),
         [
             ({"name": None}, "name"),
-            ({"name": "with space"}, "key"),
+            ({"name": "with\nnewline"}, "key"),
             ({"block": 0}, "block"),
             ({"block": 1.5}, "block"),
             ({"on_lost": "panic"}, "on_lost"),
@@ -560,7 +528,7 @@ class TestWrongUse:
         with pytest.raises(InvalidLimitError, match="SQLite or PostgreSQL"), bulkhead(app):
             pass
 
-    @pytest.mark.parametrize("key", [7, ("a", "b"), "with space", "x" * 300])
+    @pytest.mark.parametrize("key", [7, ("a", "b"), "with\nnewline", "x" * 1025])
     def test_a_key_is_the_key_of_a_gate(self, here, key):
         one = Bulkhead(1, key=lambda: key, shared=here)
         with pytest.raises((TypeError, InvalidLimitError)):
@@ -581,10 +549,6 @@ class TestWrongUse:
         one(lambda: None)
         with pytest.raises(StoreError, match="does not exist"), one:
             pass
-
-
-def _window(per_second):
-    return Window(per_second, SECOND)
 
 
 def _forget_all_holders(app):

@@ -214,8 +214,9 @@ class TestClosing:
         ]
         assert not one.pool.wait_lists
 
+    @pytest.mark.parametrize("by", ["another thread", "this thread"])
     @pytest.mark.parametrize("kind", ["shared", "local"])
-    def test_a_bulkhead_with_a_waiter_whose_event_loop_is_gone(self, here, there, kind):
+    def test_a_bulkhead_with_a_waiter_whose_event_loop_is_gone(self, here, there, kind, by):
         one = bulkhead(here) if kind == "shared" else Bulkhead(1)
         slot = bulkhead(there).acquire() if kind == "shared" else one.acquire()
         tasks = []
@@ -227,8 +228,11 @@ class TestClosing:
                 loop.run_until_complete(asyncio.sleep(0.002))
             loop.close()  # without a word to the task
 
-        with thread(wait_and_end):
-            pass
+        if by == "this thread":
+            wait_and_end()
+        else:
+            with thread(wait_and_end):
+                pass
         one.close(drain=0.01)
 
         with pytest.raises(BulkheadFull, match="closed"):
@@ -400,22 +404,6 @@ class TestAfterwards:
         with pytest.raises(StoreDownError, match="was closed"):
             engine.gate("api")
 
-    @pytest.mark.parametrize("kind", ["shared", "local"])
-    def test_a_bulkhead_with_a_waiter_whose_event_loop_is_gone_in_this_thread(self, here, there, kind):
-        one = bulkhead(here) if kind == "shared" else Bulkhead(1)
-        slot = bulkhead(there).acquire() if kind == "shared" else one.acquire()
-        loop = asyncio.new_event_loop()
-        task = loop.create_task(one.acall(asyncio.sleep, 0))
-        while not one.stats().queued or (kind == "shared" and not waiting(here)):
-            loop.run_until_complete(asyncio.sleep(0.002))
-        loop.close()  # without a word to the task
-
-        try:
-            one.close(drain=0.01)
-        finally:
-            slot.release()
-            task._log_destroy_pending = False
-
     def test_orders_of_a_thread_interrupted_before_the_store_was_asked_are_not_forgotten(
         self, place, monkeypatch
     ):
@@ -450,13 +438,11 @@ class TestAfterwards:
 
 
 def test_a_waiting_call_is_told_when_the_file_of_the_store_is_gone(tmp_path):
-    with (
-        closing(App(tmp_path / "jobs.db", lease=60)) as here,
-        closing(App(tmp_path / "jobs.db", lease=60)) as there,
-    ):
+    file = tmp_path / "jobs.db"
+    with closing(App(file, lease=60)) as here, closing(App(file, lease=60)) as there:
         with bulkhead(here), thread(lambda: bulkhead(there).call(lambda: "never")) as answers:
             until(lambda: waiting(here) == 1)
-            (tmp_path / "jobs.db").unlink()
+            file.unlink()
             until(lambda: answers)
 
         assert isinstance(answers[0], StoreReplacedError)

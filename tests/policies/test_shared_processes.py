@@ -20,7 +20,9 @@ from penstock.errors import NotFoundError
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
+from tests.support import journal
 from tests.support.command import Process
+from tests.support.frozen import freeze
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 
 ROOT = Path(__file__).parents[2]
@@ -93,6 +95,16 @@ class Caller:
 
         return tell
 
+    def takes(self, key="api", **calls):
+        """Have it take a slot for each of *calls*, in a thread or a task."""
+        for who, how in calls.items():
+            self.take(who=who, key=key, how=how)
+
+    def gives(self, *calls):
+        """Have it give back the slots of *calls*."""
+        for who in calls:
+            self.give(who=who)
+
     def kill(self):
         """Kill it; return a moment when it was still alive."""
         alive = now()
@@ -104,13 +116,6 @@ class Caller:
         """Let it come to its end."""
         self.process.stdin.close()
         assert 0 == self.process.wait(PATIENCE)
-
-    def freeze(self):
-        """Stop it; return a moment when it was."""
-        os.kill(self.pid, signal.SIGSTOP)
-        while not Path(f"/proc/{self.pid}/stat").read_text().rpartition(") ")[2].startswith("T"):
-            time.sleep(0.001)
-        return now()
 
     def thaw(self):
         os.kill(self.pid, signal.SIGCONT)
@@ -150,9 +155,10 @@ class Workplace:
 
     def lines(self, *what, **facts):
         """Return the lines about *what*, in the order in which it happened."""
-        lines = [json.loads(line) for line in self.journal.read_text().splitlines()]
         lines = [
-            line for line in lines if facts.items() <= line.items() and (not what or line["what"] in what)
+            line
+            for line in journal.read(self.journal)
+            if facts.items() <= line.items() and (not what or line["what"] in what)
         ]
         return sorted(lines, key=lambda line: line["at"])
 
@@ -282,29 +288,24 @@ def test_calls_and_jobs_of_one_key_obey_one_limit_and_neither_starves(place):
 
 def test_what_killed_processes_held_and_waited_for_goes_to_others_within_the_lease(place):
     holder, other = place.callers(2, {"api": {"slots": 3}}, lease=LEASE)
-    holder.take(who="a", key="api", how="thread")
-    holder.take(who="b", key="api", how="task")
-    other.take(who="c", key="api", how="thread")
+    holder.takes(a="thread", b="task")
+    other.takes(c="thread")
     place.began("a", "b", "c")
     waiter, heir = place.callers(2, {"api": {"slots": 3}}, lease=LEASE)
-    waiter.take(who="x", key="api", how="thread")
-    waiter.take(who="y", key="api", how="task")
+    waiter.takes(x="thread", y="task")
     place.until(lambda: place.gate("api") == (3, 2))
-    heir.take(who="d", key="api", how="thread")
-    heir.take(who="e", key="api", how="task")
-    heir.take(who="f", key="api", how="thread")
+    heir.takes(d="thread", e="task", f="thread")
     place.until(lambda: place.gate("api") == (3, 5))
-    # Whoever lives keeps its slots for longer than a lease.
+    # A process that lives keeps its slots for longer than a lease.
     longer = place.lines("began")[-1]["at"] + LEASE * SECOND * 5 // 4
     place.until(lambda: now() > longer)
 
     alive = holder.kill()
     waiter.kill()
-    other.give(who="c")
+    other.gives("c")
     place.began("d", "e", "f")
     assert (3, 0) == place.gate("api")
-    for who in "def":
-        heir.give(who=who)
+    heir.gives(*"def")
     place.until(lambda: place.gate("api") == (0, 0))
 
     assert ["a", "b", "c"] == sorted(line["who"] for line in place.lines("began") if line["at"] < alive)
@@ -315,18 +316,15 @@ def test_what_killed_processes_held_and_waited_for_goes_to_others_within_the_lea
 
 def test_a_process_that_ends_gives_its_slots_back_at_once(place):
     first, second, third = place.callers(3, {"api": {"slots": 4}})
-    first.take(who="a", key="api", how="thread")
-    first.take(who="b", key="api", how="task")
+    first.takes(a="thread", b="task")
     first.keep(who="c", key="api")
     first.enter(who="d", key="api")
     place.began("a", "b", "c", "d")
-    second.take(who="e", key="api", how="thread")
-    second.take(who="f", key="api", how="task")
+    second.takes(e="thread", f="task")
     place.until(lambda: place.gate("api") == (4, 2))
-    third.take(who="g", key="api", how="thread")
-    third.take(who="h", key="api", how="task")
+    third.takes(g="thread", h="task")
     place.until(lambda: place.gate("api") == (4, 4))
-    third.take(who="i", key="api", how="thread")
+    third.takes(i="thread")
     place.until(lambda: place.gate("api") == (4, 5))
 
     gone = {first.pid: now()}
@@ -360,20 +358,18 @@ def test_blocks_of_three_processes_obey_one_limit_and_all_go_on(place):
 
 def test_unused_slots_of_a_block_go_to_calls_that_want_them_and_back_to_the_store(place):
     keeper, other = place.callers(2, {"api": {"slots": 8, "block": 8}})
-    keeper.take(who="a", key="api", how="thread")
+    keeper.takes(a="thread")
     place.began("a")
     assert (8, 0) == place.gate("api")
     names = "bcdefgh"
-    for who in names:
-        other.take(who=who, key="api", how="task")
+    other.takes(**dict.fromkeys(names, "task"))
     place.began(*names)
     assert [] == place.lines("ended")
     other.take(who="i", key="api", how="thread", seconds=0)
     place.until(lambda: place.gate("api") == (8, 1))
 
-    for who in names:
-        other.give(who=who)
-    keeper.give(who="a")
+    other.gives(*names)
+    keeper.gives("a")
     place.until(lambda: place.gate("api") == (0, 0))
     assert now() < place.lines("ended")[-1]["at"] + (IDLE + SLACK) * SECOND
     assert 8 == most_at_once(place.lines())
@@ -381,14 +377,14 @@ def test_unused_slots_of_a_block_go_to_calls_that_want_them_and_back_to_the_stor
 
 def test_callers_of_several_processes_are_served_in_the_order_in_which_they_came(place):
     callers = place.callers(3, {"api": {"slots": 1}})
-    callers[0].take(who="first", key="api", how="thread")
+    callers[0].takes(first="thread")
     place.began("first")
     names = []
     for number, turn in enumerate([1, 0, 2, 2, 1, 0, 1, 2]):
         names.append(f"{number} of {turn}")
         callers[turn].take(who=names[-1], key="api", how=["thread", "task"][number % 2], seconds=0)
         place.until(lambda number=number: place.gate("api") == (1, number + 1))
-    callers[0].give(who="first")
+    callers[0].gives("first")
     place.until(lambda: place.gate("api") == (0, 0))
 
     assert ["first", *names] == [line["who"] for line in place.lines("began")]
@@ -407,13 +403,13 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
     place.began(*(f"old {key}" for key in gates))
     frozen.take_later(who="new block", key="block", seconds=LEASE)
     place.until(lambda: place.lines("sleeps"))
-    since = frozen.freeze()
+    freeze(frozen.pid, place.address)
+    since = now()
 
     # Others get all of it.
-    names = {"told": ["a"], "cancelled": ["b"], "block": ["c", "d", "e", "f"]}
+    names = {"told": "a", "cancelled": "b", "block": "cdef"}
     for key, each in names.items():
-        for who in each:
-            other.take(who=who, key=key, how="thread")
+        other.takes(key, **dict.fromkeys(each, "thread"))
     place.began(*"abcdef")
     assert min(line["at"] for line in place.lines("began", pid=other.pid)) > since
 
@@ -428,21 +424,18 @@ def test_a_process_frozen_for_longer_than_its_lease_has_lost_its_slots_and_can_b
     place.until(lambda: place.gate("block") == (4, 1))
 
     # What it gives back belongs to no process.
-    frozen.give(who="old told")
-    frozen.give(who="old block")
+    frozen.gives("old told", "old block")
     place.until(lambda: len(place.lines("ended", pid=frozen.pid)) == 3)
     frozen.take(who="new told", key="told", how="task")
     place.until(lambda: place.gate("told") == (1, 1))
     assert [] == [line for line in place.lines("began", pid=frozen.pid) if line["at"] > since]
 
     # It borrows like any other process.
-    for who in "abcdef":
-        other.give(who=who)
+    other.gives(*"abcdef")
     place.began("new told", "new block")
     frozen.look(who="new told")
     place.until(lambda: place.lines("kept", who="new told"))
-    frozen.give(who="new told")
-    frozen.give(who="new block")
+    frozen.gives("new told", "new block")
     place.until(lambda: all(place.gate(key) == (0, 0) for key in gates))
     for key, facts in gates.items():
         lines = [line for line in place.lines(key=key) if not line["who"].startswith("old")]

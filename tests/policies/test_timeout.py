@@ -2,15 +2,11 @@
 
 import asyncio
 import threading
-import time as real_time
 
 import pytest
 
-from penstock.policies import (
-    AttemptTimeout,
-    Bulkhead,
-    Timeout,
-)
+from penstock.policies import AttemptTimeout, Bulkhead, Timeout
+from tests.support.sharing import until
 
 
 def test_a_timeout_cancels_a_task_and_says_so(time):
@@ -69,13 +65,6 @@ def test_a_plain_function_is_left_behind_and_keeps_its_slot_until_it_ends():
     assert ended.wait(30)
     until(lambda: bulkhead.stats().in_use == 0)
     assert 1 == bulkhead.stats().acquired
-
-
-def until(condition):
-    ends = real_time.monotonic() + 30
-    while not condition():
-        assert real_time.monotonic() < ends
-        threading.Event().wait(0.001)
 
 
 def test_a_plain_function_in_time_gives_its_answer_or_its_error():

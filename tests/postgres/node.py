@@ -8,6 +8,8 @@ import sys
 import threading
 import time
 
+from tests.support.timing import at_once
+
 WALL = ("time", "time_ns")
 BOOT = ("clock_gettime", "clock_gettime_ns")
 STARTED = 1_000_000  # so many seconds ago, another machine would say
@@ -30,7 +32,9 @@ class Node:
 
     def __init__(self, url):
         from penstock.engine import open_engine  # noqa: PLC0415 - once the clock is wrong
+        from penstock.job import NewJob  # noqa: PLC0415 - the same
 
+        self.NewJob = NewJob
         self.engine = open_engine(url)
         self.began = []
 
@@ -39,6 +43,11 @@ class Node:
         self.began.append(time.monotonic())
         # So that no machine can do it all.
         time.sleep(0.12)
+
+    def produce(self, threads, each):
+        """Enqueue in so many threads, one job after the other; return when it is done."""
+        at_once(threads, lambda _: [self.engine.enqueue([self.NewJob("task")]) for _ in range(each)])
+        return time.monotonic()
 
     def work(self):
         from penstock.worker import Worker  # noqa: PLC0415 - the same
@@ -57,9 +66,10 @@ class Node:
 def main():
     shift(int(sys.argv[1]))
     node = Node(sys.argv[2])
+    names = {"node": node, "engine": node.engine, "NewJob": node.NewJob}
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
-        print(json.dumps(eval(line, {"node": node, "engine": node.engine})), flush=True)
+        print(json.dumps(eval(line, names)), flush=True)
 
 
 if __name__ == "__main__":

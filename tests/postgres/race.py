@@ -2,20 +2,23 @@
 
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
+import pytest
 
 from penstock.engine import open_engine
 from penstock.limits.rules import Numbers
 from penstock.store.session import Locks
-from tests.support.desk import Desk
+from tests.support.desk import Desk, slots
 from tests.support.postgres import split_schema
 
 HELD = 9.0  # less than the server's patience with a transaction that does nothing
 PATIENCE = 4.0  # less than that, so that a thread that waits for it does not seem idle
 QUIET = 0.3  # longer than the pauses of a process that polls because it cannot listen
 PLAYERS = 4  # how many may be under way in one race
+LIMITED = (slots("X", 1),)
+FREE_OR_LIMITED = pytest.mark.parametrize("limits", [(), LIMITED], ids=["free", "limited"])
 
 WAITS = """
     SELECT l.locktype, l.objid, l.objsubid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
@@ -31,6 +34,21 @@ def quiet(engine):
         assert time.monotonic() < end
         revision = after
     return revision
+
+
+class _Do:
+    """What a rival does: `do.claim(1)` is a call of its desk or, where a desk has no such verb, of its engine."""
+
+    def __getattr__(self, verb):
+        def say(*values, **options):
+            return lambda desk: getattr(desk if hasattr(desk, verb) else desk.engine, verb)(
+                *values, **options
+            )
+
+        return say
+
+
+do = _Do()
 
 
 class Undone(Exception):
@@ -134,21 +152,42 @@ class Race:
         self._desks = [self.desk, *(desk for _, desk in self._players)]
         self._tries = []
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, failed, *_):
+        try:
+            if not failed:
+                self.finish()
+                assert self.desk.engine.doctor() == []
+        finally:
+            self.close()
+
     def hold(self, action):
         """Have a rival do this, and hold the transaction before its commit."""
         held = self._next(Held, action)
         held.begin()
         return held
 
-    def take_gates(self):
-        """Have a rival take the gates, and keep them for now."""
-        return self.hold(lambda desk: desk.engine.override("nobody's", Numbers(slots=1)))
+    @contextmanager
+    def gates_taken(self):
+        """Have a rival keep the gates for that long."""
+        held = self.hold(do.override("unused", Numbers(slots=1)))
+        yield
+        held.commit()
 
     def start(self, action):
         """Have a rival try this."""
         tried = self._next(Try, action)
         tried.thread.start()
         return tried
+
+    def meet(self, first, second, *, at):
+        """Hold the *first* action before its commit; have another rival try the *second* until it waits there."""
+        held = self.hold(first)
+        tried = self.start(second)
+        tried.waits_for(at)
+        return held, tried
 
     def finish(self):
         """Let all rivals go on, and wait for them."""
@@ -158,7 +197,7 @@ class Race:
         for tried in self._tries:
             tried.thread.join(HELD)
             assert not tried.thread.is_alive()
-        # Whoever was to hold something while others tried must have held it all that time.
+        # The transaction that holds something while others try must have held it all that time.
         assert not any(isinstance(tried, Held) and tried.forgotten for tried in self._tries)
 
     def close(self):

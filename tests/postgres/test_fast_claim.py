@@ -17,6 +17,7 @@ from penstock.store.session import Locks
 from tests.postgres.proxy import COMMITTED, Proxy
 from tests.support.desk import slots
 from tests.support.postgres import split_schema
+from tests.support.timing import at_once, until
 
 BOUND = 10.0
 MESSAGE = b"EXECUTE penstock_take"
@@ -102,15 +103,9 @@ class TestSame:
     def test_all_that_is_known_of_a_job_is_told(self, engine, long_way):
         again = RetryPolicy(attempts=5, delay=MILLISECOND, jitter=False)
         wanted = NewJob(
-            "task",
-            '{"args": ["ü\'\\""]}',
-            tenant="tenant",
-            timeout=5 * SECOND,
-            lease=7 * SECOND,
-            meta='{"a":1}',
-            priority=3,
-            retry=again,
-        )
+            "task", '{"args": ["ü\'\\""]}', tenant="tenant", timeout=5 * SECOND, lease=7 * SECOND,
+            meta='{"a":1}', priority=3, retry=again,
+        )  # fmt: skip
         engine.enqueue([wanted, wanted])
         (first,) = claim(engine, 1, lease=SECOND).jobs
         (second,) = claim(long_way, 1, lease=SECOND).jobs
@@ -118,15 +113,13 @@ class TestSame:
         assert first.lease - first.started == second.lease - second.started == 7 * SECOND
         changing = ("seq", "id", "fence", "lease", "started", "enqueued")
         assert _without(first, changing) == _without(second, changing)
-        assert {first.seq, second.seq} == {
-            attempt.seq for attempt in engine.attempts([first.id, second.id]).values()
-        }
+        assert {first.seq, second.seq} == {attempt.seq for attempt in engine.attempts([first.id, second.id])}
 
     def test_attempts_and_lost_workers_are_counted(self, engine, long_way):
         again = RetryPolicy(attempts=5, delay=MILLISECOND, jitter=False)
         engine.enqueue([NewJob("task", retry=again)])
         settle(engine, claim(engine).jobs, Failed("Error", "no"))
-        (job,) = _soon(lambda: claim(engine).jobs)
+        (job,) = until(lambda: claim(engine).jobs)
         assert job.attempt == 2
         settle(engine, [job], HandedBack())
 
@@ -152,19 +145,14 @@ class TestSame:
 
     def test_two_who_claim_at_once_never_get_the_same_job(self, url, opened, engine):
         engine.enqueue([NewJob("task", str(n)) for n in range(200)])
-        together = threading.Barrier(4)
+        rivals = [opened(url) for _ in range(4)]
         found = []
 
-        def take(rival):
-            together.wait(BOUND)
-            while jobs := claim(rival, 3).jobs:
+        def take(number):
+            while jobs := claim(rivals[number], 3).jobs:
                 found.extend(job.seq for job in jobs)
 
-        crew = [threading.Thread(target=take, args=(opened(url),)) for _ in range(4)]
-        for thread in crew:
-            thread.start()
-        for thread in crew:
-            thread.join()
+        at_once(4, take)
 
         assert len(found) == len(set(found)) == 200
         assert engine.count() == {State.RUNNING: 200}
@@ -191,7 +179,7 @@ class TestSpecial:
         engine.enqueue([NewJob("task")] * 3)
         arrange(engine)
 
-        assert engine.store.take_free("default", 1, "worker", SECOND) is None
+        assert engine.store.take_free("default", 1, "worker", SECOND, None) is None
         jobs = claim(engine).jobs
         assert len(jobs) == starts
         assert engine.count().get(State.RUNNING, 0) == starts
@@ -225,7 +213,7 @@ class TestSpecial:
         changing.start()
         assert reached.wait(BOUND)
         claiming.start()
-        _soon(lambda: _waits(url))
+        until(lambda: _waits(url))
         go.set()
         changing.join()
         claiming.join()
@@ -237,7 +225,7 @@ class TestSpecial:
         engine.store._prepare = None
         engine.store._drop_idle()
 
-        assert engine.store.take_free("default", 1, "worker", SECOND) is None
+        assert engine.store.take_free("default", 1, "worker", SECOND, None) is None
         assert len(claim(engine).jobs) == 1
 
 
@@ -278,7 +266,7 @@ class TestLost:
         (job,) = claim(far, 1).jobs
         wires = _alive(proxy)
         hear()
-        _soon(lambda: _alive(proxy) < wires)  # once the server has answered
+        until(lambda: _alive(proxy) < wires)  # once the server has answered
 
         assert proxy.cuts == 1
         assert [running.id for running in engine.jobs(state=State.RUNNING)] == [job.id]
@@ -302,20 +290,11 @@ def _enqueue_for_now(engine, job):
     """Enqueue a job that is scheduled, and wait until it is due."""
     due = engine.clock.now() + 50 * MILLISECOND
     engine.enqueue([structs.replace(job, due=due)])
-    _soon(lambda: engine.clock.now() > due)
+    until(lambda: engine.clock.now() > due)
 
 
 def _without(job, fields):
     return {name: value for name, value in structs.asdict(job).items() if name not in fields}
-
-
-def _soon(found):
-    waited = threading.Event()
-    for _ in range(1_000):
-        if answer := found():
-            return answer
-        waited.wait(0.01)
-    raise AssertionError("it did not come about")
 
 
 def _alive(proxy):
@@ -325,3 +304,22 @@ def _alive(proxy):
 def _waits(url):
     with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
         return connection.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND objid = 2").fetchone()
+
+
+def test_a_claim_walks_along_the_index_before_the_server_knows_the_table(engine):
+    """As in the first minute after many jobs came: the server would sort them all in each claim."""
+    adding = """
+        INSERT INTO ready (seq, queue, priority, ord, cost, attempt, lost)
+        SELECT n, 'default', 0, n, 1, 0, 0 FROM generate_series(1, 100000) AS n
+        """
+    engine.store.write(lambda db: db.run(adding))
+
+    plan = engine.store.read(
+        lambda db: db.all(
+            "EXPLAIN SELECT seq FROM ready WHERE queue = ? AND part = '' ORDER BY priority DESC, ord LIMIT 100",
+            "default",
+        )
+    )
+
+    assert "ready_order" in str(plan)
+    assert "Sort" not in str(plan)

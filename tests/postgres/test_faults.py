@@ -1,15 +1,17 @@
 """The server goes away, a connection breaks, a disk is full: nothing is lost, nothing is done twice."""
 
+import gc
 import json
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import errors
 
 from penstock.clock import MILLISECOND
 from penstock.engine import open_engine
@@ -23,16 +25,14 @@ from penstock.store.postgres import store as store_module
 from penstock.store.postgres.errors import Patience
 from penstock.store.postgres.session import PostgresSession
 from tests.postgres.proxy import ADDED, COMMITTED, Proxy
-from tests.postgres.race import Race
-from tests.support.clock import FakeClock
+from tests.postgres.race import FREE_OR_LIMITED, LIMITED, Race, do
 from tests.support.desk import slots
 from tests.support.postgres import Server, free_port, fresh_schema, need_package, split_schema
+from tests.support.timing import at_once, until
 from tests.support.working import working
 
 ROOT = Path(__file__).parents[2]
-LIMITED = (slots("X", 1),)
 HOWS = ["fast", "immediate"]
-BOTH = pytest.mark.parametrize("limits", [(), LIMITED], ids=["free", "limited"])
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +55,10 @@ def engine(home, opened):
 
 
 @pytest.fixture
-def own_race(home):
+def own_race(home, clock):
     """Transactions at once on a server of our own."""
-    race = Race(home, FakeClock())
-    try:
+    with Race(home, clock) as race:
         yield race
-        race.finish()
-        assert race.desk.engine.doctor() == []
-    finally:
-        race.close()
 
 
 @pytest.fixture
@@ -92,6 +87,16 @@ def settle(engine, *attempts):
     return engine.settle([Settlement(a.seq, a.fence, Done()) for a in attempts])
 
 
+def uses(engine):
+    """Return four uses of an engine, each of which takes another way to the server."""
+    return (
+        lambda: engine.enqueue([NewJob("task")]),
+        lambda: engine.enqueue([NewJob("task", limits=LIMITED)]),
+        lambda: claim(engine),
+        engine.count,
+    )
+
+
 def backends(server, schema, *, busy=False):
     """Return the process numbers of a store's connections."""
     with psycopg.connect(server.url, autocommit=True) as connection:
@@ -113,7 +118,7 @@ def end(server, pids):
 
 class TestRestart:
     @pytest.mark.parametrize("how", HOWS)
-    @BOTH
+    @FREE_OR_LIMITED
     def test_between_verbs_nothing_is_noticed(self, server, engine, how, limits):
         engine.enqueue([NewJob("task", limits=limits)])
         server.restart(how)
@@ -132,7 +137,7 @@ class TestRestart:
 
     @pytest.mark.parametrize("how", HOWS)
     def test_an_enqueue_that_was_under_way_is_done_once(self, server, own_race, how):
-        enqueue = own_race.hold(lambda desk: desk.enqueue("a", *LIMITED))
+        enqueue = own_race.hold(do.enqueue("a", *LIMITED))
         server.restart(how)
 
         enqueue.commit()
@@ -140,10 +145,10 @@ class TestRestart:
         assert own_race.desk.engine.count() == {State.RUNNING: 1}
 
     @pytest.mark.parametrize("how", HOWS)
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_claim_that_was_under_way_is_done_once(self, server, own_race, how, limits):
         own_race.desk.enqueue("a b", *limits)
-        held = own_race.hold(lambda desk: desk.claim(1))
+        held = own_race.hold(do.claim(1))
         server.restart(how)
 
         assert held.commit() == "a"
@@ -151,12 +156,12 @@ class TestRestart:
         assert own_race.desk.settle("a") == [True]
 
     @pytest.mark.parametrize("how", HOWS)
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_settlement_that_was_under_way_is_done_once(self, server, own_race, how, limits):
         own_race.desk.enqueue("a b", *limits)
         own_race.desk.claim(1)
         own_race.desk.engine.pause("other")
-        held = own_race.hold(lambda desk: desk.settle("a"))
+        held = own_race.hold(do.settle("a"))
         server.restart(how)
 
         assert held.commit() == [True]
@@ -220,12 +225,7 @@ class TestRestart:
     def test_a_server_that_stays_away_is_named(self, server, engine, impatient):
         server.stop()
         try:
-            for use in (
-                lambda: engine.enqueue([NewJob("task")]),
-                lambda: engine.enqueue([NewJob("task", limits=LIMITED)]),
-                lambda: claim(engine),
-                engine.count,
-            ):
+            for use in uses(engine):
                 began = time.monotonic()
                 with pytest.raises(StoreDownError) as caught:
                     use()
@@ -240,7 +240,7 @@ class TestCut:
 
     def test_a_transaction_whose_connection_was_ended_is_done_once(self, server, own_race, home):
         own_race.desk.enqueue("a b", *LIMITED)
-        held = own_race.hold(lambda desk: desk.claim(1))
+        held = own_race.hold(do.claim(1))
         end(server, backends(server, split_schema(home)[1], busy=True))
 
         assert held.commit() == "a"
@@ -248,9 +248,7 @@ class TestCut:
 
     def test_one_who_was_waiting_waits_again(self, server, own_race, home):
         own_race.desk.enqueue("a b", *LIMITED)
-        held = own_race.hold(lambda desk: desk.claim())
-        rival = own_race.start(lambda desk: desk.claim())
-        rival.waits_for("the gates")
+        held, rival = own_race.meet(do.claim(), do.claim(), at="the gates")
         end(server, backends(server, f"{split_schema(home)[1]}.player1", busy=True))
 
         rival.waits_for("the gates")
@@ -267,20 +265,14 @@ class TestCut:
         engine.enqueue([NewJob(name)])
         assert engine.count() == {State.WAITING: 1}
 
-    def test_one_who_is_frozen_in_a_transaction_loses_it(self, home, monkeypatch):
+    def test_one_who_is_frozen_in_a_transaction_loses_it(self, home, clock, monkeypatch):
         monkeypatch.setattr(session_module, "_IDLE", "200ms")
-        race = Race(home, FakeClock())
-        try:
+        with Race(home, clock) as race:
             race.desk.enqueue("a b", *LIMITED)
-            frozen = race.hold(lambda desk: desk.claim())
-            rival = race.start(lambda desk: desk.claim())
-            rival.waits_for("the gates")
+            frozen, rival = race.meet(do.claim(), do.claim(), at="the gates")
 
             assert rival.answer() == "a"
             assert frozen.commit() == ""
-            assert race.desk.engine.doctor() == []
-        finally:
-            race.close()
 
 
 class TestLostAnswers:
@@ -310,17 +302,10 @@ class TestLostAnswers:
 
     def test_jobs_of_many_callers_are_added_once(self, proxy, far, engine):
         proxy.lose_answer(ADDED)
-        made = []
-        threads = [
-            threading.Thread(target=lambda: made.extend(far.enqueue([NewJob("task")] * 3))) for _ in range(16)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        made = at_once(16, lambda _: far.enqueue([NewJob("task")] * 3))
 
         assert proxy.cuts == 1
-        assert {job.id for job in engine.jobs(limit=1_000)} == {answer.id for answer in made}
+        assert {job.id for job in engine.jobs(limit=1_000)} == {job.id for jobs in made for job in jobs}
         assert engine.count() == {State.WAITING: 48}
 
     def test_jobs_with_limits_are_added_once(self, far, engine, lose):
@@ -339,7 +324,7 @@ class TestLostAnswers:
         assert not made.reused
         assert engine.count() == {State.WAITING: 1}
 
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_claim_is_made_once(self, far, engine, lose, limits):
         engine.enqueue([NewJob("task", limits=limits), NewJob("task", limits=limits)])
         lose()
@@ -350,7 +335,7 @@ class TestLostAnswers:
         assert settle(engine, attempt) == [True]
         assert engine.doctor() == []
 
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_settlement_is_accepted_once(self, far, engine, lose, limits):
         engine.enqueue([NewJob("task", limits=limits), NewJob("task", limits=limits)])
         (attempt,) = claim(engine)
@@ -362,7 +347,7 @@ class TestLostAnswers:
         assert len(claim(engine)) == 1
         assert engine.doctor() == []
 
-    @BOTH
+    @FREE_OR_LIMITED
     def test_an_exchange_is_made_once(self, far, engine, lose, limits):
         engine.enqueue([NewJob("task", limits=limits)] * 3)
         (attempt,) = claim(engine)
@@ -376,7 +361,7 @@ class TestLostAnswers:
         assert engine.count() == {State.DONE: 2, State.WAITING: 1}
         assert engine.doctor() == []
 
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_commit_that_the_server_hears_of_late_is_made_once(self, proxy, far, engine, limits):
         hear = proxy.hold_request(b"COMMIT")
         timer = threading.Timer(0.5, hear)
@@ -389,7 +374,7 @@ class TestLostAnswers:
         assert [job.id for job in engine.jobs()] == [made.id]
         assert engine.doctor() == []
 
-    @BOTH
+    @FREE_OR_LIMITED
     def test_a_settlement_that_the_server_hears_of_late_is_accepted(self, proxy, far, engine, limits):
         engine.enqueue([NewJob("task", limits=limits), NewJob("task", limits=limits)])
         (attempt,) = claim(engine)
@@ -450,7 +435,7 @@ class TestPassingTrouble:
         return arrange
 
     @pytest.mark.parametrize(
-        "table", ["job", "ready", "lane_job", "lane", "gate", "running", "done", "failure", "receipt"]
+        "table", ["job", "ready", "lane_job", "lane", "gate", "running", "done", "attempt", "receipt"]
     )
     def test_whatever_fails_is_done_again_as_a_whole(self, engine, broken, table):
         writes = broken(table, "40P01", 2)
@@ -500,15 +485,9 @@ class TestPassingTrouble:
 
     @pytest.mark.parametrize(
         "error",
-        [
-            psycopg.errors.DeadlockDetected,
-            psycopg.errors.SerializationFailure,
-            psycopg.errors.LockNotAvailable,
-            psycopg.errors.DiskFull,
-            psycopg.errors.OutOfMemory,
-            psycopg.errors.TooManyConnections,
-        ],
-    )
+        [errors.DeadlockDetected, errors.SerializationFailure, errors.LockNotAvailable, errors.DiskFull,
+         errors.OutOfMemory, errors.TooManyConnections],
+    )  # fmt: skip
     def test_what_may_pass_is_tried_again(self, engine, trouble, error):
         engine.enqueue([NewJob("task", limits=LIMITED)] * 2)
         (attempt,) = claim(engine)
@@ -521,11 +500,11 @@ class TestPassingTrouble:
         assert engine.doctor() == []
 
     def test_a_disk_that_stays_full_is_named(self, engine, trouble, impatient):
-        trouble("FROM gate", psycopg.errors.DiskFull, 1_000_000)
+        trouble("FROM gate", errors.DiskFull, 1_000_000)
         with pytest.raises(StoreError, match=r"disk of PostgreSQL at 127\.0\.0\.1.* is full"):
             engine.enqueue([NewJob("task", limits=LIMITED)])
 
-    @pytest.mark.parametrize("error", [psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure])
+    @pytest.mark.parametrize("error", [errors.DeadlockDetected, errors.SerializationFailure])
     def test_one_who_never_gets_through_hears_that_it_is_busy(self, engine, trouble, impatient, error):
         trouble("FROM gate", error, 1_000_000)
         with pytest.raises(StoreBusyError, match="stayed busy"):
@@ -533,7 +512,7 @@ class TestPassingTrouble:
         assert engine.count() == {}
 
     def test_what_will_not_pass_is_not_tried_again(self, engine, trouble):
-        failed = trouble("FROM gate", psycopg.errors.UndefinedColumn, 1_000_000)
+        failed = trouble("FROM gate", errors.UndefinedColumn, 1_000_000)
         with pytest.raises(StoreError, match="as arranged"):
             engine.enqueue([NewJob("task", limits=LIMITED)])
 
@@ -542,9 +521,10 @@ class TestPassingTrouble:
     def test_two_who_wait_for_each_other_both_get_through(self, engine):
         meet = threading.Barrier(2)
         runs = []
-        answers = []
 
-        def work(first, second):
+        def work(number):
+            first, second = ("one", "two") if number else ("two", "one")
+
             def locked(db):
                 runs.append(first)
                 db.lock([first])
@@ -553,15 +533,9 @@ class TestPassingTrouble:
                 db.lock([second])
                 return first
 
-            answers.append(engine.store.write(locked, locks=store_module.Locks.NONE))
+            return engine.store.write(locked, locks=store_module.Locks.NONE)
 
-        threads = [threading.Thread(target=work, args=pair) for pair in (("one", "two"), ("two", "one"))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(10)
-
-        assert sorted(answers) == ["one", "two"]
+        assert at_once(2, work) == ["two", "one"]
         assert len(runs) == 3
 
     def test_a_work_that_raises_leaves_nothing_behind(self, engine):
@@ -637,34 +611,22 @@ class TestOpening:
             f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO somebody",
             f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO somebody",
         )
-        with self.somebody(server, *grants) as url:
-            engine = open_engine(f"{url}?schema={schema}")
-            try:
-                engine.enqueue([NewJob("task"), NewJob("task", limits=LIMITED)])
-                assert settle(engine, *claim(engine, 2)) == [True, True]
-            finally:
-                engine.close()
+        with self.somebody(server, *grants) as url, closing(open_engine(f"{url}?schema={schema}")) as engine:
+            engine.enqueue([NewJob("task"), NewJob("task", limits=LIMITED)])
+            assert settle(engine, *claim(engine, 2)) == [True, True]
 
     def test_the_second_of_two_servers(self, server, home):
         place = server.url.rpartition("@")[2].partition("/")[0]
         two = home.replace(place, f"127.0.0.1:{free_port()},{place}")
-        engine = open_engine(two)
-        try:
+        with closing(open_engine(two)) as engine:
             engine.enqueue([NewJob("task")])
             assert engine.count() == {State.WAITING: 1}
-        finally:
-            engine.close()
 
     def test_a_schema_that_vanishes_is_missed(self, server, home, opened):
         engine = opened(home)
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(f"DROP SCHEMA {split_schema(home)[1]} CASCADE")
-        for use in (
-            lambda: engine.enqueue([NewJob("task")]),
-            lambda: engine.enqueue([NewJob("task", limits=LIMITED)]),
-            lambda: claim(engine),
-            engine.count,
-        ):
+        for use in uses(engine):
             with pytest.raises(SchemaError) as caught:
                 use()
             one_sentence(caught.value, "penstock migrate")
@@ -690,13 +652,7 @@ class TestClosing:
         revision = engine.revision()
         engine.close()
 
-        for use in (
-            engine.revision,
-            lambda: engine.wait(revision, 5),
-            lambda: engine.enqueue([NewJob("task")]),
-            lambda: claim(engine),
-            engine.count,
-        ):
+        for use in (engine.revision, lambda: engine.wait(revision, 5), *uses(engine)):
             with pytest.raises(StoreDownError, match="was closed"):
                 use()
 
@@ -734,9 +690,23 @@ class TestClosing:
         until(lambda: backends(server, "short") == [])
         until(lambda: set(threading.enumerate()) <= before)
 
+    def test_an_engine_that_is_dropped_closes_its_connections_without_the_garbage_collector(
+        self, server, home
+    ):
+        gc.disable()
+        try:
+            engine = open_engine(f"{home}&application_name=dropped")
+            engine.enqueue([NewJob("task")])
+            assert backends(server, "dropped")
+            del engine
+
+            until(lambda: backends(server, "dropped") == [])
+        finally:
+            gc.enable()
+
     def test_a_child_that_was_forked_is_refused_and_takes_nothing_from_its_parent(self, home):
         script = """
-import os, sys
+import os, signal, sys
 from penstock.engine import open_engine
 from penstock.errors import StoreDownError
 from penstock.job import NewJob
@@ -744,8 +714,11 @@ from penstock.job import NewJob
 engine = open_engine(sys.argv[1])
 engine.enqueue([NewJob("task")])
 engine.revision()
+engine.store._inserts._busy = True  # as while another thread inserts
 child = os.fork()
+engine.store._inserts._busy = not child
 if not child:
+    signal.alarm(60)
     for use in (engine.count, engine.revision, lambda: engine.enqueue([NewJob("task")])):
         try:
             use()
@@ -760,21 +733,10 @@ _, status = os.waitpid(child, 0)
 print(status, sum(engine.count().values()), engine.enqueue([NewJob("task")])[0].id > "")
 """
         ran = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", script, home],
-            cwd=ROOT / "src",
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+            [sys.executable, "-W", "ignore", "-c", script, home], cwd=ROOT / "src",
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
         assert (ran.stdout, ran.returncode) == ("0 1 True\n", 0), ran.stderr
-
-
-def until(true, patience=20.0):
-    end = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def one_sentence(error, *words):

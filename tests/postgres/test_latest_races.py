@@ -8,22 +8,23 @@ from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from tests.support.desk import LEASE, slots
+from tests.postgres.race import FREE_OR_LIMITED, LIMITED, do
+from tests.support.desk import LEASE
 
-AGAIN = RetryPolicy(attempts=5, delay=0, jitter=False)
 NO = Failed("ValueError", "no")
 
 
-def calling(name, *limits, key="k", **terms):
+def calling(name, *limits, key="k", delay=0, **terms):
     """Return what has a call come in."""
     unique = Unique(key, on_duplicate=OnDuplicate.REPLACE, **terms)
-    job = NewJob("task", id=name, queue="q", limits=limits, retry=AGAIN, unique=unique)
+    retry = RetryPolicy(attempts=5, delay=delay, jitter=False)
+    job = NewJob("task", id=name, queue="q", limits=limits, retry=retry, unique=unique)
     return lambda desk: desk.engine.enqueue([job])[0].id
 
 
-def running(race, name="a", *limits):
-    calling(name, *limits)(race.desk)
-    assert race.desk.claim() == name
+def running(race, *limits, delay=0):
+    calling("a", *limits, delay=delay)(race.desk)
+    assert race.desk.claim() == "a"
 
 
 def rest(race):
@@ -40,9 +41,7 @@ def rest(race):
 class TestClaimedMeanwhile:
     def test_a_call_waits_for_the_end_of_a_job_that_starts_at_this_moment(self, race):
         calling("a")(race.desk)
-        claim = race.hold(lambda desk: desk.claim())
-        call = race.start(calling("b"))
-        call.waits_for("a row")
+        claim, call = race.meet(do.claim(), calling("b"), at="a row")
 
         assert claim.commit() == "a"
         assert call.answer() == "b"
@@ -53,9 +52,7 @@ class TestClaimedMeanwhile:
 
     def test_a_job_that_did_not_start_after_all_is_replaced(self, race):
         calling("a")(race.desk)
-        claim = race.hold(lambda desk: desk.claim())
-        call = race.start(calling("b"))
-        call.waits_for("a row")
+        claim, call = race.meet(do.claim(), calling("b"), at="a row")
 
         claim.roll_back()
         call.answer()
@@ -66,15 +63,13 @@ class TestClaimedMeanwhile:
         calling("a")(race.desk)
         call = race.hold(calling("b"))
 
-        assert race.start(lambda desk: desk.claim()).answer() == ""
+        assert race.start(do.claim()).answer() == ""
         call.commit()
         assert rest(race) == ["b"]
 
     def test_a_job_with_limits_is_started_or_replaced_never_both(self, race):
-        calling("a", slots("X", 1))(race.desk)
-        call = race.hold(calling("b", slots("X", 1)))
-        claim = race.start(lambda desk: desk.claim())
-        claim.waits_for("the gates")
+        calling("a", *LIMITED)(race.desk)
+        call, claim = race.meet(calling("b", *LIMITED), do.claim(), at="the gates")
 
         call.commit()
         assert claim.answer() == "b"
@@ -82,53 +77,40 @@ class TestClaimedMeanwhile:
 
 
 OUTCOMES = pytest.mark.parametrize(
-    ("outcome", "state"),
-    [(None, State.DONE), (NO, State.CANCELLED), (HandedBack(), State.CANCELLED)],
-    ids=["done", "failed", "handed back"],
-)
-LIMITS = pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "limited"])
+    ("outcome", "delay", "state"),
+    [(None, 0, State.DONE), (NO, 0, State.CANCELLED), (NO, SECOND, State.CANCELLED),
+     (HandedBack(), 0, State.CANCELLED)],
+    ids=["done", "failed", "failed, to run later", "handed back"],
+)  # fmt: skip
 
 
 class TestSettledMeanwhile:
     @OUTCOMES
-    @LIMITS
-    def test_a_settlement_that_waits_for_a_call_sees_it(self, race, outcome, state, limits):
-        running(race, "a", *limits)
-        call = race.hold(calling("b", *limits))
-        settle = race.start(lambda desk: desk.settle("a", outcome))
-        settle.waits_for("a row")
+    @FREE_OR_LIMITED
+    def test_a_settlement_that_waits_for_a_call_sees_it(self, race, outcome, delay, state, limits):
+        running(race, *limits, delay=delay)
+        call, settle = race.meet(calling("b", *limits), do.settle("a", outcome), at="a row")
 
         call.commit()
         assert all(settle.answer())
         assert rest(race) == ["b"]
         assert race.desk.state("a") is state
 
-    def test_a_call_that_waits_for_a_settlement_finds_the_job_ended(self, race):
-        running(race)
-        settle = race.hold(lambda desk: desk.settle("a"))
-        call = race.start(calling("b"))
-        call.waits_for("a row")
+    @OUTCOMES
+    def test_a_call_that_waits_for_a_settlement_replaces_the_job_unless_it_has_ended(
+        self, race, outcome, delay, state
+    ):
+        running(race, delay=delay)
+        settle, call = race.meet(do.settle("a", outcome), calling("b"), at="a row")
 
-        settle.commit()
+        assert all(settle.commit())
         call.answer()
         assert rest(race) == ["b"]
-
-    def test_a_call_that_waits_for_a_settlement_replaces_the_job_that_is_to_run_again(self, race):
-        running(race)
-        settle = race.hold(lambda desk: desk.settle("a", NO))
-        call = race.start(calling("b"))
-        call.waits_for("a row")
-
-        settle.commit()
-        call.answer()
-        assert rest(race) == ["b"]
-        assert race.desk.state("a") is State.CANCELLED
+        assert race.desk.state("a") is state
 
     def test_a_call_is_remembered_if_the_settlement_comes_to_nothing(self, race):
         running(race)
-        settle = race.hold(lambda desk: desk.settle("a"))
-        call = race.start(calling("b"))
-        call.waits_for("a row")
+        settle, call = race.meet(do.settle("a"), calling("b"), at="a row")
 
         settle.roll_back()
         call.answer()
@@ -136,24 +118,23 @@ class TestSettledMeanwhile:
         race.desk.settle("a")
         assert rest(race) == ["b"]
 
-    def test_a_settlement_takes_along_the_newest_of_those_remembered(self, race):
-        running(race)
+    @OUTCOMES
+    def test_a_settlement_takes_along_the_newest_of_those_remembered(self, race, outcome, delay, state):
+        running(race, delay=delay)
         calling("b")(race.desk)
-        call = race.hold(calling("c"))
-        settle = race.start(lambda desk: desk.settle("a"))
-        settle.waits_for("a row")
+        call, settle = race.meet(calling("c"), do.settle("a", outcome), at="a row")
 
         call.commit()
         settle.answer()
         assert rest(race) == ["c"]
         assert race.desk.state("b") is State.CANCELLED
+        if outcome is not None:
+            assert race.desk.job("a").reason == "replaced by c"
 
     def test_a_call_replaces_the_one_remembered_that_a_settlement_sets_free_at_this_moment(self, race):
         running(race)
         calling("b")(race.desk)
-        settle = race.hold(lambda desk: desk.settle("a"))
-        call = race.start(calling("c"))
-        call.waits_for("a row")
+        settle, call = race.meet(do.settle("a"), calling("c"), at="a row")
 
         settle.commit()
         call.answer()
@@ -163,9 +144,7 @@ class TestSettledMeanwhile:
     def test_a_job_goes_on_if_the_call_that_was_remembered_is_cancelled_at_this_moment(self, race):
         running(race)
         calling("b")(race.desk)
-        cancel = race.hold(lambda desk: desk.engine.cancel("b"))
-        settle = race.start(lambda desk: desk.settle("a", NO))
-        settle.waits_for("a row")
+        cancel, settle = race.meet(do.cancel("b"), do.settle("a", NO), at="a row")
 
         cancel.commit()
         settle.answer()
@@ -174,9 +153,7 @@ class TestSettledMeanwhile:
     def test_a_call_that_is_set_free_at_this_moment_is_cancelled_where_it_waits(self, race):
         running(race)
         calling("b")(race.desk)
-        settle = race.hold(lambda desk: desk.settle("a"))
-        cancel = race.start(lambda desk: desk.engine.cancel("b"))
-        cancel.waits_for("a row")
+        settle, cancel = race.meet(do.settle("a"), do.cancel("b"), at="a row")
 
         settle.commit()
         assert cancel.answer() is State.CANCELLED
@@ -187,9 +164,7 @@ class TestRescuedMeanwhile:
     def test_a_rescue_leaves_a_job_alone_that_a_call_looks_at(self, race):
         running(race)
         race.clock.advance(LEASE)
-        call = race.hold(calling("b"))
-        rescue = race.start(lambda desk: desk.engine.upkeep())
-        rescue.waits_for("the gates")
+        call, rescue = race.meet(calling("b"), do.upkeep(), at="the gates")
 
         call.commit()
         rescue.answer()
@@ -199,7 +174,7 @@ class TestRescuedMeanwhile:
     def test_a_call_replaces_a_job_that_is_rescued_at_this_moment(self, race):
         running(race)
         race.clock.advance(LEASE)
-        claim = race.hold(lambda desk: desk.claim(queues=["other"]))  # which rescues first
+        claim = race.hold(do.claim(queues=["other"]))  # which rescues first
         call = race.start(calling("b"))
         call.waits_for("a row")
 
@@ -213,20 +188,17 @@ def test_a_claim_that_fires_a_schedule_has_the_gates_before_it_wants_a_name(race
     unique = Unique("k", on_duplicate=OnDuplicate.REPLACE)
     race.desk.engine.set_schedule(Schedule("s", "* * * * *", NewJob("task", queue="q", unique=unique)))
     race.clock.advance(60 * SECOND)
-    has_gates = race.take_gates()
-    claim = race.start(lambda desk: desk.claim())
-    claim.waits_for("the gates")
+    with race.gates_taken():
+        claim = race.start(do.claim())
+        claim.waits_for("the gates")
 
-    has_gates.commit()
     assert claim.answer()
 
 
 class TestTwoCallsAtOnce:
     def test_the_second_of_two_calls_is_remembered(self, race):
         running(race)
-        one = race.hold(calling("b"))
-        two = race.start(calling("c"))
-        two.waits_for("a name")
+        one, two = race.meet(calling("b"), calling("c"), at="a name")
 
         one.commit()
         two.answer()
@@ -245,9 +217,7 @@ class TestTwoCallsAtOnce:
 
     def test_a_pause_counts_the_calls_of_both(self, race):
         pause = {"quiet": 5 * SECOND, "max_wait": 60 * SECOND}
-        one = race.hold(calling("a", **pause))
-        two = race.start(calling("b", **pause))
-        two.waits_for("a name")
+        one, two = race.meet(calling("a", **pause), calling("b", **pause), at="a name")
 
         one.commit()
         two.answer()

@@ -1,7 +1,7 @@
 """Schemas in a database: made once, by the process that comes first, and independent of each other."""
 
 import os
-import threading
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -17,10 +17,10 @@ from penstock.limits.rules import Numbers
 from penstock.store import migrations
 from penstock.store.postgres import PostgresStore, address
 from penstock.store.postgres.store import KIND
-from tests.postgres.race import QUIET, Race, quiet
-from tests.support.clock import FakeClock
+from tests.postgres.race import QUIET, Race, do, quiet
 from tests.support.desk import slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
+from tests.support.timing import at_once
 
 SCHEMA = Path(__file__).parents[1] / "schema" / "postgres.sql"
 
@@ -105,31 +105,17 @@ class TestMaking:
         assert made == SCHEMA.read_text()
 
     def test_ten_who_open_a_new_schema_at_once_make_it_once(self, new_url):
-        together = threading.Barrier(10)
-        failed = []
-
-        def start():
-            try:
-                together.wait(10)
-                engine = open_engine(new_url)
+        def start(_):
+            with closing(open_engine(new_url)) as engine:
                 engine.enqueue([NewJob("task"), NewJob("task", limits=(slots("X", 1),))])
-                engine.close()
-            except BaseException as error:  # noqa: BLE001 - told below
-                failed.append(error)
 
-        threads = [threading.Thread(target=start) for _ in range(10)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(10, start)
 
-        assert failed == []
         assert versions(new_url) == [(number + 1,) for number in range(len(migrations.names()))]
         assert dump(new_url) == SCHEMA.read_text()
-        engine = open_engine(new_url)
-        assert engine.count() == {State.WAITING: 20}
-        assert engine.doctor() == []
-        engine.close()
+        with closing(open_engine(new_url)) as engine:
+            assert engine.count() == {State.WAITING: 20}
+            assert engine.doctor() == []
 
     def test_from_nothing_to_the_present_and_no_further(self, new_url):
         store = PostgresStore(address(new_url))
@@ -228,10 +214,8 @@ class TestTwoSchemas:
     def races(self, url, clock):
         """Two stores in one database, of one clock."""
         other = fresh_schema(shared_url())
-        here, there = Race(url, clock), Race(other, FakeClock())
-        yield here, there
-        for race in (here, there):
-            race.close()
+        with Race(url, clock) as here, Race(other, clock) as there:
+            yield here, there
         drop_schema(other)
 
     def test_they_do_not_see_each_others_jobs_gates_and_rules(self, races):
@@ -248,25 +232,27 @@ class TestTwoSchemas:
 
     def test_they_do_not_wait_for_each_others_gates(self, races):
         here, there = races
-        here.take_gates()
         there.desk.enqueue("a", slots("X", 1))
 
-        assert there.start(lambda desk: desk.claim()).answer() == "a"
-        there.start(lambda desk: desk.engine.configure("queue", "q", Numbers(slots=1))).answer()
+        with here.gates_taken():
+            assert there.start(do.claim()).answer() == "a"
+            there.start(do.configure("queue", "q", Numbers(slots=1))).answer()
 
     def test_they_do_not_wait_for_each_others_rules(self, races):
         here, there = races
         there.desk.enqueue("a")
-        here.hold(lambda desk: desk.engine.pause("q"))
+        here.hold(do.pause("q"))
 
-        assert there.start(lambda desk: desk.claim()).answer() == "a"
+        assert there.start(do.claim()).answer() == "a"
 
     def test_they_do_not_wait_for_each_others_names(self, races):
         here, there = races
-        job = NewJob("task", unique=Unique("key"))
-        here.hold(lambda desk: desk.engine.enqueue([job]))
 
-        (made,) = there.start(lambda desk: desk.engine.enqueue([job])).answer()
+        def call(desk):
+            return desk.engine.enqueue([NewJob("task", unique=Unique("key"))])
+
+        here.hold(call)
+        (made,) = there.start(call).answer()
         assert not made.reused
 
     def test_they_do_not_hear_each_other(self, races):

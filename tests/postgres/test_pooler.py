@@ -4,6 +4,7 @@ import logging
 import statistics
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from tests.postgres.race import quiet
 from tests.support.desk import rate, slots
 from tests.support.pgbouncer import Bouncer
 from tests.support.postgres import shared_url, split_schema
+from tests.support.timing import at_once, until
 from tests.support.working import working
 
 
@@ -52,24 +54,6 @@ def claim(engine, count=1):
 
 def settle(engine, *attempts):
     return engine.settle([Settlement(a.seq, a.fence, Done()) for a in attempts])
-
-
-def all_at_once(count, action):
-    """Do it in so many threads at once, so that many connections of the pooler are used."""
-    failed = []
-
-    def act(number):
-        try:
-            action(number)
-        except BaseException as error:  # noqa: BLE001 - told below
-            failed.append(error)
-
-    threads = [threading.Thread(target=act, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
 
 
 def test_a_new_schema_is_made(new_url, bouncer, opened):
@@ -108,7 +92,7 @@ def test_the_verbs_work_from_many_threads_and_nothing_is_left_behind(engine, bou
             engine.heartbeat([(a.seq, a.fence) for a in attempts])
             assert all(settle(engine, *attempts))
 
-    all_at_once(8, work)
+    at_once(8, work)
     while attempts := claim(engine, 50):
         settle(engine, *attempts)
 
@@ -129,7 +113,7 @@ def test_limits_are_kept(engine):
             most.append(engine.gate("X").running)
             settle(engine, *attempts)
 
-    all_at_once(6, work)
+    at_once(6, work)
     assert max(most) <= 2
     assert engine.doctor() == []
 
@@ -141,19 +125,16 @@ def test_a_gate_is_held_by_one_at_a_time(engine, pooled, opened):
         inside.set()
         assert go.wait(30)
 
-    holder = threading.Thread(target=opened(pooled).store.write, args=(hold,))
-    holder.start()
-    assert inside.wait(30)
-    engine.enqueue([NewJob("task", limits=(slots("X", 1),))])
-    answers = []
-    rival = threading.Thread(target=lambda: answers.extend(claim(engine)))
-    rival.start()
-    rival.join(0.3)
-    assert rival.is_alive()
-    go.set()
-    holder.join()
-    rival.join()
-    assert len(answers) == 1
+    with ThreadPoolExecutor(2) as threads:
+        held = threads.submit(opened(pooled).store.write, hold)
+        assert inside.wait(30)
+        engine.enqueue([NewJob("task", limits=(slots("X", 1),))])
+        claimed = threads.submit(claim, engine)
+        with pytest.raises(TimeoutError):
+            claimed.result(0.3)
+        go.set()
+        held.result()
+        assert len(claimed.result()) == 1
 
 
 def test_a_worker_does_two_hundred_jobs(engine, pooled, opened):
@@ -173,10 +154,7 @@ def test_a_worker_does_two_hundred_jobs(engine, pooled, opened):
         engine.enqueue([NewJob("task", limits=(slots("X", 1),))] * 100)
         engine.enqueue([NewJob("task")] * 80)
         engine.enqueue([NewJob("rated", limits=(rate("Y", 10, SECOND // 2),))] * 20)
-        end = time.monotonic() + 30
-        while engine.count() != {State.DONE: 200}:
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        until(lambda: engine.count() == {State.DONE: 200})
     begun.sort()
     assert all(later - earlier >= 0.5 for earlier, later in zip(begun, begun[10:], strict=False))
     assert engine.doctor() == []
@@ -189,11 +167,7 @@ def warnings(log):
 def test_one_who_cannot_hear_says_so_and_looks(pooled, opened, log):
     waiter, teller = opened(pooled), opened(pooled)
     waiter.revision()
-    end = time.monotonic() + 5
-    while not warnings(log):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    (warning,) = warnings(log)
+    (warning,) = until(lambda: warnings(log))
     assert "pooler" in warning
     assert "?listen=host:port" in warning
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -23,84 +24,13 @@ from penstock.worker import pump
 from tests.postgres.race import QUIET, quiet
 from tests.support.desk import slots
 from tests.support.postgres import drop_schema, fresh_schema, shared_url, split_schema
-from tests.support.sharing import until
+from tests.support.timing import at_once, until
 from tests.support.working import working
 
 ROOT = Path(__file__).parents[2]
 SOON = 5.0
 # One without limits tells of itself, if its process was quiet; of others the notifier tells.
 JOBS = pytest.mark.parametrize("job", [NewJob("task"), NewJob("task", due=2**60)], ids=["free", "due"])
-
-PRODUCER = """
-import sys, threading, time
-from penstock.engine import open_engine
-from penstock.job import NewJob
-
-engine = open_engine(sys.argv[1])
-print("ready", flush=True)
-for line in sys.stdin:
-    threads, each = map(int, line.split())
-
-    def enqueue():
-        for _ in range(each):
-            engine.enqueue([NewJob("task")])
-
-    crew = [threading.Thread(target=enqueue) for _ in range(threads)]
-    for thread in crew:
-        thread.start()
-    for thread in crew:
-        thread.join()
-    print(time.monotonic(), flush=True)
-engine.close()
-"""
-
-
-class Producer:
-    """Another process that enqueues when told to."""
-
-    def __init__(self, url):
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", PRODUCER, url],
-            cwd=ROOT / "src",
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def ready(self):
-        assert self._process.stdout.readline() == "ready\n"
-
-    def begin(self, threads=1, each=1):
-        self._process.stdin.write(f"{threads} {each}\n")
-        self._process.stdin.flush()
-
-    def ended(self):
-        """Return when it had done it all."""
-        return float(self._process.stdout.readline())
-
-    def close(self):
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
-
-
-@pytest.fixture
-def producers(url):
-    hired = []
-
-    def hire(count=1):
-        hired.extend(Producer(url) for _ in range(count))
-        for producer in hired:
-            producer.ready()
-        return hired
-
-    yield hire
-    for producer in hired:
-        producer.close()
 
 
 @pytest.fixture
@@ -143,15 +73,15 @@ def connections(url, name):
 
 
 class TestWhat:
-    def test_each_commit_of_another_process_ends_a_wait_at_once(self, waiter, producers):
-        (producer,) = producers()
+    def test_each_commit_of_another_process_ends_a_wait_at_once(self, waiter, nodes):
+        (producer,) = nodes(0)
         spans = []
         for _ in range(20):
             revision = waiter.revision()
-            producer.begin()
+            producer.begin("node.produce(1, 1)")
             assert waiter.wait(revision, SOON) != revision
             woken = time.monotonic()
-            spans.append(woken - producer.ended())
+            spans.append(woken - producer.answer())
             time.sleep(0.05)
 
         assert statistics.median(spans) < 0.05
@@ -230,20 +160,11 @@ class TestWhat:
 class TestConnections:
     def test_threads_that_wait_share_one_connection(self, url, opened):
         engine = opened(f"{url}&application_name={split_schema(url)[1]}.crowd")
-        together = threading.Barrier(30)
-
-        def wait():
-            together.wait(10)
-            engine.wait(engine.revision(), 0.7)
-
-        threads = [threading.Thread(target=wait) for _ in range(30)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.4)
-        # One to listen, and the one with which the store was opened.
-        assert connections(url, "crowd") == 2
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(at_once, 30, lambda _: engine.wait(engine.revision(), 0.7))
+            time.sleep(0.4)
+            # One to listen, and the one with which the store was opened.
+            assert connections(url, "crowd") == 2
 
     def test_one_who_never_waits_does_not_listen(self, url, teller):
         assert connections(url, "teller") == 1
@@ -342,36 +263,33 @@ def counting(engines):
     over = threading.Event()
     wakes = [0] * len(engines)
 
-    def wait(number):
-        engine = engines[number]
+    def wait(number, engine):
         revision = engine.revision()
         while not over.is_set():
             after = engine.wait(revision, 0.1)
             wakes[number] += after != revision
             revision = after
 
-    threads = [threading.Thread(target=wait, args=(number,)) for number in range(len(engines))]
-    for thread in threads:
-        thread.start()
-    time.sleep(0.5)
-    try:
-        yield wakes
-        time.sleep(0.2)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+    with ThreadPoolExecutor(len(engines)) as threads:
+        waiting = threads.map(wait, range(len(engines)), engines)
+        time.sleep(0.5)
+        try:
+            yield wakes
+            time.sleep(0.2)
+        finally:
+            over.set()
+        assert [None] * len(engines) == list(waiting)
 
 
-def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, producers):
-    hired = producers(2)
+def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, nodes):
+    producers = nodes(0, 0)
     engines = [opened(url) for _ in range(20)]
     with counting(engines) as wakes:
         began = time.monotonic()
-        for producer in hired:
-            producer.begin(threads=4, each=400)
-        for producer in hired:
-            producer.ended()
+        for producer in producers:
+            producer.begin("node.produce(4, 400)")
+        for producer in producers:
+            producer.answer()
         span = time.monotonic() - began
 
     assert engines[0].count() == {"waiting": 3_200}
@@ -384,18 +302,14 @@ def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
     tellers = [opened(url) for _ in range(20)]
     rounds = 100
 
-    def produce(teller):
+    def produce(number):
         for _ in range(rounds):
-            teller.enqueue([NewJob("task")])
+            tellers[number].enqueue([NewJob("task")])
             time.sleep(0.02)
 
-    crew = [threading.Thread(target=produce, args=(teller,)) for teller in tellers]
     with counting([opened(url) for _ in range(5)]) as wakes:
         began = time.monotonic()
-        for thread in crew:
-            thread.start()
-        for thread in crew:
-            thread.join()
+        at_once(len(tellers), produce)
         span = time.monotonic() - began
 
     assert min(wakes) > 5
@@ -449,13 +363,13 @@ class TestWorker:
                 engine.enqueue([NewJob("task")])
                 until(lambda count=count: len(begun) == count)
 
-    def test_a_job_that_arrives_in_a_storm_of_others_is_begun(self, url, opened, producers, task, begun):
-        hired = producers(2)
-        for producer in hired:
-            producer.begin(threads=4, each=50)
+    def test_a_job_that_arrives_in_a_storm_of_others_is_begun(self, url, opened, nodes, task, begun):
+        producers = nodes(0, 0)
+        for producer in producers:
+            producer.begin("node.produce(4, 50)")
         with working(opened(url), task):
-            for producer in hired:
-                producer.ended()
+            for producer in producers:
+                producer.answer()
             until(lambda: len(begun) == 400)
 
 

@@ -1,13 +1,8 @@
 """The time is the server's: a machine whose clock is wrong is as good as any other."""
 
-import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from itertools import chain
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,56 +13,9 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 from tests.support.desk import rate
 from tests.support.postgres import split_schema
+from tests.support.timing import until
 
-ROOT = Path(__file__).parents[2]
 WRONG = [300, -300]
-
-
-class Node:
-    """A process that takes itself for another machine, whose clock is wrong by so many seconds."""
-
-    def __init__(self, url, seconds):
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.postgres.node", str(seconds), url],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def answer(self):
-        return json.loads(self._process.stdout.readline())
-
-    def do(self, expression):
-        self._process.stdin.write(f"{expression}\n")
-        self._process.stdin.flush()
-        return self.answer()
-
-    def close(self):
-        self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
-
-
-@pytest.fixture
-def nodes(url):
-    """Machines whose clocks are wrong by so many seconds."""
-    begun = []
-
-    def begin(*seconds):
-        begun.extend(Node(url, wrong) for wrong in seconds)
-        for node in begun:
-            assert node.answer() == "ready"
-        return begun
-
-    yield begin
-    for node in begun:
-        node.close()
 
 
 @pytest.fixture
@@ -95,10 +43,7 @@ def test_a_rate_is_kept_by_machines_that_disagree_about_the_time(engine, nodes):
     for node in crew:
         node.do("node.work()")
     engine.enqueue([NewJob("note", limits=(rate("X", 5, SECOND // 4),))] * 40)
-    end = time.monotonic() + 30
-    while engine.count() != {State.DONE: 40}:
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: engine.count() == {State.DONE: 40})
     began = [node.do("node.stop()") for node in crew]
 
     assert all(began)
@@ -115,9 +60,8 @@ def test_what_a_machine_with_a_wrong_clock_enqueues_is_due_when_it_should_be(eng
     (node,) = nodes(wrong)
     before = server()
     due = node.do("engine.clock.now()") + SECOND // 2
-    code = f"[job.id for job in engine.enqueue([__import__('penstock.job').job.NewJob('note', due={due})])]"
-    (made,) = node.do(code)
-    (plain,) = node.do("[j.id for j in engine.enqueue([__import__('penstock.job').job.NewJob('other')])]")
+    (made,) = node.do(f"[job.id for job in engine.enqueue([NewJob('note', due={due})])]")
+    (plain,) = node.do("[job.id for job in engine.enqueue([NewJob('other')])]")
 
     assert before <= engine.job(made).enqueued <= server() + MILLISECOND
     assert before <= engine.job(plain).enqueued <= server() + MILLISECOND
@@ -143,9 +87,8 @@ def test_leases_run_out_neither_early_nor_late(engine, nodes, wrong):
         time.sleep(0.05)
     assert all(moment > began + 0.95 for moment in rescued)
 
-    time.sleep(0.3)
-    engine.upkeep()
-    assert engine.count() == {State.WAITING: 2}
+    # However busy the machine, long before the wrong clock would have it.
+    until(lambda: engine.upkeep() and engine.count() == {State.WAITING: 2}, told=engine.count)
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -7,6 +7,7 @@ from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.workflows import batch, chain
+from tests.postgres.race import do
 from tests.support.works import Works, job, jobs
 
 FAILED = Failed("ValueError", "no")
@@ -29,9 +30,7 @@ class TestSettleAndSettle:
     def test_the_second_end_sees_the_first(self, race, works):
         works.start(batch(jobs("a b"), on_success=job("yes")))
         works.claim()
-        one = race.hold(settle(works, "a"))
-        two = race.start(settle(works, "b"))
-        two.waits_for("the gates")
+        one, two = race.meet(settle(works, "a"), settle(works, "b"), at="the gates")
 
         one.commit()
         assert two.answer() == [True]
@@ -41,9 +40,7 @@ class TestSettleAndSettle:
     def test_one_that_came_to_nothing_is_not_heard(self, race, works):
         works.start(batch(jobs("a b"), on_success=job("yes")))
         works.claim()
-        one = race.hold(settle(works, "a"))
-        two = race.start(settle(works, "b"))
-        two.waits_for("the gates")
+        one, two = race.meet(settle(works, "a"), settle(works, "b"), at="the gates")
 
         one.roll_back()
         assert two.answer() == [True]
@@ -65,9 +62,7 @@ class TestCancelAndSettle:
     def test_a_settle_after_the_cancel_sets_nothing_free(self, race, works):
         works.start(chain(jobs("a b")))
         works.claim()
-        one = race.hold(cancel(works))
-        two = race.start(settle(works, "a"))
-        two.waits_for("a row")
+        one, two = race.meet(cancel(works), settle(works, "a"), at="a row")
 
         assert one.commit() == "cancelled"
         assert two.answer() == [True]
@@ -77,9 +72,7 @@ class TestCancelAndSettle:
     def test_a_cancel_after_the_settle_takes_what_it_set_free(self, race, works):
         works.start(chain(jobs("a b")))
         works.claim()
-        one = race.hold(settle(works, "a"))
-        two = race.start(cancel(works))
-        two.waits_for("the gates")
+        one, two = race.meet(settle(works, "a"), cancel(works), at="the gates")
 
         one.commit()
         assert two.answer() == "cancelled"
@@ -89,9 +82,7 @@ class TestCancelAndSettle:
     def test_a_cancel_after_the_last_settle_comes_too_late(self, race, works):
         works.start(chain(jobs("a")))
         works.claim()
-        one = race.hold(settle(works, "a"))
-        two = race.start(cancel(works))
-        two.waits_for("the gates")
+        one, two = race.meet(settle(works, "a"), cancel(works), at="the gates")
 
         one.commit()
         with pytest.raises(WrongStateError):
@@ -100,9 +91,7 @@ class TestCancelAndSettle:
     def test_a_cancel_does_not_miss_a_job_on_its_way_to_a_retry(self, race, works):
         works.start(chain(jobs("a b", retry=RetryPolicy(attempts=3))))
         works.claim()
-        one = race.hold(settle(works, "a", FAILED))
-        two = race.start(cancel(works))
-        two.waits_for("the gates")
+        one, two = race.meet(settle(works, "a", FAILED), cancel(works), at="the gates")
 
         one.commit()
         assert two.answer() == "cancelled"
@@ -110,9 +99,9 @@ class TestCancelAndSettle:
 
     def test_a_job_that_starts_at_this_very_moment_is_asked_to_stop(self, race, works):
         works.start(chain(jobs("a b")))
-        one = race.hold(lambda desk: desk.engine.claim(["q"], 1, worker="w").jobs)
-        two = race.start(cancel(works))
-        two.waits_for("a row")
+        one, two = race.meet(
+            lambda desk: desk.engine.claim(["q"], 1, worker="w").jobs, cancel(works), at="a row"
+        )
 
         (claimed,) = one.commit()
         assert two.answer() == "cancelled"
@@ -125,9 +114,9 @@ class TestPruneAndOthers:
         works.start(chain(jobs("a b")))
         works.run("a", FAILED)
         failed = works.job("a").id
-        one = race.hold(lambda desk: desk.engine.retry(failed))
+        one = race.hold(do.retry(failed))
 
-        race.start(lambda desk: desk.engine.prune(race.clock.now() + 1)).answer()
+        race.start(do.prune(race.clock.now() + 1)).answer()
         one.commit()
         works.run("a")
         assert works.claim() == "b"

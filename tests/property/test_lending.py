@@ -1,4 +1,4 @@
-"""Calls that borrow slots beside jobs of the same keys, in random histories: counted by those who hold something."""
+"""Calls that borrow slots beside jobs of the same keys, in random histories: counted by what holds something."""
 
 from collections import defaultdict
 
@@ -8,8 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import open_engine
-from penstock.job import START_GRACE, NewJob, Settlement
-from penstock.lending import Lending, Want
+from penstock.job import START_GRACE, Lending, NewJob, Settlement, Want
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Limit, Numbers, Window
 from tests.support.clock import FakeClock

@@ -18,6 +18,23 @@ CREATE TABLE asking (
 );
 CREATE INDEX asking_holder ON asking USING btree (holder, given);
 
+CREATE TABLE attempt (
+    seq bigint NOT NULL,
+    number bigint NOT NULL,
+    attempt bigint NOT NULL,
+    outcome text COLLATE "C" NOT NULL,
+    started bigint,
+    began bigint,
+    ended bigint NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    gates text COLLATE "C" NOT NULL,
+    behind bigint,
+    reason text COLLATE "C" NOT NULL,
+    error text COLLATE "C",
+    retried bigint,
+    CONSTRAINT attempt_pkey PRIMARY KEY (seq, number)
+);
+
 CREATE TABLE deadline (
     seq bigint NOT NULL,
     fence bigint NOT NULL,
@@ -34,6 +51,11 @@ CREATE TABLE done (
     result text COLLATE "C",
     error text COLLATE "C",
     reason text COLLATE "C" NOT NULL,
+    lost bigint,
+    began bigint,
+    worker text COLLATE "C",
+    gates text COLLATE "C",
+    behind bigint,
     CONSTRAINT done_pkey PRIMARY KEY (seq)
 );
 CREATE INDEX done_finished ON done USING btree (finished);
@@ -74,9 +96,20 @@ CREATE TABLE floating (
     error text COLLATE "C" NOT NULL,
     fence bigint NOT NULL,
     worker text COLLATE "C" NOT NULL,
+    idle bigint NOT NULL DEFAULT 0,
+    asked bigint NOT NULL DEFAULT 0,
+    least bigint NOT NULL DEFAULT 0,
+    most bigint,
     CONSTRAINT floating_pkey PRIMARY KEY (gate)
 );
-CREATE INDEX floating_next ON floating USING btree (next_at);
+CREATE INDEX floating_due ON floating USING btree (next_at) WHERE idle = 0;
+
+CREATE TABLE floating_use (
+    gate bigint NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    handler text COLLATE "C" NOT NULL,
+    CONSTRAINT floating_use_pkey PRIMARY KEY (gate, queue, handler)
+);
 
 CREATE TABLE gate (
     id bigint NOT NULL,
@@ -99,6 +132,10 @@ CREATE TABLE gate_memory (
     heavy bigint NOT NULL,
     kept_until bigint NOT NULL,
     starts bytea NOT NULL,
+    paced bigint,
+    gap bigint,
+    folded_at bigint NOT NULL DEFAULT 0,
+    due bigint NOT NULL DEFAULT 0,
     CONSTRAINT gate_memory_pkey PRIMARY KEY (gate)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 
@@ -134,9 +171,10 @@ CREATE TABLE job (
     meta text COLLATE "C" NOT NULL,
     uniqueness text COLLATE "C",
     enqueued bigint NOT NULL,
-    CONSTRAINT job_pkey PRIMARY KEY (seq),
-    CONSTRAINT job_id_key UNIQUE (id)
+    costs text COLLATE "C",
+    CONSTRAINT job_pkey PRIMARY KEY (seq)
 );
+CREATE UNIQUE INDEX job_id ON job USING btree (id, tenant);
 
 CREATE TABLE lane (
     id bigint NOT NULL,
@@ -150,12 +188,15 @@ CREATE TABLE lane (
     line text COLLATE "C",
     ready bigint NOT NULL,
     tenant text COLLATE "C" NOT NULL DEFAULT ''::text,
+    costs text COLLATE "C",
+    part text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT lane_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX lane_dormant ON lane USING btree (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 CREATE INDEX lane_empty ON lane USING btree (id) WHERE head IS NULL;
 CREATE INDEX lane_line ON lane USING btree (line, priority DESC, ord) WHERE line IS NOT NULL;
-CREATE INDEX lane_ready ON lane USING btree (queue, tenant, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_part ON lane USING btree (queue, part) WHERE part <> ''::text;
+CREATE INDEX lane_ready ON lane USING btree (queue, tenant, part, priority DESC, ord) WHERE ready = 1;
 CREATE INDEX lane_tenant ON lane USING btree (tenant) WHERE tenant <> ''::text;
 
 CREATE TABLE lane_gate (
@@ -173,6 +214,8 @@ CREATE TABLE lane_job (
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
     refused bigint NOT NULL,
+    costs text COLLATE "C",
+    told bigint NOT NULL DEFAULT 0,
     CONSTRAINT lane_job_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX lane_job_order ON lane_job USING btree (lane, priority DESC, ord);
@@ -239,9 +282,10 @@ CREATE TABLE ready (
     cost bigint NOT NULL,
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
+    part text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT ready_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
-CREATE INDEX ready_order ON ready USING btree (queue, priority DESC, ord);
+CREATE INDEX ready_order ON ready USING btree (queue, part, priority DESC, ord);
 
 CREATE TABLE receipt (
     connection text COLLATE "C" NOT NULL,
@@ -267,6 +311,8 @@ CREATE TABLE running (
     lost bigint NOT NULL,
     cancel bigint NOT NULL,
     has_successor bigint NOT NULL DEFAULT 0,
+    behind bigint,
+    costs text COLLATE "C",
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);
@@ -332,6 +378,15 @@ CREATE TABLE successor (
     CONSTRAINT successor_earlier_key UNIQUE (earlier)
 );
 
+CREATE TABLE task_part (
+    queue text COLLATE "C" NOT NULL,
+    task text COLLATE "C" NOT NULL,
+    part text COLLATE "C" NOT NULL,
+    refused_at bigint NOT NULL,
+    known_at bigint NOT NULL,
+    CONSTRAINT task_part_pkey PRIMARY KEY (queue, task)
+);
+
 CREATE TABLE tenant (
     name text COLLATE "C" NOT NULL,
     max_waiting bigint,
@@ -356,6 +411,7 @@ CREATE TABLE turn (
     ord bigint NOT NULL,
     cost bigint NOT NULL,
     until bigint,
+    costs text COLLATE "C",
     CONSTRAINT turn_pkey PRIMARY KEY (gate)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 

@@ -17,6 +17,23 @@ CREATE TABLE asking (
 
 CREATE INDEX asking_holder ON asking (holder, given);
 
+CREATE TABLE attempt (
+    seq BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    attempt BIGINT NOT NULL,
+    outcome TEXT NOT NULL,
+    started BIGINT,
+    began BIGINT,
+    ended BIGINT NOT NULL,
+    worker TEXT NOT NULL,
+    gates TEXT NOT NULL,
+    behind BIGINT,
+    reason TEXT NOT NULL,
+    error TEXT,
+    retried BIGINT,
+    PRIMARY KEY (seq, number)
+);
+
 CREATE TABLE counter (value BIGINT NOT NULL);
 
 CREATE TABLE deadline (
@@ -34,7 +51,7 @@ CREATE TABLE done (
     result TEXT,
     error TEXT,
     reason TEXT NOT NULL
-);
+, lost BIGINT, began BIGINT, worker TEXT, gates TEXT, behind BIGINT);
 
 CREATE INDEX done_finished ON done (finished);
 
@@ -71,9 +88,16 @@ CREATE TABLE floating (
     error TEXT NOT NULL,
     fence BIGINT NOT NULL,
     worker TEXT NOT NULL
-);
+, idle BIGINT NOT NULL DEFAULT 0, asked BIGINT NOT NULL DEFAULT 0, least BIGINT NOT NULL DEFAULT 0, most BIGINT);
 
-CREATE INDEX floating_next ON floating (next_at);
+CREATE INDEX floating_due ON floating (next_at) WHERE idle = 0;
+
+CREATE TABLE floating_use (
+    gate BIGINT NOT NULL,
+    queue TEXT NOT NULL,
+    handler TEXT NOT NULL,
+    PRIMARY KEY (gate, queue, handler)
+);
 
 CREATE TABLE gate (
     id INTEGER PRIMARY KEY,
@@ -94,7 +118,7 @@ CREATE TABLE gate_memory (
     heavy BIGINT NOT NULL,
     kept_until BIGINT NOT NULL,
     starts BLOB NOT NULL
-);
+, paced BIGINT, gap BIGINT, folded_at BIGINT NOT NULL DEFAULT 0, due BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE held (
     holder BIGINT NOT NULL,
@@ -113,9 +137,9 @@ CREATE TABLE holder (
 
 CREATE INDEX holder_lease ON holder (lease);
 
-CREATE TABLE job (
+CREATE TABLE "job" (
     seq INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
+    id TEXT NOT NULL,
     tenant TEXT NOT NULL,
     queue TEXT NOT NULL,
     task TEXT NOT NULL,
@@ -129,7 +153,9 @@ CREATE TABLE job (
     meta TEXT NOT NULL,
     uniqueness TEXT,
     enqueued BIGINT NOT NULL
-);
+, costs TEXT);
+
+CREATE UNIQUE INDEX job_id ON job (id, tenant);
 
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
@@ -142,7 +168,7 @@ CREATE TABLE lane (
     behind BIGINT,
     line TEXT,
     ready BIGINT NOT NULL
-, tenant TEXT NOT NULL DEFAULT '');
+, tenant TEXT NOT NULL DEFAULT '', costs TEXT, part TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 
@@ -150,7 +176,9 @@ CREATE INDEX lane_empty ON lane (id) WHERE head IS NULL;
 
 CREATE INDEX lane_line ON lane (line, priority DESC, ord) WHERE line IS NOT NULL;
 
-CREATE INDEX lane_ready ON lane (queue, tenant, priority DESC, ord) WHERE ready = 1;
+CREATE INDEX lane_part ON lane (queue, part) WHERE part <> '';
+
+CREATE INDEX lane_ready ON lane (queue, tenant, part, priority DESC, ord) WHERE ready = 1;
 
 CREATE INDEX lane_tenant ON lane (tenant) WHERE tenant <> '';
 
@@ -169,7 +197,7 @@ CREATE TABLE "lane_job" (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     refused BIGINT NOT NULL
-);
+, costs TEXT, told BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX lane_job_order ON lane_job (lane, priority DESC, ord);
 
@@ -231,9 +259,9 @@ CREATE TABLE ready (
     cost BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-);
+, part TEXT NOT NULL DEFAULT '');
 
-CREATE INDEX ready_order ON ready (queue, priority DESC, ord);
+CREATE INDEX ready_order ON ready (queue, part, priority DESC, ord);
 
 CREATE TABLE receipt (
     connection TEXT PRIMARY KEY,
@@ -257,7 +285,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-, has_successor BIGINT NOT NULL DEFAULT 0);
+, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT);
 
 CREATE INDEX running_lease ON running (lease);
 
@@ -318,6 +346,15 @@ CREATE TABLE successor (
     due BIGINT NOT NULL
 );
 
+CREATE TABLE task_part (
+    queue TEXT NOT NULL,
+    task TEXT NOT NULL,
+    part TEXT NOT NULL,
+    refused_at BIGINT NOT NULL,
+    known_at BIGINT NOT NULL,
+    PRIMARY KEY (queue, task)
+);
+
 CREATE TABLE tenant (
     name TEXT PRIMARY KEY,
     max_waiting BIGINT,
@@ -340,7 +377,7 @@ CREATE TABLE turn (
     ord BIGINT NOT NULL,
     cost BIGINT NOT NULL,
     until BIGINT
-);
+, costs TEXT);
 
 CREATE TABLE uniqueness (
     key TEXT NOT NULL,

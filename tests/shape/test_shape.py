@@ -17,23 +17,9 @@ GLOSSARY = TOP / "GLOSSARY.md"
 PURE = sorted(path for name in ("limits", "lifecycle", "workflows") for path in (SOURCE / name).rglob("*.py"))
 # `datetime` is not here: a span or a date is a value; asking for the present one is caught apart.
 IMPURE = {
-    "asyncio",
-    "concurrent",
-    "io",
-    "logging",
-    "multiprocessing",
-    "os",
-    "pathlib",
-    "random",
-    "secrets",
-    "socket",
-    "sqlite3",
-    "subprocess",
-    "tempfile",
-    "threading",
-    "time",
-    "uuid",
-}
+    "asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "random",
+    "secrets", "socket", "sqlite3", "subprocess", "tempfile", "threading", "time", "uuid",
+}  # fmt: skip
 ASKS_THE_TIME = {"now", "utcnow", "today"}
 
 WORDS = (
@@ -47,16 +33,10 @@ WORDS = (
 FOREIGN = tuple(
     first + second
     for first, second in (
-        ("/wor", "k/"),
-        ("/roo", "t/"),
-        ("/opt/", "pypi"),
-        ("file:", "///"),
-        ("pypi", ".org"),
-        ("python", "hosted"),
-        ("npmjs", ".org"),
-        ("deb.", "debian.org"),
+        ("/wor", "k/"), ("/roo", "t/"), ("/opt/", "pypi"), ("file:", "///"),
+        ("pypi", ".org"), ("python", "hosted"), ("npmjs", ".org"), ("deb.", "debian.org"),
     )
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("path", PURE, ids=lambda path: path.relative_to(SOURCE).as_posix())
@@ -75,6 +55,14 @@ def test_a_pure_module_never_asks_what_time_it_is(path):
     assert [] == asked
 
 
+def test_every_table_is_on_the_page_of_the_architecture():
+    made = re.findall(r"CREATE TABLE (\w+)", (TOP / "tests" / "schema" / "sqlite.sql").read_text())
+    page = (TOP / "ARCHITECTURE.md").read_text()
+
+    assert made
+    assert [] == [table for table in made if f"`{table}`" not in page]
+
+
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_of_the_design_is_in_the_glossary_and_in_the_code(word):
     code = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
@@ -83,7 +71,7 @@ def test_a_word_of_the_design_is_in_the_glossary_and_in_the_code(word):
     assert re.search(rf"(?<![a-z]){word}", code, re.IGNORECASE)
 
 
-def test_no_file_names_a_package_host_or_a_path_on_somebodys_machine():
+def test_no_file_names_a_package_host_or_a_path_of_one_machine():
     found = [
         f"{path.relative_to(TOP)}:{number}: {foreign}"
         for path in own_files()

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ LEASE = 1_000_000
 RESERVE = 5_000  # before a handler's last moment, which a worker keeps
 LONGEST = 100_000  # a period, so that no job waits long
 PATIENCE = 40.0  # seconds until all must be at rest
+PLAIN = {"cancel", "retry", "why", "upkeep", "pause", "resume"}  # verbs that the engine is told as they are
 PERIOD = re.compile(r"/(\d+)")
 
 
@@ -38,16 +39,13 @@ class Log:
     """What one of the crowd saw."""
 
     asks: list[dict[str, Any]] = field(default_factory=list)
-    claims: list[tuple[int, int, str, int, int]] = field(
-        default_factory=list
-    )  # asked, answered, job, fence, lease
+    # Asked, answered, job, fence, lease.
+    claims: list[tuple[int, int, str, int, int]] = field(default_factory=list)
     begins: dict[tuple[str, int], int] = field(default_factory=dict)
-    ends: list[tuple[int, str, int, bool, str]] = field(
-        default_factory=list
-    )  # asked, job, fence, accepted, outcome
-    rules: list[tuple[int, int, str, Any, str | None]] = field(
-        default_factory=list
-    )  # from, to, layer, gate, text
+    # Asked, job, fence, accepted, outcome.
+    ends: list[tuple[int, str, int, bool, str]] = field(default_factory=list)
+    # From, to, layer, gate, text.
+    rules: list[tuple[int, int, str, Any, str | None]] = field(default_factory=list)
 
 
 def histories(seed: int, count: int, steps: int) -> list[list[Operation]]:
@@ -82,7 +80,7 @@ class Actor:
 
     def act(self, history: Sequence[Operation]) -> Log:
         for verb, *rest in history:
-            act = getattr(self, f"_{verb}", None)
+            act = getattr(self._engine, verb) if verb in PLAIN else getattr(self, f"_{verb}", None)
             if act is not None:
                 with suppress(PenstockError):  # refused, as when another was there first
                     act(*rest)
@@ -93,9 +91,18 @@ class Actor:
         self._engine.enqueue([new_job(ask, self._engine.clock.now()) for ask in asks])
         self.log.asks += asks
 
-    def _claim(self, queues: Sequence[str], count: int, *_: Any) -> None:
+    def _claim(
+        self,
+        queues: Sequence[str],
+        count: int,
+        _lease: int = LEASE,
+        _lags: Any = (),
+        _worker: str = "",
+        tasks: Any = None,
+    ) -> None:
         asked = since_boot()
-        claim = self._engine.claim(queues, count, worker=threading.current_thread().name, lease=LEASE)
+        name = threading.current_thread().name
+        claim = self._engine.claim(queues, count, worker=name, lease=LEASE, tasks=tasks)
         answered = since_boot()
         for job in claim.jobs:
             self.log.claims.append((asked, answered, job.id, job.fence, job.lease - self._offset))
@@ -114,9 +121,7 @@ class Actor:
 
     def _settle(self, reports: Sequence[tuple[str, Operation, bool]]) -> None:
         mine, self._hands = self._hands[: len(reports)], self._hands[len(reports) :]
-        self._settle_these(
-            [(job, outcome, tell) for job, (_, outcome, tell) in zip(mine, reports, strict=False)]
-        )
+        self._settle_these([(job, *report[1:]) for job, report in zip(mine, reports, strict=False)])
         self._former += mine
 
     def _settle_late(self, _: str) -> None:
@@ -135,43 +140,20 @@ class Actor:
             settlements.append(Settlement(job.seq, job.fence, outcome_of(*outcome), told))
             outcomes.append(outcome[0])
         asked = since_boot()
-        for (job, *_), outcome, accepted in zip(
-            reports, outcomes, self._engine.settle(settlements), strict=True
-        ):
+        answers = self._engine.settle(settlements)
+        for (job, *_), outcome, accepted in zip(reports, outcomes, answers, strict=True):
             self.log.ends.append((asked, job.id, job.fence, accepted, outcome))
 
     def _begun(self, _: str) -> None:
         begins = self.log.begins
-        reports = [
-            (j.seq, j.fence, begins[j.id, j.fence] + self._offset - j.started)
-            for j in self._hands
-            if (j.id, j.fence) in begins
-        ]
-        self._engine.begun(reports)
+        told = [(job, begins[job.id, job.fence]) for job in self._hands if (job.id, job.fence) in begins]
+        self._engine.begun([(job.seq, job.fence, at + self._offset - job.started) for job, at in told])
 
     def _die(self, _: str) -> None:
         self._former, self._hands = self._former + self._hands, []
 
-    def _cancel(self, name: str) -> None:
-        self._engine.cancel(name)
-
-    def _retry(self, name: str) -> None:
-        self._engine.retry(name)
-
-    def _why(self, name: str) -> None:
-        self._engine.why(name)
-
-    def _upkeep(self) -> None:
-        self._engine.upkeep()
-
     def _advance(self, span: int) -> None:
         time.sleep(min(span, 3_000) / 1e6)
-
-    def _pause(self, queue: str) -> None:
-        self._engine.pause(queue)
-
-    def _resume(self, queue: str) -> None:
-        self._engine.resume(queue)
 
     def _shut(self, key: str, span: int, tenant: str = "") -> None:
         self._engine.shut(key, self._engine.clock.now() + min(span, LONGEST), tenant=tenant)
@@ -194,21 +176,14 @@ class Actor:
         with self._changing("override", ("key", tenant, key), None):
             self._engine.clear_override(key, tenant=tenant)
 
-    def _changing(self, layer: str, gate: Any, text: str | None) -> "_Changing":
-        return _Changing(self.log, layer, gate, text)
-
-
-class _Changing:
-    """Notes from when to when a rule may have been changed."""
-
-    def __init__(self, log: Log, *what: Any) -> None:
-        self._log, self._what = log, what
-
-    def __enter__(self) -> None:
-        self._since = since_boot()
-
-    def __exit__(self, *_: object) -> None:
-        self._log.rules.append((self._since, since_boot(), *self._what))
+    @contextmanager
+    def _changing(self, *what: Any) -> Iterator[None]:
+        """Note from when to when a rule may have been changed."""
+        since = since_boot()
+        try:
+            yield
+        finally:
+            self.log.rules.append((since, since_boot(), *what))
 
 
 def play_at_once(url: str, seed: int, steps: int) -> tuple[list[str], Referee]:
@@ -224,7 +199,7 @@ def play_at_once(url: str, seed: int, steps: int) -> tuple[list[str], Referee]:
     logs.append(last)
     asked = {ask["name"] for log in logs for ask in log.asks}
     found += [f"{name} is lost" for name in sorted(asked - states.keys())]
-    found += [f"nobody asked for {name}" for name in sorted(states.keys() - asked)]
+    found += [f"no thread asked for {name}" for name in sorted(states.keys() - asked)]
     referee = judged(logs)
     return found + referee.finish(), referee
 
@@ -272,14 +247,8 @@ def judged(logs: Sequence[Log]) -> Referee:
     for at, is_claim, event in sorted(events, key=lambda event: event[:2]):
         if is_claim:
             asked, _, job, fence, lease = event
-            attempt = referee.claimed(
-                job,
-                fence,
-                at,
-                lease,
-                asks[job].get("cost", 1),
-                list(rules.passes(asks[job], asked - LONGEST, at)),
-            )
+            passes = list(rules.passes(asks[job], asked - LONGEST, at))
+            attempt = referee.claimed(job, fence, at, lease, passes)
             attempts[job, fence] = attempt
             if (job, fence) in begins:
                 referee.began(attempt, begins[job, fence])
@@ -297,9 +266,8 @@ class Rules:
 
     def passes(self, ask: dict[str, Any], since: int, until: int) -> Iterator[Pass]:
         tenant = ask.get("tenant", "")
-        own = [
-            (("key", "" if k.startswith("*") else tenant, k), numbers(text)) for k, text, *_ in ask["limits"]
-        ]
+        keys = [(key, "" if key.startswith("*") else tenant, text) for key, text, *_ in ask["limits"]]
+        own = [(("key", owner, key), numbers(text)) for key, owner, text in keys]
         scopes = [(("type", "", ask.get("task", "t1")), Numbers()), (("queue", "", ask["queue"]), Numbers())]
         for gate, brought in [*own, *scopes]:
             told = [self._told(layer, gate, since, until) for layer in ("override", "configured")]
@@ -307,7 +275,7 @@ class Rules:
                 _most(brought[part], [[numbers(text)[part] for text in texts] for texts in told])
                 for part in range(3)
             )
-            yield Pass(gate, slots, rate, throttle, counts=gate[0] == "key")
+            yield Pass(gate, slots, rate, throttle, counts=gate[0] == "key", cost=ask.get("cost", 1))
 
     def _told(self, layer: str, gate: Any, since: int, until: int) -> set[str | None]:
         """Return what may have been told of a gate at any moment between."""

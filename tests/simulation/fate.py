@@ -9,14 +9,19 @@ from tests.simulation.world import LEASE, Operation, World
 
 MS = 1_000
 SECOND = 1_000 * MS
-QUEUES = ("q1", "q2", "q3")
+# Names may be any text: these look like what stands between them where several are written down as one.
+QUEUES = ("q", "q|c1|@x", "q # 2")
 TASKS = ("t1", "t2")
-KEYS = ("A", "B", "C", "D", "*E")
-TENANTS = ("", "", "", "x")
+KEYS = ("A", "B|c1", "C @#", 'D"%', "*E")
+TENANTS = ("", "", "", "x|c1")
+# What claims of one history know: all, or now this and now that.
+KNOWLEDGE = ((None,), (None,), (("t1",), ("t2",), None), (("t1",), ("t1", "t2")), (("t2",), ("t*",), ("u",)))
 WORKERS = ("w1", "w2", "w3")
 PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
 SPANS = tuple(span * MS for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
+OUTCOMES = (*["done"] * 4, *["failed"] * 2, "again", "cancelled", "limited", "handed back")
+NO_CRASH_IN = {"advance", "set_clock", "die", "why", "restart"}
 PRESSED = 60  # rounds in which every job must have had its turn
 PLAIN_UNIQUE = 4  # what there is to say of a unique key, but for a pause
 CROWD = 24  # jobs, from which on only few come
@@ -34,9 +39,10 @@ class Fate:
         self._heavy = world.mode == "B" or (world.mode == "C" and chance.random() < 0.4)
         # Where starts are remembered every job asks for it, and all look back equally far: what a gate
         # remembers then does not depend on the jobs that came before.
-        self._kinds = {
-            key: chance.choice(("c", "c", "c", "f", "f", "r", "t", "rc", "tc", "rtc")) for key in KEYS
-        }
+        kinds = ("c", "c", "c", "f", "f", "r", "t", "rc", "tc", "rtc")
+        self._kinds = {key: chance.choice(kinds) for key in KEYS}
+        # Nothing is drawn for it: one key has bursts in some histories, all of the same numbers.
+        self._bursts = {KEYS[seed % len(KEYS)]: (1 + seed % 3, 2 + seed % 4)} if seed % 7 < 3 else {}
         self._periods = {name: chance.choice(PERIODS) for name in (*KEYS, *QUEUES, *TASKS)}
         self._rated_scopes = chance.random() < 0.3
         self._priorities = chance.choice(((0,), (0, 0, 1), (-1, 0, 1)))
@@ -45,20 +51,26 @@ class Fate:
         self._scopes = ("key", "key", "queue") if self._drops else ("key", "key", "queue", "type")
         self._clock_is_set = chance.random() < 0.25
         self._unique = chance.choice((0, 0, 0.3))
-        self._latest = (
-            self._unique > 0 and seed % 4 < 2
-        )  # nothing is drawn for it: other histories stay the same
+        # Nothing is drawn for it: other histories stay the same.
+        self._latest = self._unique > 0 and seed % 4 < 2
+        self._beside_floating = seed % 3 < 2  # some jobs bring a number of their own for a key that floats
+        self._costs = random.Random(~seed)
+        self._weighs = self._costs.random() < 0.5  # limits have costs, and attempts tell what they used
         self._scheduled = chance.random() < 0.3
         # Jobs of one key and one sort each: long lines, in which places and predictions are certain.
         self._plain = chance.random() < 0.2
         self._calm = chance.random() < 0.5  # fewer changes of rules, so that lines grow
+        # What workers know is drawn apart, so that all else happens as it did before.  Which of the jobs of equal
+        # limits is the first matters to drops.
+        self._learning = random.Random(f"known in {seed}")
+        self._knowledge = self._learning.choice(KNOWLEDGE) if not self._drops else (None,)
         choices = self._choices()
         self._choose = [choose for _, choose in choices]
         self._weights = [weight for weight, _ in choices]
 
     def be_uniform(self) -> None:
-        """Have all jobs of a key bring the same numbers, and no job come by a schedule or again."""
-        self._plain, self._scheduled, self._unique = True, False, 0
+        """Have all jobs of a key bring the same numbers and keep their cost, and no job come by a schedule or again."""
+        self._plain, self._scheduled, self._unique, self._weighs = True, False, 0, False
         self._kinds = {key: kinds.replace("f", "c") for key, kinds in self._kinds.items()}
         self._weights = [weight for weight, _ in self._choices()]
 
@@ -67,13 +79,7 @@ class Fate:
         yield from self._first()
         for _ in range(steps):
             operation = self._chance.choices(self._choose, self._weights)[0]()
-            if self._chance.random() < 0.04 and operation[0] not in {
-                "advance",
-                "set_clock",
-                "die",
-                "why",
-                "restart",
-            }:
+            if self._chance.random() < 0.04 and operation[0] not in NO_CRASH_IN:
                 operation = ("crash_in", self._chance.choice((1, 2, 3, 5, 8, 12, 18, 25, 40, 99)), operation)
             yield operation
         if self._world.mode == "C" and self._chance.random() < 0.2:
@@ -92,7 +98,10 @@ class Fate:
             (6, lambda: ("begun", self._pick(self._world.hands))),
             (3, self._cancel),
             (2, self._retry),
+            (1, self._expedite),
+            (2, self._claim_one),
             (2, lambda: ("beat", self._pick(self._world.hands), LEASE)),
+            (8 if self._weighs else 0, self._spend),
             (1, lambda: ("die", self._chance.choice(WORKERS))),
             (1.5, self._settle_late),
             (3 * rules, self._configure),
@@ -135,9 +144,12 @@ class Fate:
         self._jobs += 1
         cost = chance.choice((1, 1, 2, 3)) if self._heavy else 1
         ask: dict[str, Any] = {"name": f"j{self._jobs}", "queue": chance.choice(self._queues)}
-        ask["limits"] = self._limits(cost)
+        weighed = self._heavy and self._weighs and self._costs.random() < 0.7
+        ask["limits"] = self._limits(3 if weighed else cost)
         if cost > 1:
             ask["cost"] = cost
+        if weighed:
+            ask["costs"] = {limit[0]: self._costs.choice((1, 2, 3)) for limit in ask["limits"]}
         if chance.random() < 0.5 and not self._plain:
             ask["task"] = "t2"
         if priority := chance.choice(self._priorities):
@@ -150,6 +162,8 @@ class Fate:
             ask["expires"] = chance.choice(SPANS)
         if chance.random() < 0.3:
             ask |= {"attempts": chance.randint(2, 4), "delay": chance.choice((0, 0, *SPANS))}
+            if ask["delay"] and chance.random() < 0.5:
+                ask["lost_counts"] = True
         if chance.random() < 0.1:
             ask["discard"] = True
         return ask
@@ -158,20 +172,21 @@ class Fate:
         chance = self._chance
         if self._plain:
             key = chance.choice(self._keys)
-            return (
-                (
-                    key,
-                    self._numbers(key, self._kinds[key].replace("f", "c"), cost, chance=random.Random(key)),
-                    "wait",
-                ),
-            )
+            kinds = self._kinds[key].replace("f", "c")
+            return ((key, self._numbers(key, kinds, cost, chance=random.Random(key)), "wait"),)
         keys = chance.sample(self._keys, min(chance.choice((0, 1, 1, 2, 3)), len(self._keys)))
         return tuple(
-            (key, f"c{chance.choice((1, 2))}", self._on_limit(), chance.choice((SECOND, 5 * SECOND)))
+            self._floating(key)
             if self._kinds[key] == "f"
             else (key, self._own_numbers(key, cost), self._on_limit())
             for key in keys
         )
+
+    def _floating(self, key: str) -> tuple[Any, ...]:
+        """Return a limit that floats; for some jobs one that does not, on a key that perhaps does."""
+        chance = self._chance
+        floats = (key, f"c{chance.choice((1, 2))}", self._on_limit(), chance.choice((SECOND, 5 * SECOND)))
+        return floats[:3] if self._beside_floating and self._jobs % 3 == 0 else floats
 
     def _uniqueness(self) -> tuple[Any, ...]:
         chance = self._chance
@@ -196,6 +211,9 @@ class Fate:
             "r": f"r{max(least, chance.choice((1, 2, 3, 5)))}/{period}",
             "t": f"t{chance.choice((1, 2, 3))}/{period}",
         }
+        if name in self._bursts:
+            limit, burst = self._bursts[name]
+            parts["t"] = f"t{limit}/{period}/{burst}"
         return ";".join(parts[kind] for kind in "crt" if kind in kinds)
 
     def _changed_numbers(self, scope: str, name: str) -> str:
@@ -208,12 +226,8 @@ class Fate:
 
     def _rated_numbers(self, name: str) -> str:
         """Return numbers for a queue or type that always remembers starts."""
-        choices = (
-            self._numbers(name, "r"),
-            f"{self._numbers(name, 'c')};{self._ample(name)}",
-            self._ample(name),
-        )
-        return self._chance.choice(choices)
+        rated, slotted, ample = self._numbers(name, "r"), self._numbers(name, "c"), self._ample(name)
+        return self._chance.choice((rated, f"{slotted};{ample}", ample))
 
     def _ample(self, name: str) -> str:
         return f"r1000/{self._periods[name]}"
@@ -229,6 +243,15 @@ class Fate:
     def _retry(self) -> Operation:
         return ("retry", self._pick([job.name for job in self._model.jobs.values() if job.state not in LIVE]))
 
+    def _expedite(self) -> Operation:
+        return (
+            "expedite",
+            self._pick([job.name for job in self._model.live.values() if job.due > self._model.now]),
+        )
+
+    def _claim_one(self) -> Operation:
+        return ("claim_one", self._pick(self._model.live), self._chance.choice((0, 0, 20_000, None)))
+
     def _configure(self) -> Operation:
         chance = self._chance
         scope = chance.choice(self._scopes)
@@ -239,22 +262,13 @@ class Fate:
         name = chance.choice(self._queues if scope == "queue" else TASKS)
         if self._rated_scopes:
             return ("configure", scope, name, self._rated_numbers(name))
-        return (
-            "configure",
-            scope,
-            name,
-            None if chance.random() < 0.4 else self._changed_numbers(scope, name),
-        )
+        text = None if chance.random() < 0.4 else self._changed_numbers(scope, name)
+        return ("configure", scope, name, text)
 
     def _override(self) -> Operation:
         key, tenant = self._key()
-        return (
-            "override",
-            key,
-            self._changed_numbers("key", key),
-            self._chance.choice((None, *SPANS)),
-            tenant,
-        )
+        text = self._changed_numbers("key", key)
+        return ("override", key, text, self._chance.choice((None, *SPANS)), tenant)
 
     def _key(self) -> tuple[str, str]:
         key = self._chance.choice(self._keys)
@@ -267,16 +281,10 @@ class Fate:
             return ("enable_schedule", name, chance.random() < 0.7)
         if chance.random() < 0.5:
             return ("advance", chance.choice((10, 30, 60, 70)) * SECOND)
-        ask = {
-            key: value for key, value in self._job().items() if key in {"queue", "limits", "task", "priority"}
-        }
-        return (
-            "schedule",
-            name,
-            chance.choice((1, 2)),
-            ask,
-            chance.choice(("allow", "skip", "cancel_previous", "wait")),
-        )
+        kept = {"queue", "limits", "task", "priority"}
+        ask = {fact: value for fact, value in self._job().items() if fact in kept}
+        minutes, overlap = chance.choice((1, 2)), chance.choice(("allow", "skip", "cancel_previous", "wait"))
+        return ("schedule", name, minutes, ask, overlap)
 
     # What workers do.
 
@@ -285,7 +293,8 @@ class Fate:
         queues = chance.sample(self._queues, chance.randint(1, len(self._queues)))
         lags = tuple(chance.choice(LAGS) for _ in range(3))
         lease = LEASE if chance.random() < 0.8 else chance.choice((SECOND, 60 * SECOND))
-        return ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS))
+        known = self._learning.choice(self._knowledge)
+        return ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS), known)
 
     def _claims(self) -> Operation:
         """Claim for several workers at once, often for the same queues."""
@@ -295,7 +304,7 @@ class Fate:
         asked = [self._claim() for _ in range(chance.randint(2, 4))]
         same = chance.random() < 0.4
         requests = [
-            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], one[5]) for one in asked
+            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], *one[5:]) for one in asked
         ]
         return ("claims", requests, asked[0][4], chance.choice(("priority", "strict")))
 
@@ -308,23 +317,24 @@ class Fate:
     def _reports(self) -> list[tuple[str, Operation, bool]]:
         hands = list(self._world.hands)
         names = self._chance.sample(hands, min(len(hands), self._chance.choice((1, 2, 3, 5))))
-        return [(name, self._outcome(), self._chance.random() < 0.4) for name in names]
+        told = [(name, self._outcome(), self._chance.random() < 0.4) for name in names]
+        weighs = self._weighs and self._costs.random() < 0.4
+        return [(*report, self._used(report[0])) for report in told] if weighs else told
+
+    def _spend(self) -> Operation:
+        late = self._costs.random() < 0.1
+        name = self._pick(self._world.former if late else self._world.hands)
+        return ("spend", name, self._used(name), late)
+
+    def _used(self, name: str) -> dict[str, int]:
+        limits = self._model.jobs[name].ask.get("limits", ()) if name else ()
+        return {
+            limit[0]: self._costs.choice((0, 1, 1, 2, 4)) for limit in limits if self._costs.random() < 0.7
+        }
 
     def _outcome(self) -> Operation:
         chance = self._chance
-        kinds = (
-            "done",
-            "done",
-            "done",
-            "done",
-            "failed",
-            "failed",
-            "again",
-            "cancelled",
-            "limited",
-            "handed back",
-        )
-        match kind := chance.choice(kinds):
+        match kind := chance.choice(OUTCOMES):
             case "again":
                 return (kind, chance.choice((None, 0, *SPANS)))
             case "limited":
@@ -340,7 +350,10 @@ class Fate:
         if not self._world.lent or chance.random() < 0.5:
             return ("refreshes", chance.choice(WORKERS), chance.choice((100 * MS, SECOND, LEASE)))
         _, tenant, key = chance.choice(sorted(self._world.lent))
-        return ("refreshed", key, tenant, chance.choice((None, 0, 1, 1, 2, 3)), chance.random() < 0.3)
+        value, old = chance.choice((None, 0, 1, 1, 2, 3)), chance.random() < 0.3
+        if value == 0 and self._jobs % 2:
+            return ("renew_refresh", key, tenant, LEASE, old)
+        return ("refreshed", key, tenant, value, old)
 
     # What fate does.
 

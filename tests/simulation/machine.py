@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from penstock import clock as clocks
-from penstock.engine import Engine, claim
+from penstock.engine import Engine
+from penstock.engine.admission import claiming
+from penstock.job import Event
 from penstock.store.postgres import PostgresStore, address
 from penstock.store.postgres.session import Opening
 from penstock.store.session import Locks
@@ -64,6 +66,7 @@ class Machine:
         self.since_start = UPTIME  # true time, which cannot be set
         self.wall = BEGINNING
         self.counts: Counter[str] = Counter()
+        self.events: list[Event] = []  # told and not heard yet
         self._turns = turns
         self._url = url
 
@@ -89,6 +92,7 @@ class Machine:
     def restart(self) -> None:
         """End the process and begin another: what it had in memory is gone."""
         self.engine = Engine(self.store, None if self._url is None else self, turns=self._turns)
+        self.engine.listen(self.events.append)
 
     def until_crash(self, statements: int, call: Callable[[], T]) -> tuple[bool, T | None]:
         """Do it in a process that dies at one of the next statements; tell whether anything was committed.
@@ -146,11 +150,11 @@ def machine(url: str | None = None, *, turns: bool) -> Iterator[Machine]:
 def short_transactions() -> Iterator[None]:
     """Have claims look at two lanes at a time and give up after four tests, so that they are asked again."""
 
-    class Impatient(claim.Budget):
+    class Impatient(claiming.Budget):
         def __init__(self, left: int) -> None:
             super().__init__(min(left, 4))
 
-    with patch.object(claim, "LEAST_PAGE", 2), patch.object(claim, "Budget", Impatient):
+    with patch.object(claiming, "LEAST_PAGE", 2), patch.object(claiming, "Budget", Impatient):
         yield
 
 

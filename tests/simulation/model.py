@@ -33,29 +33,44 @@ class Mismatch(AssertionError):
 
 
 class Numbers(NamedTuple):
-    """So many at once; so many in so long; so many in so long, evenly."""
+    """So many at once; so many in so long; so many in so long, evenly, after a burst of so many."""
 
     slots: int | None = None
     rate: tuple[int, int] | None = None
-    throttle: tuple[int, int] | None = None
+    throttle: tuple[int, int, int] | None = None
 
 
 ANY = Numbers()
 
 
 def numbers(text: str | None) -> Numbers:
-    """Read `c2;r3/1000000;t1/500000`: slots, rate, throttle; microseconds."""
+    """Read `c2;r3/1000000;t1/500000/4`: slots, rate, throttle; microseconds; a throttle's burst, if it has one."""
     told: dict[str, Any] = {}
     for part in filter(None, (text or "").split(";")):
-        limit, _, period = part[1:].partition("/")
-        told[part[0]] = (int(limit), int(period)) if period else int(limit)
+        limit, *more = map(int, part[1:].split("/"))
+        told[part[0]] = (limit, *more) if more else limit
+        if part[0] == "t" and len(more) == 1:
+            told["t"] = (limit, *more, 1)
     return Numbers(told.get("c"), told.get("r"), told.get("t"))
 
 
-def gap(throttle: tuple[int, int]) -> int:
+def gap(throttle: tuple[int, int, int]) -> int:
     """Return how far apart starts must be, at least."""
-    limit, period = throttle
+    limit, period, _ = throttle
     return (period + limit - 1) // limit
+
+
+def is_apart(throttle: tuple[int, int, int], starts: "Sequence[Start]", cost: int, now: int) -> bool:
+    """Tell whether a throttle lets one more through: it is far enough from all others, or its bucket has enough."""
+    if not throttle[0]:
+        return False
+    burst, step = throttle[2], gap(throttle)
+    if burst == 1:
+        return all(start.at + start.cost * step <= now for start in starts)
+    full_at = 0
+    for start in sorted(starts, key=lambda start: start.at):
+        full_at = max(full_at, start.at) + start.cost * step
+    return full_at - (burst - min(cost, burst)) * step <= now
 
 
 @dataclass(eq=False)
@@ -64,6 +79,17 @@ class Start:
 
     at: int
     cost: int
+    gate: Name = ("", "", "")
+    told: int | None = None  # what was reported of it since it could not change any more
+
+
+def _apart_at(throttle: tuple[int, int, int], starts: Sequence[Start]) -> Iterator[int]:
+    """Yield the moments at which a throttle may open."""
+    _, _, burst = throttle
+    step, full_at = gap(throttle), 0
+    for start in sorted(starts, key=lambda start: start.at):
+        full_at = max(full_at, start.at) + start.cost * step if burst > 1 else start.at + start.cost * step
+        yield from (full_at - kept * step for kept in range(min(burst, 9)))
 
 
 @dataclass
@@ -76,6 +102,8 @@ class Gate:
     shut_until: int = 0
     paused: bool = False
     remembers: bool = False
+    paced: bool = False
+    bucket: tuple[int, int] | None = None  # how long it takes to fill, and how long for one
     starts: list[Start] = field(default_factory=list)
     floating: "Floating | None" = None
 
@@ -89,6 +117,8 @@ class Floating:
     next_at: int
     failures: int = 0
     fence: int = 0
+    lent: bool = False
+    asked: bool = True  # a job came when it was due
 
 
 @dataclass(eq=False)
@@ -112,20 +142,31 @@ class Job:
     since: int | None = None  # when the calls began in which it waits for a pause
     replaced: bool = False
     starts: list[Start] = field(default_factory=list)
+    past: list[tuple[int, str]] = field(default_factory=list)  # each attempt that ended: its number, and how
 
     def __post_init__(self) -> None:
         ask = self.ask
-        self.queue, self.tenant = ask["queue"], ask.get("tenant", "")
-        self.task, self.cost, self.priority = (
-            ask.get("task", "t1"),
-            ask.get("cost", 1),
-            ask.get("priority", 0),
-        )
+        self.queue, self.tenant, self.task = ask["queue"], ask.get("tenant", ""), ask.get("task", "t1")
+        self.cost, self.priority = ask.get("cost", 1), ask.get("priority", 0)
 
     @property
     def shown(self) -> str:
         """Its state as others see it."""
         return WAITING if self.state == AFTER else self.state
+
+    @cached_property
+    def can_be_rescheduled(self) -> bool:
+        """Whether it is scheduled, not waiting, as long as a limit keeps it."""
+        return any(on_limit == "reschedule" for _, _, on_limit in self.gates) and not self.drops
+
+    @cached_property
+    def names_key(self) -> bool:
+        return bool(self.ask.get("limits"))
+
+    @cached_property
+    def drops(self) -> bool:
+        """Whether it would rather go than wait at one of its gates."""
+        return any(on_limit == "drop" for _, _, on_limit in self.gates)
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -135,9 +176,14 @@ class Job:
     @cached_property
     def gates(self) -> list[tuple[Name, Numbers, str]]:
         """Every gate it must pass, the numbers it brings there, and what it does if the gate is shut."""
+        # A number that floats is what its key begins with, and no number of the job's own.
         own: list[tuple[Name, Numbers, str]] = [
-            (("key", "" if key.startswith("*") else self.tenant, key), numbers(text), on_limit)
-            for key, text, on_limit, *_ in self.ask.get("limits", ())
+            (
+                ("key", "" if key.startswith("*") else self.tenant, key),
+                ANY if every else numbers(text),
+                on_limit,
+            )
+            for key, text, on_limit, *every in self.ask.get("limits", ())
         ]
         return [*own, (("type", "", self.task), ANY, "wait"), (("queue", "", self.queue), ANY, "wait")]
 
@@ -148,12 +194,24 @@ class Job:
     @cached_property
     def place(self) -> tuple[Any, ...]:
         """Equal for jobs that stand at one place, whichever of them it is."""
-        return (self.kind, self.task, self.priority, self.cost)
+        return (self.kind, self.task, self.priority, self.cost, self.ask.get("costs", {}))
+
+    def cost_at(self, name: Name) -> int:
+        """Return what its start weighs at a gate: a limit may say so, else it is the same at all."""
+        scope, _, key = name
+        return self.ask.get("costs", {}).get(key, self.cost) if scope == "key" else self.cost
 
     @cached_property
     def kind(self) -> str:
         """Equal for jobs of one queue that carry exactly the same limits."""
         return repr((self.tenant, self.queue, sorted(self.ask.get("limits", ()))))
+
+
+def knows(tasks: Sequence[str] | None, job: Job) -> bool:
+    """Tell whether one of *tasks* names the job's, or begins it if it ends with a star."""
+    return tasks is None or any(
+        job.task.startswith(task[:-1]) if task.endswith("*") else job.task == task for task in tasks
+    )
 
 
 @dataclass
@@ -178,9 +236,8 @@ class Model:
         self.live: dict[str, Job] = {}
         self.gates: dict[Name, Gate] = {}
         self.served: dict[tuple[str, str], int] = {}  # by queue and tenant: the highest was served last
-        self.recorded: frozenset[tuple[str, str]] = (
-            frozenset()
-        )  # those of which the engine wrote that down just now
+        # Those of which the engine wrote that down just now.
+        self.recorded: frozenset[tuple[str, str]] = frozenset()
         self.schedules: dict[str, Schedule] = {}
         self.ended: list[Job] = []  # since the last comparison
         self.name_of: Callable[[Schedule], str] = lambda schedule: f"{schedule.name}-{schedule.fired}"
@@ -298,6 +355,16 @@ class Model:
         self._arrive(job)
         return True
 
+    def expedite(self, name: str) -> str | None:
+        """Return the state of a job that is due now; None if it runs or has ended."""
+        job = self.jobs[name]
+        if job.state not in LIVE or job.state == RUNNING:
+            return None
+        job.due = 0
+        if job.state == SCHEDULED:
+            self._arrive(job)
+        return WAITING
+
     def configure(self, name: Name, text: str | None) -> None:
         gate = self.gate(name)
         gate.configured = numbers(text)
@@ -322,30 +389,31 @@ class Model:
     # What workers do.
 
     def claim(
-        self, queues: Collection[str], count: int, lease: int, among: Collection[str] = ()
+        self,
+        queues: Collection[str],
+        count: int,
+        lease: int,
+        among: Collection[str] = (),
+        tasks: Sequence[str] | None = None,
     ) -> list[Job]:
         """Start the best *count* that may start; drop those that would rather go than wait.
 
         Tenants take turns by when each was served from these queues, or *among* more of them.
+        Jobs of other tasks than *tasks* are as if they were not there.
         """
         self.tick()
         started: list[Job] = []
-        waiting = self.waiting(queues)
+        waiting = [job for job in self.waiting(queues) if knows(tasks, job)]
         # Tenants take turns: the one served longest ago first, each with its best.
-        last = {
-            t: max(self.served.get((q, t), 0) for q in among or queues)
-            for t in {job.tenant for job in waiting}
-        }
-        turns = [
-            iter([job for job in waiting if job.tenant == t])
-            for t in sorted(last, key=lambda t: (last[t], t))
-        ]
+        tenants = {job.tenant for job in waiting}
+        last = {t: max(self.served.get((q, t), 0) for q in among or queues) for t in tenants}
+        order = sorted(tenants, key=lambda t: (last[t], t))
+        turns = [iter([job for job in waiting if job.tenant == t]) for t in order]
         while turns and len(started) < count:
             first = turns.pop(0)
             for job in first:
-                if job.state != WAITING or not self.is_open(
-                    ("queue", "", job.queue), ANY, job.cost, self.now
-                ):
+                queue = ("queue", "", job.queue)
+                if job.state != WAITING or not self.is_open(queue, ANY, job.cost_at(queue), self.now):
                     continue
                 may_start = not self.shut_gates(job)
                 if may_start:
@@ -360,6 +428,23 @@ class Model:
                 self.served[key] = max(self.served.values(), default=0) + 1
         return started
 
+    def take(self, name: str, lease: int, turns: dict[Name, str], *, taken: bool) -> Job:
+        """Start one job by its id if the engine did, provided that it may; else there must be a reason."""
+        job = self.jobs[name]
+        if not taken:
+            if job.state == WAITING and self._without_reason([job], turns):
+                raise Mismatch(f"{name} may start, but was refused by its id")
+            return job
+        if job.state != WAITING:
+            raise Mismatch(f"{name} was started by its id, but it is {job.state}")
+        if shut := self.shut_gates(job):
+            raise Mismatch(f"{name} was started by its id although {shut} is shut")
+        first = min((j for j in self.waiting({job.queue}) if j.kind == job.kind), key=lambda j: j.rank)
+        self._start(job, lease)
+        if first is job:
+            self._judge_first(job.kind)
+        return job
+
     def follow(
         self,
         queues: Collection[str],
@@ -369,6 +454,7 @@ class Model:
         turns: dict[Name, str],
         *,
         ordered: bool,
+        tasks: Sequence[str] | None = None,
     ) -> list[Job]:
         """Start what the engine started, provided that every choice can be explained.
 
@@ -380,29 +466,37 @@ class Model:
             job = self.jobs[name]
             if job.state != WAITING or job.queue not in queues:
                 raise Mismatch(f"{name} was started, but it is {job.state} in {job.queue}")
+            if not knows(tasks, job):
+                raise Mismatch(f"{name} was started, but only {tasks} were asked for, not {job.task}")
             if shut := self.shut_gates(job):
                 raise Mismatch(f"{name} was started although {shut} is shut")
-            rivals = (
-                [other for other in self.waiting(queues) if other.tenant == job.tenant] if ordered else []
-            )
-            ahead = [other for other in rivals if other.rank < job.rank]
+            rivals = self.waiting(queues) if ordered else []
+            ahead = [
+                other
+                for other in rivals
+                if other.tenant == job.tenant and other.rank < job.rank and knows(tasks, other)
+            ]
             if passed := self._without_reason(ahead, turns):
                 raise Mismatch(f"{passed.name} ranks before {name}, may start, and was passed over")
             self._start(job, lease)
             started.append(job)
         if len(started) > count:
             raise Mismatch(f"{len(started)} were started, at most {count} were asked for")
-        if len(started) < count and (left := self._without_reason(self.waiting(queues), turns)):
+        waiting = [job for job in self.waiting(queues) if knows(tasks, job)]
+        if len(started) < count and (left := self._without_reason(waiting, turns)):
             raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
         return started
 
-    def settle(self, reports: Sequence[tuple[str, int, tuple[Any, ...], int | None]]) -> list[bool]:
-        """Tell of each (job, fence, outcome, began) whether it was still the attempt that ran."""
+    def settle(
+        self, reports: Sequence[tuple[str, int, tuple[Any, ...], int | None, dict[str, int]]]
+    ) -> list[bool]:
+        """Tell of each (job, fence, outcome, began, used) whether it was still the attempt that ran."""
         accepted = []
-        for name, fence, outcome, began in reports:
+        for name, fence, outcome, began, used in reports:
             job = self.jobs[name]
             accepted.append(job.state == RUNNING and job.fence == fence)
             if accepted[-1]:
+                self.spend(name, fence, used)
                 if began is not None:
                     self._correct(job, began)
                 self._end(job, *outcome)
@@ -417,6 +511,30 @@ class Model:
         if job.state == RUNNING and job.fence == fence:
             self._correct(job, at)
 
+    def spend(self, name: str, fence: int, used: dict[str, int]) -> bool:
+        """Have its start weigh what it used of each key; tell whether it was still the attempt that ran."""
+        job = self.jobs[name]
+        if job.state != RUNNING or job.fence != fence:
+            return False
+        for start in job.starts:
+            if start.gate[0] == "key" and start.gate[2] in used:
+                self._weigh(start, used[start.gate[2]])
+        return True
+
+    def _weigh(self, start: Start, used: int) -> None:
+        if not self._is_folded(start):
+            start.cost = used
+            return
+        before = start.cost if start.told is None else start.told
+        start.told = used
+        if used > before:
+            self.gates[start.gate].starts.append(Start(self.now, used - before, start.gate))
+
+    def _is_folded(self, start: Start) -> bool:
+        """Tell whether a start is part of what a bucket lacks, and cannot change any more."""
+        bucket = self.gate(start.gate).bucket
+        return bucket is not None and start.at + max(bucket[0], bucket[1] * start.cost) <= self.now
+
     def heartbeat(self, name: str, fence: int, lease: int) -> tuple[bool, bool]:
         """Return whether the attempt is alive and whether it should stop."""
         job = self.jobs[name]
@@ -429,19 +547,35 @@ class Model:
 
     def refreshes(self, fences: dict[Name, int], lease: int) -> set[Name]:
         """Lend what is due; return it."""
+        known = {name: gate.floating for name, gate in self.gates.items() if gate.floating}
         due = {
-            name for name, gate in self.gates.items() if gate.floating and gate.floating.next_at <= self.now
+            name
+            for name, floating in known.items()
+            if floating.next_at <= self.now and (floating.asked or self._in_use(name))
         }
         for name in due & fences.keys():
-            floating = self.gates[name].floating
+            floating = known[name]
             floating.fence, floating.next_at = fences[name], self.now + lease
+            floating.lent, floating.asked = True, False
         return due
+
+    def renew_refresh(self, name: Name, fence: int, lease: int) -> bool:
+        """Leave a refresh to its worker; tell whether it was still lent to it."""
+        floating = self.gate(name).floating
+        if floating is None or floating.fence != fence or not floating.lent:
+            return False
+        floating.next_at = self.now + lease
+        return True
+
+    def _in_use(self, name: Name) -> bool:
+        return any(job.state in {WAITING, RUNNING} and name in job.names for job in self.live.values())
 
     def refreshed(self, name: Name, fence: int, value: int | None) -> bool:
         """Take a value, or a failure; tell whether the refresh was still lent to the worker that brings it."""
         floating = self.gate(name).floating
         if floating is None or floating.fence != fence:
             return False
+        floating.lent = False
         if value is None:
             wait = min(2 ** min(floating.failures, 10), 60) * 1_000_000
             floating.failures += 1
@@ -495,12 +629,17 @@ class Model:
         """Let happen what the clock makes happen: leases run out, jobs are due, schedules fire, jobs expire."""
         lost = [job for job in self.live.values() if job.state == RUNNING and job.lease <= self.now]
         for job in lost:
+            job.past.append((job.attempt, "lost"))
+            if job.ask.get("lost_counts"):
+                self._fail(job, None)
+                continue
             job.lost += 1
             if job.cancel or job.lost > MAX_LOST:
                 self._finish(job, CANCELLED if job.cancel else FAILED)
             else:
                 self._wait_again(job, WAITING)
         for job in sorted((job for job in lost if job.state == WAITING), key=lambda job: job.rank):
+            self._use(job)
             self._judge_first(job.kind)
         for job in lost:
             if job.heir is not None and job.heir.due <= self.now:
@@ -514,7 +653,7 @@ class Model:
             if job.state in {WAITING, SCHEDULED, AFTER}:
                 self._leave(job, EXPIRED)
         for gate in self.gates.values():  # only for speed: no rule looks further back than a minute
-            if len(gate.starts) > 20:
+            if len(gate.starts) > 20 and gate.bucket is None:
                 gate.starts = [start for start in gate.starts if start.at + MINUTE > self.now]
 
     def move(self, by: int) -> None:
@@ -553,14 +692,15 @@ class Model:
         )
 
     def in_force(self, name: Name, own: Numbers, now: int) -> Numbers:
-        """Return the numbers in force: live override, else configured, else floating, else the job's own."""
+        """Return the numbers in force: live override, else configured, else the smaller of the floating and the own."""
         gate = self.gates.get(name)
         if gate is None or (gate.configured == gate.override == ANY and gate.floating is None):
             return own
         live = gate.override_until is None or gate.override_until > now
         layers = [gate.override if live else ANY, gate.configured]
         if gate.floating is not None:
-            layers.append(Numbers(slots=gate.floating.value))
+            known = [slots for slots in (gate.floating.value, own.slots) if slots is not None]
+            own = own._replace(slots=min(known))
         layers.append(own)
         return Numbers(
             *(next((n for n in column if n is not None), None) for column in zip(*layers, strict=True))
@@ -579,17 +719,22 @@ class Model:
         more = after is not None and name in after.names
         if slots is not None and self.running(name, now if lapse else None) + more >= slots:
             return False
-        starts = [*gate.starts, Start(now, after.cost)] if more else gate.starts
+        starts = [start for start in gate.starts if start.cost]
+        if more:
+            # After those that were claimed and have not begun yet, too: a bucket is kept for it from then on.
+            starts.append(Start(max([now, *(start.at for start in starts)]), after.cost_at(name)))
         if rate is not None and sum(s.cost for s in starts if s.at + rate[1] > now) + cost > rate[0]:
             return False
-        if throttle is None:
-            return True
-        return throttle[0] > 0 and all(s.at + s.cost * gap(throttle) <= now for s in starts)
+        return throttle is None or is_apart(throttle, starts, cost, now)
 
     def shut_gates(self, job: Job, now: int | None = None, *, lapse: bool = False) -> list[Name]:
         """Name the gates that keep *job* from starting."""
         at = self.now if now is None else now
-        return [name for name, own, _ in job.gates if not self.is_open(name, own, job.cost, at, lapse=lapse)]
+        return [
+            name
+            for name, own, _ in job.gates
+            if not self.is_open(name, own, job.cost_at(name), at, lapse=lapse)
+        ]
 
     def opening(self, jobs: Sequence[Job], before: int | None = None, *, lapse: bool = False) -> int | None:
         """Return when the clock alone lets one of *jobs* start, if that is *before* then.
@@ -605,26 +750,21 @@ class Model:
     def earliest_behind(self, name: Name, own: Numbers, ahead: int) -> int | None:
         """Return when a gate lets one through, if *ahead* others like it go first, each as soon as it may."""
         slots, rate, throttle = self.in_force(name, own, self.now)
-        if (slots is not None and self.running(name) + ahead >= slots) or 0 in {
-            (rate or "-")[0],
-            (throttle or "-")[0],
-        }:
+        paused = 0 in {(rate or "-")[0], (throttle or "-")[0]}
+        if paused or (slots is not None and self.running(name) + ahead >= slots):
             return None
-        at, starts = (
-            max(self.now, self.gates[name].shut_until),
-            [start.at for start in self.gates[name].starts],
-        )
-        spans = [*([rate[1]] if rate else []), *([gap(throttle)] if throttle else [])]
+        gate = self.gates[name]
+        at, starts = max(self.now, gate.shut_until), [start for start in gate.starts if start.cost]
         for _ in range(ahead + 1):
-            for moment in sorted(
-                {at, *(start + span for start in starts for span in spans if start + span > at)}
-            ):
-                full = rate is not None and sum(start + rate[1] > moment for start in starts) >= rate[0]
-                close = throttle is not None and any(start + gap(throttle) > moment for start in starts)
+            opening = {s.at + (rate[1] if rate else 0) for s in starts}
+            opening |= set(_apart_at(throttle, starts)) if throttle else set()
+            for moment in sorted({at, *(later for later in opening if later > at)}):
+                used = sum(s.cost for s in starts if rate is not None and s.at + rate[1] > moment)
                 at = moment
-                if not full and not close:
+                apart = throttle is None or is_apart(throttle, starts, 1, moment)
+                if apart and (rate is None or used < rate[0]):
                     break
-            starts.append(at)
+            starts.append(Start(at, 1))
         return at
 
     def next_moment(self) -> int | None:
@@ -633,7 +773,8 @@ class Model:
 
     def _there(self, job: Job, at: int, lapse: bool) -> bool:
         if job.state == RUNNING:
-            return lapse and job.lease <= at and not job.cancel and job.lost < MAX_LOST
+            returns = not job.cancel and job.lost < MAX_LOST and not job.ask.get("lost_counts")
+            return lapse and job.lease <= at and returns
         expired = job.expires is not None and job.expires <= at
         return not expired and (job.state == WAITING or (job.state == SCHEDULED and job.due <= at))
 
@@ -649,7 +790,8 @@ class Model:
             for _, rate, throttle in told:
                 for start in gate.starts:
                     yield start.at + (rate[1] if rate else 0)
-                    yield start.at + (start.cost * gap(throttle) if throttle and throttle[0] else 0)
+                if throttle and throttle[0]:
+                    yield from _apart_at(throttle, gate.starts)
 
     # Reasons.
 
@@ -665,47 +807,81 @@ class Model:
 
     def _is_held(self, name: Name, own: Numbers, job: Job, turns: dict[Name, str]) -> bool:
         """Tell whether one ahead of it in the same line gathers budget."""
-        rate = self.in_force(name, own, self.now).rate
-        return rate is not None and any(
+        _, rate, throttle = self.in_force(name, own, self.now)
+        if rate is None and (throttle is None or throttle[2] == 1):
+            return False
+        return any(
             other.rank < job.rank
-            and other.cost <= rate[0]
+            and (rate is None or other.cost_at(name) <= rate[0])
             and any(name == theirs and own == numbers_ for theirs, numbers_, _ in other.gates)
-            and (not self.is_open(name, own, other.cost, self.now) or self._is_kept(name, own, other, turns))
+            and (
+                not self.is_open(name, own, other.cost_at(name), self.now)
+                or self._is_kept(name, own, other, turns)
+            )
             for other in self.waiting({job.queue})
         )
 
     def _is_kept(self, name: Name, own: Numbers, job: Job, turns: dict[Name, str]) -> bool:
-        """Tell whether the gate is kept for another whose turn it is."""
+        """Tell whether the gate is kept for another whose turn it is: that one would not fit beside this job."""
         holder = self.jobs.get(turns.get(name, ""))
-        return (
-            holder is not None
-            and holder is not job
-            and holder.priority >= job.priority
-            and holder.state == WAITING
-            and all(self._worth_waiting(*gate, holder) for gate in holder.gates if gate[0][0] != "queue")
-            and not self.is_open(name, own, job.cost, self.now, after=holder)
-        )
+        if holder is None or holder is job or holder.priority < job.priority or holder.state != WAITING:
+            return False
+        gates = [gate for gate in holder.gates if gate[0][0] != "queue"]
+        theirs = next(numbers_ for other, numbers_, _ in gates if other == name)
+        hindered = not self.is_open(name, theirs, holder.cost_at(name), self.now, after=job)
+        if all(self._worth_waiting(*gate, holder) for gate in gates):
+            return hindered or not self.is_open(name, own, job.cost_at(name), self.now, after=holder)
+        # What the clock shuts for the holder is kept only there; what rules shut is kept nowhere.
+        closed = any(self._is_closed(*gate, holder) for gate in gates)
+        return hindered and not closed and self._is_shut_by_clock(name, theirs, holder)
 
-    def _worth_waiting(self, name: Name, own: Numbers, _: str, holder: Job) -> bool:
+    def _is_shut_by_clock(self, name: Name, own: Numbers, holder: Job) -> bool:
+        """Tell whether past starts shut a gate, whether or not it is busy too."""
+        _, rate, throttle = self.in_force(name, own, self.now)
+        starts = self.gate(name).starts
+        used = sum(s.cost for s in starts if rate is not None and s.at + rate[1] > self.now)
+        apart = throttle is None or is_apart(
+            throttle, [s for s in starts if s.cost], holder.cost_at(name), self.now
+        )
+        return not apart or (rate is not None and used >= rate[0])
+
+    def _is_closed(self, name: Name, own: Numbers, _: str, holder: Job) -> bool:
+        """Tell whether rules shut a gate: neither the end of an attempt nor the age of a start opens it."""
+        gate, now = self.gates.get(name), self.now
+        slots, rate, throttle = self.in_force(name, own, now)
+        zero = slots == 0 or (throttle is not None and throttle[0] == 0)
+        heavy = rate is not None and rate[0] < holder.cost_at(name)
+        return zero or heavy or (gate is not None and gate.shut_until > now)
+
+    def _worth_waiting(self, name: Name, own: Numbers, on_limit: str, holder: Job) -> bool:
         """Tell whether a gate is open, or busy, or gathering budget: not shut by decree or by the clock."""
         gate, now = self.gates.get(name), self.now
-        if gate is None or self.is_open(name, own, holder.cost, now):
+        if gate is None or self.is_open(name, own, holder.cost_at(name), now):
             return True
         slots, rate, throttle = self.in_force(name, own, now)
-        if gate.shut_until > now or slots == 0:
+        if self._is_closed(name, own, on_limit, holder):
             return False
         busy = slots is not None and self.running(name) >= slots
-        if throttle is not None and not busy:
-            apart = throttle[0] and all(s.at + s.cost * gap(throttle) <= now for s in gate.starts)
-            if not apart:
-                return False
+        starts = [s for s in gate.starts if s.cost]
+        if throttle is not None and not busy and not is_apart(throttle, starts, 1, now):
+            return False
         used = sum(s.cost for s in gate.starts if rate is not None and s.at + rate[1] > now)
-        return rate is None or (used < rate[0] and holder.cost <= rate[0])
+        return rate is None or used < rate[0]
 
     # Moves.
 
     def _remember(self, gate: Gate, told: Numbers) -> None:
         gate.remembers = gate.remembers or told.rate is not None or told.throttle is not None
+        if told.throttle is None or not told.throttle[0]:
+            return
+        limit, period, burst = told.throttle
+        if burst > 1:
+            fill = max(period, burst * gap(told.throttle))
+            gate.bucket = max(gate.bucket or (0, 0), (fill, gap((limit, period, burst))))
+        elif not gate.paced:
+            # Until then heavy starts were remembered no longer than others.
+            gate.paced = True
+            gate.starts = [start for start in gate.starts if start.at + period > self.now]
 
     def _arrive(self, job: Job) -> None:
         job.ord = 0
@@ -721,9 +897,17 @@ class Model:
             gate = self.gate(name)
             self._remember(gate, own)
             if len(limit) > 3 and gate.floating is None:
-                gate.floating = Floating(own.slots or 0, limit[3], self.now)
+                gate.floating = Floating(numbers(limit[1]).slots or 0, limit[3], self.now)
+        self._use(job)
         if self._first(job.kind) is job:
             self._judge_first(job.kind)
+
+    def _use(self, job: Job) -> None:
+        """Have those of its floating limits computed that are due, whatever becomes of the job."""
+        for name in job.names:
+            floating = self.gates[name].floating if name in self.gates else None
+            if floating is not None and floating.next_at <= self.now:
+                floating.asked = True
 
     def _judge_first(self, kind: str) -> None:
         """Drop the first of those with the same limits, and the next, while only drop gates refuse it."""
@@ -734,7 +918,7 @@ class Model:
         refusing = [
             on_limit
             for name, own, on_limit in job.gates
-            if name[0] != "queue" and not self.is_open(name, own, job.cost, self.now)
+            if name[0] != "queue" and not self.is_open(name, own, job.cost_at(name), self.now)
         ]
         return bool(refusing) and all(on_limit == "drop" for on_limit in refusing)
 
@@ -778,14 +962,17 @@ class Model:
         job.starts = []
         for name, _, _ in job.gates:
             if name in self.gates and self.gates[name].remembers:
-                job.starts.append(Start(self.now + GRACE, job.cost))
+                job.starts.append(Start(self.now + GRACE, job.cost_at(name), name))
                 self.gates[name].starts.append(job.starts[-1])
 
     def _correct(self, job: Job, began: int) -> None:
         for start in job.starts:
-            start.at = began + GUARD
+            if not self._is_folded(start):
+                start.at = began + GUARD
 
     def _end(self, job: Job, how: str, *facts: Any) -> None:
+        if how != "handed back" or facts[0]:
+            job.past.append((job.attempt, how.replace(" ", "_")))
         match how:
             case "done":
                 self._finish(job, DONE)
@@ -803,8 +990,9 @@ class Model:
                 self._stand_again(job, 0 if meant else until)
             case "handed back":
                 if not facts[0]:
+                    forgotten = [start for start in job.starts if not self._is_folded(start)]
                     for gate in self.gates.values():
-                        gate.starts = [start for start in gate.starts if start not in job.starts]
+                        gate.starts = [start for start in gate.starts if start not in forgotten]
                 self._stand_again(job, 0)
 
     def _stand_again(self, job: Job, due: int) -> None:

@@ -16,14 +16,15 @@ FOREVER = 2**63
 class Pass(NamedTuple):
     """A gate that an attempt passes, and the numbers that were in force there when it was claimed.
 
-    *counts* tells whether the gate remembers starts: only from then on do they count.
+    *counts* tells whether the gate remembers starts: only from then on do they count.  A start weighs *cost* there.
     """
 
     gate: Any
     slots: int | None
     rate: tuple[int, int] | None
-    throttle: tuple[int, int] | None
+    throttle: tuple[int, int, int] | None
     counts: bool = True
+    cost: int = 1
 
 
 @dataclass(eq=False)
@@ -35,10 +36,18 @@ class Attempt:
     order: int
     claimed: int
     lease: int
-    cost: int
     passes: Sequence[Pass]
     began: int | None = None
     until: int = FOREVER
+    used: list[tuple[int, Any, int]] = field(
+        default_factory=list
+    )  # before which claim, of which gate, how much
+
+    def weight(self, gate: Any, order: int) -> int:
+        """Return what its start weighed at a gate as far as was known when a claim of that *order* was made."""
+        known = [passed.cost for passed in self.passes if passed.gate == gate]
+        known += [amount for before, of, amount in self.used if of == gate and before <= order]
+        return known[-1]
 
 
 @dataclass
@@ -52,11 +61,9 @@ class Referee:
     _unripe: list[Attempt] = field(default_factory=list)
     _done: set[str] = field(default_factory=set)
 
-    def claimed(
-        self, job: str, fence: int, at: int, lease: int, cost: int, passes: Sequence[Pass]
-    ) -> Attempt:
+    def claimed(self, job: str, fence: int, at: int, lease: int, passes: Sequence[Pass]) -> Attempt:
         """A worker was given a job: from now on it holds a slot in each of its gates."""
-        attempt = Attempt(job, fence, len(self.attempts), at, lease, cost, passes)
+        attempt = Attempt(job, fence, len(self.attempts), at, lease, passes)
         others = [a for (name, _), a in self.attempts.items() if name == job and self._holds(a, at)]
         if others:
             self.complaints.append(f"{job} was given to two workers at once")
@@ -76,6 +83,10 @@ class Referee:
         """Its handler began."""
         attempt.began = at
         self._unripe.append(attempt)
+
+    def spent(self, attempt: Attempt, gate: Any, amount: int) -> None:
+        """Its worker told what it used: that counts for all who are claimed from now on."""
+        attempt.used.append((len(self.attempts), gate, amount))
 
     def renewed(self, attempt: Attempt, lease: int) -> None:
         """Its worker was heard from."""
@@ -114,11 +125,12 @@ class Referee:
             if not passed.counts or (passed.rate is None and passed.throttle is None):
                 continue
             earlier = [
-                (a.began, a.cost)
+                (a.began, weight)
                 for a in self._at[passed.gate]
                 if a.order < last.order
                 and a.began is not None
                 and any(p.gate == passed.gate and p.counts for p in a.passes)
+                and (weight := a.weight(passed.gate, last.order))
             ]
             if passed.rate is not None:
                 self._judge_windows(passed, last, earlier)
@@ -128,7 +140,7 @@ class Referee:
     def _judge_windows(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]]) -> None:
         limit, period = passed.rate or (0, 0)
         near = [(at, cost) for at, cost in earlier if abs(at - last.began) < period]
-        starts = sorted([*near, (last.began, last.cost)])
+        starts = sorted([*near, (last.began, passed.cost)])
         for begin in {at for at, _ in starts if at <= last.began}:
             weight = sum(cost for at, cost in starts if begin <= at < begin + period)
             if weight > limit:
@@ -138,12 +150,28 @@ class Referee:
                 return
 
     def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]]) -> None:
-        limit, period = passed.throttle or (1, 0)
+        limit, period, burst = passed.throttle or (1, 0, 1)
         step = (period + limit - 1) // limit if limit else FOREVER
+        if burst > 1:
+            self._judge_bucket(passed, last, earlier, burst, step)
+            return
         for at, cost in earlier:
-            heavier = cost if at <= last.began else last.cost
+            heavier = cost if at <= last.began else passed.cost
             if abs(last.began - at) < heavier * step:
                 self.complaints.append(
                     f"{passed.gate} let {last.job} start {abs(last.began - at)} us from another; {step} must be"
                 )
                 return
+
+    def _judge_bucket(
+        self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]], burst: int, step: int
+    ) -> None:
+        full_at = 0
+        for at, cost in sorted(earlier):
+            if at <= last.began:
+                full_at = max(full_at, at) + cost * step
+        if last.began < full_at - (burst - min(passed.cost, burst)) * step:
+            lacks = (full_at - last.began) / step
+            self.complaints.append(
+                f"{passed.gate} let {last.job} start when its bucket of {burst} lacked {lacks:.2f}"
+            )

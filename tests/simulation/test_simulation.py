@@ -22,11 +22,12 @@ SEEDS = often(50, 500)
 PART = 25
 # What must have happened for so many histories to show anything.
 PLAYED = {
-    "enqueue", "claim", "claims", "exchange", "settle", "begun", "beat", "die", "settle_late", "cancel", "retry",
+    "enqueue", "claim", "claims", "exchange", "settle", "begun", "beat", "die", "spend", "settle_late", "cancel",
+    "retry",
     "configure", "override", "clear_override", "shut", "pause", "resume", "refreshes", "refreshed", "schedule",
     "enable_schedule", "restart", "crash_in", "upkeep", "why", "advance", "rest", "crashed on the way",
     "crashed before the answer", "refresh lent", "refresh taken", "done", "failed", "discarded", "cancelled",
-    "expired",
+    "expired", "expedite", "claim_one", "taken by its id",
 }  # fmt: skip
 
 

@@ -12,16 +12,30 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from penstock.engine import Engine
-from penstock.errors import DuplicateJobError, NotFoundError, WrongStateError
-from penstock.job import Claim, Claimed, ClaimFor, NewJob, Order, Refresh, Schedule, Settlement
+from penstock.errors import DuplicateJobError, GateShutError, NotFoundError, WrongStateError
+from penstock.job import Claim, Claimed, ClaimFor, JobFilter, NewJob, Order, Refresh, Schedule, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
+from penstock.lifecycle.states import ENDED as ENDS
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.rules import Floating, Limit, OnLimit, numbers_from_text
 from tests.simulation.machine import BEGINNING, UPTIME, gates_taken, machine
-from tests.simulation.model import AFTER, ANY, GRACE, LIVE, RUNNING, WAITING, Job, Mismatch, Model, Name
+from tests.simulation.model import (
+    AFTER,
+    ANY,
+    GRACE,
+    LIVE,
+    RUNNING,
+    WAITING,
+    Gate,
+    Job,
+    Mismatch,
+    Model,
+    Name,
+    knows,
+)
 from tests.simulation.referee import Attempt, Pass, Referee
 
 T = TypeVar("T")
@@ -31,6 +45,9 @@ LEASE = 15_000_000
 BEGIN_WITHIN = 45_000
 STEP = 1_000_000  # a clock that is off by this was set
 EXAMINED = 8  # operations between two examinations of all that is stored
+SHOWN = (State.SCHEDULED, State.WAITING, State.RUNNING)
+OVER = {"job.started", *(f"job.{state}" for state in ENDS)}
+OPEN = Gate()  # nothing was decided about it
 PATIENCE = 600  # rounds until all must be at rest
 
 PLACES = """
@@ -45,6 +62,9 @@ ENDED = (
 )
 SERVED = "SELECT queue, tenant, number FROM served"
 SLOTS = "SELECT kind, tenant, name, running FROM gate WHERE running <> 0 AND kind = 'key'"
+TO_COME = "SELECT count(*) FROM scheduled"
+APART = "SELECT 1 FROM task_part WHERE queue = ? AND task = ?"
+IN_USE = "SELECT name FROM gate WHERE running <> 0 OR lanes <> 0"
 TURNS = """
     SELECT kind, gate.tenant, name, job.id FROM turn
     JOIN gate ON gate.id = turn.gate JOIN job ON job.seq = turn.seq WHERE until IS NULL OR until > ?
@@ -68,6 +88,15 @@ class Hand:
         """Return how long after its claim the handler began."""
         return None if began is None else began - self.attempt.claimed
 
+    def settlement(self, outcome: Operation, began: int | None, used: dict[str, int]) -> Settlement:
+        seq, fence = self.claimed.seq, self.claimed.fence
+        return Settlement(seq, fence, outcome_of(*outcome), self.after(began), used=used or None)
+
+
+# Numbers that jobs bring in `press`: those with the small ones are passed by the others, unless they get the turn.
+SMALL = {"S": "c1", "T": "r1/300000", "U": "t1/300000"}
+LARGE = {"S": "c3", "T": "r20/300000", "U": "t20/300000"}
+
 
 class World:
     """Everything there is.  Mode A: turns off, costs 1, every answer is foretold.  B: costs.  C: turns.
@@ -90,6 +119,8 @@ class World:
         self.hands: dict[str, Hand] = {}
         self.former: dict[str, list[Hand]] = {}
         self.lent: dict[Name, list[Refresh]] = {}
+        self.blocked: set[object] = set()  # jobs that were told to be, and have neither started nor ended
+        self.released: set[object] = set()  # those of them that were told to start
         self.trace: list[str] = []
         self._foretold: dict[str, tuple[int, int]] = {}
         self._changes = 0  # what may bring a job forward
@@ -115,6 +146,7 @@ class World:
         with suppress(Undone):
             getattr(self, f"_{verb}")(*rest)
         self._begin_handlers()
+        self._hear()
         self._compare()
         self._done += 1
         if self._done % EXAMINED == 0:
@@ -152,6 +184,27 @@ class World:
         if name in self.model.jobs:
             answer = refused(lambda: self._ask(lambda engine: engine.retry(name)) or True)
             same(f"retrying {name}", self.model.retry(name), bool(answer))
+
+    def _expedite(self, name: str) -> None:
+        if name in self.model.jobs:
+            self._changes += 1
+            answer = refused(lambda: self._ask(lambda engine: engine.expedite(name)).value)
+            same(f"expediting {name}", self.model.expedite(name), answer)
+
+    def _claim_one(self, name: str, lag: int | None = 0, worker: str = "w1") -> None:
+        """Take one job by its id; its handler begins so long after that, or never."""
+        if name not in self.model.jobs:
+            return
+        self._upkeep()  # what is due happens in any case: a refused claim leaves nothing of it
+        self._changes += 1
+        turns = self._turns()
+        claimed = refused(
+            lambda: self._ask(lambda engine: engine.claim_one(name, worker=worker, lease=LEASE))
+        )
+        job = self.model.take(name, LEASE, turns, taken=claimed is not None)
+        if claimed is not None:
+            self.machine.counts["taken by its id"] += 1
+            self._take(job, claimed, worker, lag)
 
     def _configure(self, scope: str, name: str, text: str | None, tenant: str = "") -> None:
         self._changes += 1
@@ -202,15 +255,21 @@ class World:
         job = self.model.jobs.get(name)
         if job is None:
             return
-        why = self.engine.why(name)
-        same(f"state of {name}", job.shown, why.state.value)
+        why, view = self.engine.why(name), self.engine.job(name)
+        known = "scheduled" if view.rescheduled else job.shown
+        same(f"state of {name}", known, why.state.value)
+        same(f"state of {name} in its view", view.state, why.state)
+        same(
+            f"whether {name} is listed so",
+            view.rescheduled,
+            job.state == WAITING and name in self._scheduled(),
+        )
         if job.earlier is not None and job.state == AFTER:
             same(f"why of {name}", f"waits for job {job.earlier.name} to end", why.sentence.partition(";")[0])
         if job.state != WAITING:
             return
-        shut = {
-            f"queue {gate}" if scope == "queue" else gate for scope, _, gate in self.model.shut_gates(job)
-        }
+        gates = self.model.shut_gates(job)
+        shut = {f"queue {gate}" if scope == "queue" else gate for scope, _, gate in gates}
         if not shut <= {reason.gate for reason in why.reasons}:
             raise Mismatch(f"{name} waits for {shut}, but why says {why.sentence}")
         self._foretell(job, why.place, why.earliest)
@@ -224,26 +283,30 @@ class World:
         lease: int = LEASE,
         lags: Sequence[int | None] = (0,),
         worker: str = "w1",
+        tasks: Sequence[str] | None = None,
     ) -> None:
-        """Take jobs; their handlers begin so long after that, one by one, or never."""
-        self._claims([(queues, count, lease, worker)], lags)
+        """Take jobs, of *tasks* if they are named; their handlers begin so long after that, one by one, or never."""
+        self._claims([(queues, count, lease, worker, tasks)], lags)
 
     def _claims(
         self,
-        requests: Sequence[tuple[Sequence[str], int, int, str]],
+        requests: Sequence[tuple[Any, ...]],
         lags: Sequence[int | None] = (0,),
         order: str = "priority",
     ) -> None:
         """Take jobs for several workers in one transaction, as if for one after the other."""
         wanted = [
-            ClaimFor(tuple(queues), count, worker, lease, GRACE, order=Order(order))
-            for queues, count, lease, worker in requests
+            ClaimFor(tuple(queues), count, worker, lease, GRACE, order=Order(order), tasks=(*tasks, None)[0])
+            for queues, count, lease, worker, *tasks in requests
         ]
-        self.model.served = self._served()
-        claims = self._ask(lambda engine: engine.claims(wanted))
-        self._note_served()
-        for claim, one in zip(claims, wanted, strict=True):
-            self._given(claim, one, lags)
+        # What is recorded of a tenant that was served is known at the end of a transaction, not of each claim in it.
+        alone = any(job.tenant for job in self.model.live.values())
+        for together in [[one] for one in wanted] if alone else [wanted]:
+            self.model.served = self._served()
+            claims = self._ask(lambda engine, asked=together: engine.claims(asked))
+            self._note_served()
+            for claim, one in zip(claims, together, strict=True):
+                self._given(claim, one, lags)
 
     def _exchange(
         self,
@@ -253,16 +316,19 @@ class World:
         lease: int = LEASE,
         lags: Sequence[int | None] = (0,),
         worker: str = "w1",
+        tasks: Sequence[str] | None = None,
     ) -> None:
         """Settle and take jobs in one transaction."""
         told, settlements = self._settlements(reports)
         self.model.served = self._served()
         accepted, claim = self._ask(
-            lambda engine: engine.exchange(settlements, queues, count, worker=worker, lease=lease)
+            lambda engine: engine.exchange(
+                settlements, queues, count, worker=worker, lease=lease, tasks=tasks
+            )
         )
         self._note_served()
         self._settled(told, accepted)
-        self._given(claim, ClaimFor(tuple(queues), count, worker, lease, GRACE), lags)
+        self._given(claim, ClaimFor(tuple(queues), count, worker, lease, GRACE, tasks=tasks), lags)
 
     def _given(self, claim: Claim, wanted: ClaimFor, lags: Sequence[int | None]) -> None:
         """Compare what a worker was given, asking on for as long as there is more."""
@@ -282,11 +348,64 @@ class World:
         same("of other queues", [], left)
         for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
             self._take(job, claimed, wanted.worker, lags[number % len(lags)])
+        if len(jobs) < wanted.count:
+            self._see_rescheduled(wanted)
         if len(jobs) < wanted.count and self.mode == "A":
-            coming = [job for job in self.model.live.values() if job.queue in wanted.queues]
+            live = self.model.live.values()
+            coming = [job for job in live if job.queue in wanted.queues and knows(wanted.tasks, job)]
             opening = self.model.opening(coming, before=claim.next_at, lapse=True)
             if opening is not None:
                 raise Mismatch(f"a claim on {wanted.queues} finds a job at {opening}, not at {claim.next_at}")
+
+    def _see_rescheduled(self, wanted: ClaimFor) -> None:
+        """See that all which a claim has left behind, though their queue is open, are scheduled if they may be."""
+        free = {queue for queue in wanted.queues if self.model.gates.get(("queue", "", queue), OPEN) == OPEN}
+        known = [job for job in self.model.waiting(free) if knows(wanted.tasks, job)]
+        left = {job.name for job in known if job.can_be_rescheduled}
+        if left:
+            self.machine.counts["rescheduled"] += len(left)
+            same("left behind and not scheduled", set(), left - self._scheduled())
+        self._hear()
+        first = {job.kind: job for job in reversed(known)}
+        refused = {job.name for job in first.values() if job.names_key and not job.drops}
+        same("refused and not told of", set(), refused - self.blocked)
+
+    def _hear(self) -> None:
+        """See that each job that a limit keeps from starting is told of once, and its release if it starts."""
+        events = self.machine.events[:]
+        self.machine.events.clear()
+        for event in events:
+            job = event.facts.get("job")
+            if event.name == "limit.exceeded":
+                same(f"whether {job} was told to be blocked", False, job in self.blocked)
+                self.machine.counts["blocked"] += 1
+                self.blocked.add(job)
+            elif event.name == "limit.released":
+                same(f"whether {job} was blocked", True, job in self.blocked)
+                self.released.add(job)
+            elif event.name == "job.started":
+                same(f"whether {job} was released", job in self.blocked, job in self.released)
+            if event.name in OVER:
+                self.blocked.discard(job)
+                self.released.discard(job)
+
+    def _see_called(self) -> None:
+        """See that no job is scheduled whose gates are open, if no other wants them."""
+        waiting = self.model.waiting()
+        able = {
+            job.name
+            for job in waiting
+            if job.can_be_rescheduled
+            and not self.model.shut_gates(job)
+            and not any(other.names & job.names for other in waiting if other is not job)
+        }
+        if able:
+            same("scheduled at open gates", set(), able & self._scheduled())
+
+    def _scheduled(self) -> set[str]:
+        """Return the jobs that the engine lists as scheduled."""
+        found, _ = self.engine.matching(JobFilter(states=frozenset({"scheduled"})), 1_000_000)
+        return {name for name, _ in found}
 
     def _started(
         self, jobs: Sequence[Claimed], queues: Sequence[str], count: int, wanted: ClaimFor
@@ -295,8 +414,10 @@ class World:
         names = [job.id for job in jobs]
         if self.mode != "A":
             ordered = self.mode == "B"
-            return self.model.follow(queues, count, wanted.lease, names, self._turns(), ordered=ordered)
-        started = self.model.claim(queues, count, wanted.lease, wanted.queues) if count else []
+            return self.model.follow(
+                queues, count, wanted.lease, names, self._turns(), ordered=ordered, tasks=wanted.tasks
+            )
+        started = self.model.claim(queues, count, wanted.lease, wanted.queues, wanted.tasks) if count else []
         same("started", [job.name for job in started], names)
         return started
 
@@ -310,14 +431,11 @@ class World:
         if job.name in self._foretold:
             earliest, changes = self._foretold.pop(job.name)
             if changes == self._changes and self.now < earliest:
-                raise Mismatch(
-                    f"{job.name} started at {self.now}, but why had said {earliest} at the earliest"
-                )
+                raise Mismatch(f"{job.name} started at {self.now}, but why said not before {earliest}")
         job.fence = claimed.fence
         true = self.machine.since_start
-        attempt = self.referee.claimed(
-            job.name, claimed.fence, true, claimed.lease - self.offset, job.cost, passes
-        )
+        ends = claimed.lease - self.offset
+        attempt = self.referee.claimed(job.name, claimed.fence, true, ends, passes)
         begins = None if lag is None or self._silent else true + lag
         self._let_go(job.name)
         self.hands[job.name] = Hand(claimed, attempt, worker, begins)
@@ -325,39 +443,34 @@ class World:
             self._let_go(job.name)  # its worker died before it heard of it
 
     def _settle(self, reports: Sequence[tuple[str, Operation, bool]]) -> None:
-        """Settle attempts, given (job, outcome, whether to tell when it began)."""
+        """Settle attempts, given (job, outcome, whether to tell when it began) and perhaps what it used of each key."""
         told, settlements = self._settlements(reports)
         self._settled(told, self._ask(lambda engine: engine.settle(settlements)))
 
     def _settlements(
         self, reports: Sequence[tuple[str, Operation, bool]]
-    ) -> tuple[list[tuple[str, Operation, int | None]], list[Settlement]]:
+    ) -> tuple[list[tuple[str, Operation, int | None, dict[str, int]]], list[Settlement]]:
         """Return the reports that are about attempts in hand, and as the engine takes them."""
-        told = [
-            (name, *self._report(name, outcome, tell))
-            for name, outcome, tell in reports
-            if name in self.hands
-        ]
-        settlements = []
-        for name, outcome, began in told:
-            hand = self.hands[name]
-            settlements.append(
-                Settlement(hand.claimed.seq, hand.claimed.fence, outcome_of(*outcome), hand.after(began))
-            )
-        return told, settlements
+        told = []
+        for name, outcome, tell, *used in reports:
+            if name in self.hands:
+                told.append((name, *self._report(name, outcome, tell), used[0] if used else {}))
+        return told, [self.hands[name].settlement(*facts) for name, *facts in told]
 
-    def _settled(self, told: Sequence[tuple[str, Operation, int | None]], accepted: Sequence[object]) -> None:
+    def _settled(
+        self, told: Sequence[tuple[str, Operation, int | None, dict[str, int]]], accepted: Sequence[object]
+    ) -> None:
         """Compare what the engine answered to settlements, and let their jobs go."""
         hands = {name: self.hands[name] for name, *_ in told}
-        expected = self.model.settle(
-            [
-                (name, hands[name].claimed.fence, outcome, None if began is None else began + self.offset)
-                for name, outcome, began in told
-            ]
-        )
+        reports = []
+        for name, outcome, began, used in told:
+            at = None if began is None else began + self.offset
+            reports.append((name, hands[name].claimed.fence, outcome, at, used))
+        expected = self.model.settle(reports)
         same("settled", expected, [bool(answer) for answer in accepted])
         self._changes += 1
-        for (name, outcome, _), answer in zip(told, expected, strict=True):
+        for (name, outcome, _, used), answer in zip(told, expected, strict=True):
+            self._note_spent(hands[name], used, accepted=answer)
             self.referee.ended(
                 hands[name].attempt, self.machine.since_start, accepted=answer, done=outcome[0] == "done"
             )
@@ -384,9 +497,9 @@ class World:
     def _settle_late(self, name: str) -> None:
         """Settle attempts that others have settled or lost."""
         for hand in self.former.get(name, ()):
-            settlement = Settlement(hand.claimed.seq, hand.claimed.fence, Done())
+            settlement = hand.settlement(("done",), None, {})
             accepted = self._ask(lambda engine, late=settlement: engine.settle([late]))
-            expected = self.model.settle([(name, hand.claimed.fence, ("done",), None)])
+            expected = self.model.settle([(name, hand.claimed.fence, ("done",), None, {})])
             same("settled late", expected, accepted)
             if accepted == [True]:
                 self._changes += 1
@@ -402,12 +515,31 @@ class World:
         self.model.begun(name, hand.claimed.fence, hand.attempt.began + self.offset)
         self._changes += 1
 
+    def _spend(self, name: str, used: dict[str, int], late: bool = False) -> None:
+        """Tell what an attempt used of each key; a *late* one has been settled or lost."""
+        hand = self.hands.get(name)
+        if late:
+            hand = next(iter(self.former.get(name, ())), None)
+        if hand is None:
+            return
+        carried = {limit[0] for limit in self.model.jobs[name].ask.get("limits", ())}
+        used = {key: amount for key, amount in used.items() if key in carried}
+        report = (hand.claimed.seq, hand.claimed.fence, used)
+        (accepted,) = self._ask(lambda engine: engine.spend([report]))
+        same("spent", self.model.spend(name, hand.claimed.fence, used), accepted)
+        self._note_spent(hand, used, accepted=accepted)
+        self._changes += 1
+
+    def _note_spent(self, hand: Hand, used: dict[str, int], *, accepted: bool) -> None:
+        for passed in hand.attempt.passes if accepted else ():
+            if passed.gate[0] == "key" and passed.gate[2] in used:
+                self.referee.spent(hand.attempt, passed.gate, used[passed.gate[2]])
+
     def _beat(self, name: str, lease: int = LEASE) -> None:
         if (hand := self.hands.get(name)) is None:
             return
-        ((beat),) = self._ask(
-            lambda engine: engine.heartbeat([(hand.claimed.seq, hand.claimed.fence)], lease=lease)
-        )
+        running = [(hand.claimed.seq, hand.claimed.fence)]
+        (beat,) = self._ask(lambda engine: engine.heartbeat(running, lease=lease))
         same("beat", self.model.heartbeat(name, hand.claimed.fence, lease), (beat.alive, beat.cancel_asked))
         if beat.alive:
             self.referee.renewed(hand.attempt, self.machine.since_start + lease)
@@ -438,6 +570,16 @@ class World:
         self.machine.counts["refresh taken" if accepted else "refresh refused"] += 1
         self._changes += 1
 
+    def _renew_refresh(self, key: str, tenant: str, lease: int, old: bool = False) -> None:
+        """Renew a refresh that was lent: the latest, or an *old* one."""
+        name = ("key", tenant, key)
+        if lent := self.lent.get(name):
+            refresh = lent[0 if old else -1]
+            asked = [(refresh.gate, refresh.fence)]
+            (renewed,) = self._ask(lambda engine: engine.renew_refreshes(asked, lease=lease))
+            same("renewed", self.model.renew_refresh(name, refresh.fence, lease), renewed)
+            self.machine.counts["refresh renewed"] += renewed
+
     # What fate does.
 
     def _advance(self, span: int) -> None:
@@ -460,6 +602,8 @@ class World:
             self.model.move(off)
             self._foretold.clear()
         self.model.tick()
+        if self.mode == "A":
+            self._see_called()
 
     def _crash_in(self, statements: int, operation: Operation) -> None:
         """Let something happen in a process that dies on the way, or before it answers."""
@@ -485,39 +629,50 @@ class World:
         self.machine.counts.update(job.state for job in self.model.jobs.values())
         self._upkeep()
         self._examine()
-        left = self.machine.store.read(
-            lambda db: db.all("SELECT name FROM gate WHERE running <> 0 OR lanes <> 0")
-        )
-        same("gates in use", [], left)
+        same("gates in use", [], self.machine.store.read(lambda db: db.all(IN_USE)))
         views = {(view.id, view.state.value, view.attempt) for view in self.engine.jobs(limit=1_000_000)}
         jobs = {(job.name, job.state, job.attempt) for job in self.model.jobs.values()}
         same("jobs", jobs - views, views - jobs)
+        for job in self.model.jobs.values():
+            past = [(each.number, each.attempt, each.outcome.value) for each in self.engine.history(job.name)]
+            same(f"attempts at {job.name}", [(n, *each) for n, each in enumerate(job.past, 1)], past)
         if complaints := self.referee.finish():
             raise Mismatch(complaints[0])
 
     def _press(self, rounds: int) -> None:
-        """Have more jobs at three keys than they let through: those that need two at once must get their turn (I5)."""
+        """Have more jobs at some keys than they let through: those that others pass must get their turn (I5).
+
+        Such are jobs that need two keys at once, and jobs that bring smaller numbers than the others at their key.
+        """
         self._open_all()
         for name in list(self.hands):
             self._let_go(name)
         self._advance(4 * LEASE)
-        pairs = [self._stream(f"{a}{b}", a, b) for a, b in ("PQ", "QR", "RP")]
+        passed = [self._stream(f"{a}{b}", a, b) for a, b in ("PQ", "QR", "RP")]
+        passed += [self._stream(f"small{key}", key, number=number) for key, number in SMALL.items()]
         for number in range(rounds):
-            waiting = [job.name for job in self.model.waiting() if job.name.startswith("stream")]
-            self._enqueue([self._stream(f"{number}{key}", key) for key in "PQR"] if len(waiting) < 9 else [])
-            if number == 1:
-                self._enqueue(pairs)
-            self._claim(["press"], 3)
-            running = [name for name in self.hands if name.startswith("stream")]
-            self._settle([(name, ("done",), False) for name in running[:1]])
+            waiting = [job.name[-1] for job in self.model.waiting() if job.name.startswith("stream")]
+            streams = {"P": "c1", "Q": "c1", "R": "c1", **LARGE}
+            self._enqueue(
+                [
+                    self._stream(f"{number}{key}", key, number=numbers_)
+                    for key, numbers_ in streams.items()
+                    if waiting.count(key) < 4
+                ]
+            )
+            if number == 3:
+                self._enqueue(passed)
+            self._claim(["press"], 20)
+            running = {name[-1]: name for name in reversed(self.hands) if name.startswith("stream")}
+            self._settle([(name, ("done",), True) for name in running.values()])
             self._advance(10_000)
-        left = [pair["name"] for pair in pairs if self.model.jobs[pair["name"]].state == WAITING]
+        left = [ask["name"] for ask in passed if self.model.jobs[ask["name"]].state == WAITING]
         if left:
             raise Mismatch(f"{left} were overtaken for {rounds} rounds and never had their turn")
 
     @staticmethod
-    def _stream(name: str, *keys: str) -> dict[str, Any]:
-        limits = tuple((key, "c1", "wait") for key in keys)
+    def _stream(name: str, *keys: str, number: str = "c1") -> dict[str, Any]:
+        limits = tuple((key, number, "wait") for key in keys)
         return {"name": f"stream-{name}", "queue": "press", "limits": limits}
 
     def _open_all(self) -> None:
@@ -575,6 +730,8 @@ class World:
     def _examine(self) -> None:
         """See that the store is consistent, and that users are shown what is so."""
         same("doctor", [], self.engine.doctor())
+        if self._done % (4 * EXAMINED) == 0:
+            self._count()
         views, total = self.engine.gates(limit=1_000)
         same("gates", len(views), total)
         waiting = [job for job in self.model.live.values() if job.shown == WAITING]
@@ -583,8 +740,26 @@ class World:
             same(f"running at {name}", self.model.running(name), view.running)
             same(f"waiting at {name}", sum(name in job.names for job in waiting), view.waiting)
 
+    def _count(self) -> None:
+        """See that jobs are listed and counted alike."""
+        counted = {"scheduled": 0, "retrying": 0, "waiting": 0, "running": 0}
+        for tally in self.engine.tally():
+            counted = {state: number + tally.counts.get(state, 0) for state, number in counted.items()}
+        live = self.engine.count()
+        same("live jobs", sum(counted.values()), sum(live.get(state, 0) for state in SHOWN))
+        for state, number in counted.items():
+            found = self.engine.matching(JobFilter(states=frozenset({state})), 1)[1]
+            same(f"how many are {state}", found, number)
+        rescheduled = sum(
+            view.rescheduled for view in self.engine.jobs(state=State.SCHEDULED, limit=1_000_000)
+        )
+        to_come = self.machine.store.read(lambda db: db.all(TO_COME))[0][0]
+        same("rescheduled jobs", rescheduled, live.get(State.SCHEDULED, 0) - to_come)
+
     def _foretell(self, job: Job, place: int | None, earliest: int | None) -> None:
         """See whether it is right about a job that no other is ahead of; else remember it until the job starts."""
+        if self.machine.store.read(lambda db: db.one(APART, job.queue, job.task)):
+            return  # some of those ahead of it may stand in another part of the queue
         gates = [self.model.gate(name) for name in job.names]
         if self.mode != "A" or any((gate.override_until or 0) > self.now or gate.floating for gate in gates):
             return  # the rules change by themselves, so that the start cannot be foretold
@@ -650,7 +825,7 @@ class World:
     def _passes(self, job: Job) -> list[Pass]:
         model, now = self.model, self.now
         return [
-            Pass(name, *model.in_force(name, own, now), model.gates[name].remembers)
+            Pass(name, *model.in_force(name, own, now), model.gates[name].remembers, job.cost_at(name))
             for name, own, _ in job.gates
             if name in model.gates
         ]
@@ -662,6 +837,7 @@ def new_job(ask: dict[str, Any], now: int) -> NewJob:
         Limit(
             key, numbers_from_text(text), OnLimit(on_limit),
             Floating("h", every[0]) if every else None, shared=key.startswith("*"),
+            cost=ask.get("costs", {}).get(key),
         )
         for key, text, on_limit, *every in ask.get("limits", ())
     )  # fmt: skip
@@ -671,6 +847,7 @@ def new_job(ask: dict[str, Any], now: int) -> NewJob:
         delay=ask.get("delay", 0),
         jitter=False,
         exhausted=Exhausted.DISCARD if ask.get("discard") else Exhausted.KEEP,
+        lost_counts=ask.get("lost_counts", False),
     )
     unique = None
     if "unique" in ask:
@@ -712,7 +889,7 @@ def refused(call: Callable[[], T]) -> T | None:
     """Return the answer, or None where the engine refuses."""
     try:
         return call()
-    except (WrongStateError, DuplicateJobError):
+    except (WrongStateError, DuplicateJobError, GateShutError):
         return None
 
 

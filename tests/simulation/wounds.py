@@ -25,8 +25,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("-(-self.period // self.limit)", "self.period // self.limit"),
     ),
     "starts remembered at the claim": (
-        "engine.claim:Claiming._admit",
-        ("post.gate.start(begin_by, cost)", "post.gate.start(board.now, cost)"),
+        "engine.admission.claiming:Claiming._admit",
+        ("post.gate.start(begin_by, ", "post.gate.start(board.now, "),
     ),
     "a start too early by what it is reported": (
         "engine.leases:correct",
@@ -38,7 +38,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a release that rings nothing": (
         "engine.settle:Settling._save",
-        ("self.board.ring(self._rung)", "pass"),
+        ("self.board.ring(self._rung, released=True)", "pass"),
     ),
     "a change of rules that rings nothing": ("engine.gates:change", ("board.ring([gate])", "pass")),
     "an override whose end wakes nothing": (
@@ -54,18 +54,19 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if left is not None and left != line:\n        self.call", "if False:\n        self.call"),
     ),
     "no call after a start": (
-        "engine.claim:Claiming._start",
+        "engine.admission.claiming:Claiming._start",
         ("    if left is not None:\n        board.call", "    if False:\n        board.call"),
     ),
     "no call after a cancel": (
-        "engine.removal:_leave_line",
+        "engine.removal:leave_line",
         ("    if left is not None:", "    if False:"),
         ("place(board, lane, Budget(1_000))", "lane.ready = 0"),
     ),
-    "one line for all numbers": (
+    "a queue's own bars taken for separators": (
         "engine.admission.lane:line_of",
-        ("{stand.own.text}{apart}", "{apart}"),
+        ('lane.queue.replace("|", "\\x1f")', "lane.queue"),
     ),
+    "one line for all numbers": ("engine.admission.lane:line_of", ("{stand.own.text}{apart}", "{apart}")),
     "a newcomer that barges": (
         "engine.admission.placement:join",
         ("(-priority, ord_) < lane.rank", "-priority <= -lane.priority"),
@@ -82,8 +83,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ),
     ),
     "a rescue that loses its place": (
-        "engine.settle:Settling.rescue",
-        ("attempt, None, attempt.ord, attempt.attempt, lost", "attempt, None, None, attempt.attempt, lost"),
+        "engine.settle:Settling._lose",
+        ("attempt, None, attempt.ord, attempt.attempt, times", "attempt, None, None, attempt.attempt, times"),
     ),
     "a fence with a hole": (
         "engine.settle:Settling.settle",
@@ -94,39 +95,66 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("attempt.fence != s.fence", "False"),
     ),
     "a refresh lent to two workers": (
-        "engine.floating:refreshes",
-        ("board.now + lease)", "board.now)"),
+        "engine.floating:lend",
+        ("board.now + wanted.lease)", "board.now)"),
     ),
-    "an old refresh that counts": (
-        "engine.floating:refreshed",
-        ("row.fence != refresh.fence", "False"),
-    ),
+    "an old refresh that counts": ("engine.floating:_take", ("row.fence != report.fence", "False")),
     "a value refreshed and forgotten": (
-        "engine.floating:refreshed",
-        ("_set_value(board, refresh.gate, value)", "pass"),
+        "engine.floating:_take",
+        ("_set_value(board, row.gate, nearest(value, row.least, row.most))", "pass"),
     ),
-    "turns that are never given": (
-        "engine.admission.turns:Turns.refused",
-        (">= REFUSALS", ">= 10**9"),
+    "an idle key that is refreshed": ("store.floating:due", (" AND {_LENDABLE} ORDER", " ORDER")),
+    "a key that comes into use again and rests": ("engine.floating:wake", ("if found:", "if False:")),
+    "a job that comes when its key is due and is forgotten": (
+        "store.floating:wake",
+        ("CASE WHEN next_at <= ? THEN 1 ELSE asked END", "CASE WHEN next_at <= ? THEN asked ELSE asked END"),
+    ),
+    "a renewed refresh lent to another": (
+        "engine.floating:FloatingVerbs.renew_refreshes",
+        ("_renew(board, *each, board.now + lease, tenant)", "True"),
+    ),
+    "a job's own number ignored beside a floating one": (
+        "limits.gate:Rules.effective",
+        ("if slots is None or own.floats else min(slots, self.floating)", "if True else 0"),
+    ),
+    "a floating limit's default taken for a maximum": (
+        "limits.gate:Rules.effective",
+        ("if slots is None or own.floats else", "if slots is None else"),
+    ),
+    "turns that are never given": ("engine.admission.turns:Turns.refused", (">= REFUSALS", ">= 10**9")),
+    "a job with a smaller number that is never called": (
+        "engine.admission.turns:Turns.is_passed_over",
+        ("if not self._enabled", "if True"),
+    ),
+    "a turn that leaves no room for a smaller number": (
+        "engine.admission.turns:Turns.is_hindered",
+        ("return turn is not None and", "return False and"),
+    ),
+    "a turn that ends where the clock shuts its gate": (
+        "engine.admission.turns:Turns._is_in_the_way",
+        (
+            "not self._stands(turn) and post.gate.id not in self._shut_by_clock(turn)",
+            "not self._stands(turn)",
+        ),
     ),
     "a turn that keeps nothing": (
         "engine.admission.turns:Turns.kept",
-        ("return turn.cost if", "return 0 if"),
+        ("return self._weight(turn, post) if", "return 0 if"),
     ),
     "a crash that commits half": (
         "store.sqlite.writer:Writer._leave_to_others",
         ('self._connection.execute("ROLLBACK")', 'self._connection.execute("COMMIT")'),
     ),
     "leases that do not move with the clock": (
-        "store.anchor:move",
+        "store.clock:move_anchor",
         ("SET lease = lease + ?, started", "SET lease = lease + 0 * ?, started"),
     ),
     "starts that do not move with the clock": (
-        "store.anchor:move",
+        "store.clock:move_anchor",
         ("[at + by for at in starts.times]", "[at for at in starts.times]"),
     ),
     "begins that do not move with the clock": (
-        "store.anchor:move",
+        "store.clock:move_anchor",
         ("started = started + ?", "started = started + 0 * ?"),
     ),
     "a turn for a job whose type is limited since it came": (
@@ -144,30 +172,31 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
             (
                 "now, reason = self.board.now, storable(reason)\n"
                 "    from penstock.engine.admission import placement\n"
-                "    rows = self.board.db.all(\"SELECT * FROM lane WHERE gates LIKE '%drop%'\")\n"
-                "    for lane in self.board.adopt(rows):\n"
+                "    from penstock.store import lanes\n"
+                "    found = self.board.db.all(\"SELECT id FROM lane WHERE gates LIKE '%drop%'\")\n"
+                "    for lane in self.board.adopt(lanes.load(self.board.db, [id_ for (id_,) in found])):\n"
                 "        placement.place(self.board, lane, placement.Budget(9))"
             ),
         ),
     ),
     "a prediction that adds rate and throttle": (
-        "engine.views.why:_start_behind",
+        "engine.why:start_behind",
         (
-            "return max([at, *openings[:1]])",
-            "return max([at, *openings[:1]]) + (ahead * throttle.gap if rate and throttle else 0)",
+            "due - throttle.lead(cost)])",
+            "due - throttle.lead(cost)]) + (ahead * throttle.gap if rate and throttle else 0)",
         ),
     ),
     "a replaced job that stays": (
-        "engine.replacing:take_place",
+        "engine.uniqueness:take_place",
         ("remove(board, old, State.CANCELLED, _reason(new.id))", "True"),
     ),
     "a latest call that goes to the back": (
-        "engine.replacing:take_place",
+        "engine.uniqueness:take_place",
         ("new.arrival.ord if found.ord is None else found.ord", "new.arrival.ord"),
         ("found.lane is not None and placed.due", "found.lane is not None and 0 and placed.due"),
     ),
     "a latest call that does not wait for the end": (
-        "engine.replacing:take_place",
+        "engine.uniqueness:take_place",
         (
             "if _wait_for(board, old, new, placed.due):\n                return placed",
             "return by_itself(new)",
@@ -194,31 +223,28 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("min(called + quiet, since + max_wait)", "min(since + quiet, since + max_wait)"),
     ),
     "a pause that counts calls that were served": (
-        "engine.replacing:take_place",
-        ('table == "running" or attempt', "False"),
+        "engine.uniqueness:take_place",
+        ('table == "running" or found.attempt', "False"),
     ),
     "a schedule that overlaps": (
         "engine.schedules:_without_overlap",
         ("schedule.overlap is Overlap.SKIP:", "False:"),
     ),
     "a why that forgets the queue": (
-        "engine.views.why:_outside",
+        "engine.why:_outside",
         ('{("queue", "", view.queue), ("queue", view.tenant, view.queue), ', "{"),
     ),
-    "a why that forgets the type": (
-        "engine.views.why:_outside",
-        (', ("type", "", view.task)}', "}"),
-    ),
+    "a why that forgets the type": ("engine.why:_outside", (', ("type", "", view.task)}', "}")),
     "a place that counts none ahead": (
-        "engine.views.why:_why_in_lane",
+        "engine.why:_why_in_lane",
         ("reasons, place = list(outside), in_lane", "reasons, place = list(outside), 0"),
         ("place = max(place, ahead)", "pass"),
     ),
     "a prediction that counts none ahead": (
-        "engine.views.why:_at_gate",
+        "engine.why:_at_gate",
         (
-            "_start_behind(gate_, numbers, ahead, cost, board.now)",
-            "_start_behind(gate_, numbers, 0, cost, board.now)",
+            "start_behind(gate_, numbers, ahead, cost, board.now)",
+            "start_behind(gate_, numbers, 0, cost, board.now)",
         ),
     ),
     "an expiry that is not seen": (
@@ -234,7 +260,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a heavy start forgotten after one gap": (
         "limits.gate:Starts.prune",
-        ("t + self.span * w > now", "t + self.span > now"),
+        ("t + self._seen_for(w) > now", "t + self.span > now"),
     ),
     "a begin forgotten when the attempt is handed back": (
         "engine.settle:Settling._hand_back",
@@ -246,14 +272,52 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a retry by hand that keeps its time to live": (
         "store.jobs:revive",
-        ('("failure", "progress", "expiry")', '("failure", "progress")'),
+        ('("progress", "expiry")', '("progress",)'),
     ),
-    "a dropped job that expires too": (
-        "engine.removal:remove",
-        ("board.flush_lanes()", "pass"),
+    "a retry by hand that forgets attempts": (
+        "store.jobs:revive",
+        ('("progress", "expiry")', '("attempt", "progress", "expiry")'),
     ),
+    "a claim by id past one of its gates": (
+        "engine.claim_one:Picking.pick",
+        ("self.board.test(candidate)", "self.board.test(candidate)[1:]"),
+    ),
+    "a claim by id past the gate of its queue": (
+        "engine.claim_one:Picking._refusals_of_queue",
+        ("if at > now:", "if False:"),
+    ),
+    "a claim by id that does not see that its type was limited": (
+        "engine.claim_one:Picking._candidate",
+        ("if type_gate is not None and", "if False and"),
+    ),
+    "an expedited job that forgets its attempts": (
+        "engine.jobs:JobVerbs.expedite",
+        ("(seq, None, *made)", "(seq, None, 0, 0)"),
+    ),
+    "a lost attempt that is kept twice": (
+        "engine.settle:Settling._lose",
+        ("times = attempt.lost + 1", "times = attempt.lost + 1; self._history *= 2"),
+    ),
+    "a lost attempt that leaves nothing": (
+        "engine.settle:Settling._lose",
+        ("self._note(attempt, Ending.LOST, None, error=error_text(lost))", "pass"),
+    ),
+    "an attempt that is kept though it never began": (
+        "engine.settle:Settling._hand_back",
+        ("if outcome.begun:", "if True:"),
+        ("else:", "if not outcome.begun:"),
+    ),
+    "a lost worker that costs no attempt though it should": (
+        "engine.settle:Settling._lose",
+        ("if policy.lost_counts:", "if False:"),
+    ),
+    "an attempt that was told of too many and is not kept": (
+        "engine.settle:Settling._one",
+        ("self._note(attempt, Ending.LIMITED, began, reason)", "pass"),
+    ),
+    "a dropped job that expires too": ("engine.removal:remove", ("board.flush_lanes()", "pass")),
     "a job of a type limited since that goes to the back": (
-        "engine.claim:Claiming._leave_free",
+        "engine.admission.claiming:Claiming._leave_free",
         (
             "rejoin(self.board, [(seq, ord_, attempt, lost)])",
             "rejoin(self.board, [(seq, None, attempt, lost)])",
@@ -261,23 +325,173 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a first newcomer that is not dropped": (
         "engine.admission.placement:join",
-        ("if any(stand.on_limit is OnLimit.DROP for stand in lane.stands):", "if False:"),
+        ("if drops and judged:", "if False:"),
     ),
     "a parked job too heavy for its key that blocks its line": (
         "engine.admission.board:Board._too_heavy",
-        ("if lane.cost == 1 or lane.heavy:", "if True:"),
+        ("if cost == 1 or lane.heavy:", "if True:"),
     ),
     "a job too heavy for its queue that blocks its lane": (
-        "engine.claim:Claiming._consider_lane",
+        "engine.admission.claiming:Claiming._consider_lane",
         ("if heavy_for is not None and", "if False and"),
     ),
     "a job set apart from its key that blocks its queue": (
-        "engine.claim:Claiming._consider_lane",
+        "engine.admission.claiming:Claiming._consider_lane",
         ("if heavy_for is not None and", "if not lane.heavy and heavy_for is not None and"),
     ),
     "a heavy start that a queue takes for a light one": (
-        "engine.claim:Claiming._consider_free",
+        "engine.admission.claiming:Claiming._consider_free",
         ("if self._queue_open(queue, cost):", "if self._queue_open(queue, 1):"),
+    ),
+    "a rotation of tenants that begins again in each queue": (
+        "engine.claim:_Claims._again",
+        ("if self._board.lanes or self._rotates", "if False"),
+    ),
+    "a shared gate that does not count jobs at the door": (
+        "engine.gates:_at_door",
+        ("limit.owner(owner) == tenant", "owner == tenant"),
+    ),
+    "a rescheduled job that is shown as waiting": (
+        "engine.jobs:_views",
+        ("if row.rescheduled:", "if row.rescheduled and row.cost > 10**9:"),
+    ),
+    "a job that stays scheduled though it is called": (
+        "engine.jobs:_views",
+        (
+            "if row.rescheduled:",
+            "if row.rescheduled or (row.lane_attempt is not None and 'resch' in row.limits):",
+        ),
+    ),
+    "a blocked job that is told of twice": (
+        "engine.admission.blocked:Blocked._tell_refused",
+        ("elif not told[head]:", "else:"),
+        ("if not at]", "]"),
+    ),
+    "a refused job that is not told of": (
+        "engine.admission.placement:set_aside",
+        ("board.blocked.refused(lane)", "pass"),
+    ),
+    "a newcomer to a parked lane that is not told of": (
+        "engine.admission.blocked:Blocked.joined",
+        ("self._tell(seqs, self._board.events.refusal(self._board, lane, gate))", "pass"),
+    ),
+    "a start after waiting of which no release is told": (
+        "engine.admission.blocked:Blocked.started",
+        ("if job.seq in self._told:", "if False:"),
+    ),
+    "rescheduled jobs that count as waiting": (
+        "store.views:count",
+        ("if row and row[0]:", "if False:"),
+    ),
+    "a bucket that forgets what leaves the list": (
+        "limits.gate:Starts._fold",
+        ("self.bucket.fold(at, weight)", "pass"),
+    ),
+    "a bucket one larger than it is": (
+        "limits.rules:Window.lead",
+        ("(self.burst - min(cost, self.burst))", "(self.burst + (self.burst > 1) - min(cost, self.burst))"),
+    ),
+    "a bucket that is not written down": (
+        "engine.admission.board:_memory",
+        ("if starts.bucket is None else astuple(starts.bucket)", "if True else ()"),
+    ),
+    "a bucket that does not move with the clock": (
+        "store.clock:move_anchor",
+        ("folded_at = folded_at + ?, due = due + ?", "folded_at = folded_at + 0 * ?, due = due + 0 * ?"),
+    ),
+    "a bucket that takes heavy starts for light ones": (
+        "limits.bucket:Bucket.fold",
+        ("weight * self.gap", "self.gap"),
+    ),
+    "one cost at all gates": (
+        "engine.admission.claiming:Claiming._admit",
+        ("cost if costs is None else cost_at(n, cost, costs)", "cost"),
+    ),
+    "a job tested by the costs of the one before it": (
+        "engine.admission.board:Board.next_head",
+        ("lane.cost, lane.costs, lane.task = lane.upcoming", "lane.cost, _, lane.task = lane.upcoming"),
+    ),
+    "a hand-back at the cost of another gate": (
+        "engine.settle:Settling._hand_back",
+        ("remove(attempt.begin_by, cost)", "remove(attempt.begin_by, attempt.cost)"),
+    ),
+    "an estimate that is lost with its worker": (
+        "engine.settle:Settling.rescue",
+        (
+            "    self._stop(attempt)\n",
+            (
+                "    self._stop(attempt)\n"
+                "        for gate, cost in attempt.weights():\n"
+                "            if self.board.posts[gate].gate.starts is not None:\n"
+                "                self.board.posts[gate].gate.starts.remove(attempt.begin_by, cost)\n"
+            ),
+        ),
+    ),
+    "what was used that calls no next job": (
+        "engine.leases:spend",
+        ("board.ring(changed)", "pass"),
+    ),
+    "what was used added to the estimate": (
+        "limits.gate:Starts.weigh",
+        ("found = self.remove(at, weight)", "found = True"),
+    ),
+    "what was used reported by a former attempt": (
+        "engine.leases:spend",
+        ("attempt is not None and attempt.fence == fence", "attempt is not None"),
+        ("if attempt is None or attempt.fence != fence:", "if attempt is None:"),
+    ),
+    "what was used forgotten when the attempt ends": (
+        "engine.settle:Settling.settle",
+        ("if s.used:", "if False:"),
+    ),
+    "what was used and moved at the cost that was estimated": (
+        "engine.leases:spend",
+        ("attempt_rows.set_costs(board.db, seq, known[seq].costs)", "pass"),
+    ),
+    "a job that is told to be blocked where it starts": (
+        "engine.admission.blocked:Blocked._tell_refused",
+        ("if head not in self._told:", "if True:"),
+    ),
+    "a job that moves to a parked lane untold": (
+        "engine.admission.placement:join",
+        ("board.blocked.refused(lane)", "pass"),
+    ),
+    "a job that is told to be blocked after its end": (
+        "engine.removal:leave_line",
+        ("board.blocked.removed(seq)", "pass"),
+    ),
+    "a turn that stands whatever shuts its gates": (
+        "engine.admission.turns:Turns._stands",
+        ("return all(_worth_waiting(_gate(board, s), s, turn.cost_at(s), now) for s in shut)", "return True"),
+    ),
+    "one line for all parts of a queue": (
+        "engine.admission.lane:line_of",
+        ("{apart}{part}{tenant}", "{apart}{tenant}"),
+    ),
+    "a claim that forgets the parts it knows": (
+        "engine.admission.claiming:Claiming._open_queues",
+        ("for tenant, name, task in apart", "for tenant, name, task in ()"),
+    ),
+    "a claim that takes jobs without limits of tasks it does not know": (
+        "engine.admission.claiming:Claiming._set_strangers_apart",
+        ("if not strange:", "if True:"),
+    ),
+    "a claim that takes jobs with limits of tasks it does not know": (
+        "engine.admission.claiming:Claiming._is_strange",
+        ("if self._known.is_all or", "if True or"),
+    ),
+    "a part that is made and not noted": (
+        "engine.admission.claiming:Claiming._note_left",
+        ("part_rows.note(db, self._strangers, now)", "pass"),
+    ),
+    "jobs of other tasks that move along to a part": (
+        "store.parts:change_lane",
+        ("WHERE j.task = ?)", "WHERE j.task <> ?)"),
+    ),
+    "a lane called in a part that its claim does not see": (
+        "engine.admission.claiming:Claiming._push_newly_ready",
+        ("if queue is None and (whole", "if False and (whole"),
+        ("self.unseen = self.unseen or self._is_wanted(lane)", "pass"),
     ),
     "a turn that stands before a gate shut by the clock": (
         "engine.admission.turns:_worth_waiting",

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from penstock.engine import Engine
-from penstock.lending import Lending, Lent, Want
+from penstock.job import Lending, Lent, Want
 from penstock.limits.rules import Numbers
 from tests.support.desk import LEASE
 

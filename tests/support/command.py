@@ -19,7 +19,7 @@ _FORKS.set_forkserver_preload(
     [
         "__main__",
         "penstock.cli.root",
-        "penstock.http.serve",
+        "penstock.http.uvicorn_server",
         "psycopg",
         "typer._adapters",
         "uvicorn.lifespan.off",

@@ -19,14 +19,16 @@ def slots(key: str, count: int, on_limit: str = "wait") -> Limit:
     return Limit(key, Numbers(slots=count), OnLimit(on_limit))
 
 
-def rate(key: str, count: int, per: int = SECOND, on_limit: str = "wait") -> Limit:
+def rate(key: str, count: int, per: int = SECOND, on_limit: str = "wait", cost: int | None = None) -> Limit:
     """So many starts in any window."""
-    return Limit(key, Numbers(rate=Window(count, per)), OnLimit(on_limit))
+    return Limit(key, Numbers(rate=Window(count, per)), OnLimit(on_limit), cost=cost)
 
 
-def throttle(key: str, count: int, per: int = SECOND, on_limit: str = "wait") -> Limit:
+def throttle(
+    key: str, count: int, per: int = SECOND, on_limit: str = "wait", cost: int | None = None
+) -> Limit:
     """Starts so far apart."""
-    return Limit(key, Numbers(throttle=Window(count, per)), OnLimit(on_limit))
+    return Limit(key, Numbers(throttle=Window(count, per)), OnLimit(on_limit), cost=cost)
 
 
 class Desk:
@@ -44,18 +46,30 @@ class Desk:
         facts.setdefault("task", "task")
         self.engine.enqueue([NewJob(id=name, queue=queue, limits=limits, **facts) for name in names.split()])
 
-    def claim(self, count: int = 10, queues: Sequence[str] = ("q",), lease: int = LEASE) -> str:
+    def claim(
+        self,
+        count: int = 10,
+        queues: Sequence[str] = ("q",),
+        lease: int = LEASE,
+        tasks: Sequence[str] | None = None,
+    ) -> str:
         """Claim, again while there is more; return the names of those that start."""
         names: list[str] = []
         more = True
         while more and len(names) < count:
-            claim = self.engine.claim(queues, count - len(names), worker="worker", lease=lease)
+            claim = self.engine.claim(queues, count - len(names), worker="worker", lease=lease, tasks=tasks)
             more = claim.more
             names += [claimed.id for claimed in claim.jobs]
             self.attempts |= {claimed.id: claimed for claimed in claim.jobs}
         return " ".join(names)
 
-    def settle(self, names: str, outcome: Outcome | None = None, began: int | None = None) -> list[Settled]:
+    def settle(
+        self,
+        names: str,
+        outcome: Outcome | None = None,
+        began: int | None = None,
+        used: dict[str, int] | None = None,
+    ) -> list[Settled]:
         """Settle the latest attempt of each."""
         attempts = [self.attempts[name] for name in names.split()]
         return self.engine.settle(
@@ -65,6 +79,7 @@ class Desk:
                     attempt.fence,
                     outcome or Done(),
                     None if began is None else began - attempt.started,
+                    used=used,
                 )
                 for attempt in attempts
             ]
@@ -76,6 +91,11 @@ class Desk:
         self.engine.begun(
             [(attempt.seq, attempt.fence, self.clock.now() - attempt.started) for attempt in attempts]
         )
+
+    def spend(self, name: str, **used: int) -> bool:
+        """Report what the latest attempt used of each key."""
+        attempt = self.attempts[name]
+        return self.engine.spend([(attempt.seq, attempt.fence, used)])[0]
 
     def wait(self, span: int) -> None:
         """Let time pass."""

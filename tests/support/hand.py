@@ -18,7 +18,7 @@ from penstock.worker import Handler, Worker, current_job
 def main() -> None:
     store, journal, options = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
-    # Nobody may be there to read a line for every job.
+    # The test may not read a line for every job.
     logging.getLogger("penstock.jobs").setLevel(logging.WARNING)
     file = os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 

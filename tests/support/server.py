@@ -5,13 +5,13 @@ import json
 import signal
 import subprocess
 import threading
-import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from tests.support.command import Process
+from tests.support.timing import until
 
 TOP = Path(__file__).parents[2]
 MEDIA = "application/openjobspec+json"
@@ -62,7 +62,7 @@ class Served:
             self._process.stderr.close()
             self._process.wait(PATIENCE)
             raise AssertionError("the server did not start:\n" + "".join(self.log))
-        # Somebody must read on, or it would wait for us in the middle of a warning.
+        # The test must read on, or the server would wait in the middle of a warning.
         self._reader = threading.Thread(target=self._read_on, args=(self._process.stderr,), daemon=True)
         self._reader.start()
 
@@ -159,17 +159,21 @@ class Served:
         assert 200 == answer.status, answer.body
         return answer.body
 
+    def nack(self, job, error=None, **headers):
+        """Report a job as failed."""
+        error = {"code": "handler_error", "message": "no", **(error or {})}
+        answer = self.post("/ojs/v1/workers/nack", {"job_id": job["id"], "error": error}, **headers)
+
+        assert 200 == answer.status, answer.body
+        return answer.body
+
     def job(self, job, **headers):
         """Return a job as it is now."""
         return self.get(f"/ojs/v1/jobs/{job['id']}", **headers)["job"]
 
     def until(self, look, seconds=PATIENCE):
         """Look again and again until there is something to see; return it."""
-        end = time.monotonic() + seconds
-        while not (seen := look()):
-            assert time.monotonic() < end, f"nothing came within {seconds} s"
-            time.sleep(0.02)
-        return seen
+        return until(look, seconds, lambda: "".join(self.log[-20:]), every=0.02)
 
     def _connection(self):
         kept = getattr(self._local, "kept", None)
@@ -195,3 +199,13 @@ def served(store, *arguments):
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def guarded(folder, *tokens):
+    """Serve a store in *folder* until the end, to clients with one of *tokens*."""
+    file = folder / "tokens"
+    file.touch(0o600)
+    file.write_text("\n".join(tokens))
+    with served(folder / "jobs.db", "--token-file", str(file)) as server:
+        yield server

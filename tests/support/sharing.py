@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from penstock import App
 from penstock.errors import StoreError
 from penstock.policies import Bulkhead, BulkheadFull
+from tests.support.timing import until
 
 PATIENCE = 20
 
@@ -17,14 +17,6 @@ PATIENCE = 20
 def bulkhead(app: App, slots: Any = 1, **options: Any) -> Bulkhead:
     """Return a bulkhead that all share."""
     return Bulkhead(slots, **{"name": "api", **options}, shared=app)
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for something that must happen."""
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "it takes too long"
-        time.sleep(0.002)
 
 
 async def auntil(condition: Callable[[], object]) -> None:

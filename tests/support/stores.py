@@ -4,3 +4,5 @@ import pytest
 
 on_sqlite = pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 on_postgres = pytest.mark.parametrize("store", ["postgres"], indirect=True)
+# The same for tests of a server of every store.
+server_on_sqlite = pytest.mark.parametrize("address", ["sqlite"], indirect=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.clock import Clock, SystemClock
-from penstock.job import Beat, Claim, Claimed, Refresh, Settlement
+from penstock.job import Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.states import State
 
@@ -23,18 +23,23 @@ class StubEngine:
     began: dict[str, int] = field(default_factory=dict)
     beats: list[list[str]] = field(default_factory=list)
     shown: dict[str, list[str]] = field(default_factory=dict)
+    used: dict[str, list[dict[str, int]]] = field(default_factory=dict)
     values: list[tuple[str, int | None, str]] = field(default_factory=list)
     due: list[Refresh] = field(default_factory=list)
+    renewed: list[tuple[int, int]] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
     cancelled: set[str] = field(default_factory=set)
     running_elsewhere: int = 0
     parked: int = 0
     scheduled: int = 0
     upkeeps: int = 0
+    unknown: list[UnknownTask] = field(default_factory=list)
     next_at: int | None = None
     more: bool = False
     # Called with the name of each verb before it is done; may raise.
     hook: Callable[[str], None] = lambda _: None
+    # Called with the handlers for which a worker asks refreshes.
+    wanted: Callable[[list[str]], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self._waiting: dict[str, list[Claimed]] = {}
@@ -80,6 +85,7 @@ class StubEngine:
         lease: int,
         grace: int = 0,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> Claim:
         self.hook("claim")
         with self._changed:
@@ -116,6 +122,7 @@ class StubEngine:
         lease: int,
         grace: int = 0,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> tuple[list[bool], Claim]:
         return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease)
 
@@ -144,7 +151,20 @@ class StubEngine:
             self._changed.notify_all()
             return f"job-{seq}" not in self.lost
 
-    def count(self, *, queue: str | None = None, tenant: str | None = None) -> dict[State, int]:
+    def spend(self, reports: Sequence[Spending]) -> list[bool]:
+        self.hook("spend")
+        with self._changed:
+            for seq, _, used in reports:
+                self.used.setdefault(f"job-{seq}", []).append(used)
+            self._changed.notify_all()
+            return [f"job-{seq}" not in self.lost for seq, _, _ in reports]
+
+    def unknown_tasks(self, queues: Sequence[str] | None = None) -> list[UnknownTask]:
+        return list(self.unknown)
+
+    def count(
+        self, *, queue: str | None = None, tenant: str | None = None, tasks: Sequence[str] | None = None
+    ) -> dict[State, int]:
         waiting = sum(len(line) for name, line in self._waiting.items() if queue in {None, name})
         counts = {
             State.RUNNING: len(self._running) + self.running_elsewhere,
@@ -165,8 +185,17 @@ class StubEngine:
     def refreshes(self, handlers: Collection[str], count: int, *, worker: str, lease: int) -> list[Refresh]:
         self.hook("refreshes")
         with self._changed:
+            self.wanted(list(handlers))
             due, self.due = self.due[:count], self.due[count:]
+            self._changed.notify_all()
             return due
+
+    def renew_refreshes(self, lent: Sequence[tuple[int, int]], *, lease: int) -> list[bool]:
+        self.hook("renew_refreshes")
+        with self._changed:
+            self.renewed += lent
+            self._changed.notify_all()
+        return [True] * len(lent)
 
     def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
         with self._changed:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from penstock.lifecycle.outcomes import Outcome
 from penstock.worker import Handler, Worker
 from tests.support.stub_engine import StubEngine
 
@@ -20,6 +21,24 @@ def work(
 ) -> None:
     """Run *functions* until the engine has nothing more."""
     Worker(engine, handlers(*functions, timeout=timeout), **options).run(until_idle=True)
+
+
+def end_of(engine: StubEngine, function: Callable[..., Any], *, timeout: int | None = None) -> Outcome:
+    """Enqueue one job of *function* and run it; return how its attempt ended."""
+    job = engine.enqueue(function.__name__, timeout=timeout)
+    work(engine, function)
+    return engine.outcomes[job]
+
+
+def holding() -> tuple[Callable[[], None], threading.Event, threading.Event]:
+    """Return a plain handler called *hold*, what is set when it has begun, and what lets it go on."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        go_on.wait(10)
+
+    return hold, begun, go_on
 
 
 @contextmanager

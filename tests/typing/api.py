@@ -9,6 +9,7 @@ from penstock import (
     Cancel,
     Client,
     Concurrency,
+    FloatingLimit,
     JobDroppedError,
     JobHandle,
     Rate,
@@ -79,8 +80,8 @@ async def coroutine_with_options(number: int) -> str:
 
 
 @app.floating("capacity")
-def capacity(key: str, current: int, metadata: dict[str, object]) -> int:
-    return current + len(key) + len(metadata)
+def capacity(limit: FloatingLimit) -> int:
+    return limit.value + len(limit.key) + len(limit.metadata)
 
 
 assert_type(bare("acme"), int)

@@ -5,13 +5,6 @@ import functools
 import pytest
 
 from penstock import Client, Concurrency, InvalidJobError, InvalidLimitError, Rate
-from penstock.testing import app_for_tests
-
-
-@pytest.fixture
-def app():
-    with app_for_tests() as app:
-        yield app
 
 
 def sync(x: int, y: str = "a", *, z: str = "c") -> None:
@@ -48,12 +41,7 @@ def test_a_function_for_a_key_gets_defaults_however_the_task_is_called(app, key,
 
     assert [[expected]] * 4 == [
         keys(job)
-        for job in (
-            task.enqueue(1),
-            task.enqueue(x=1),
-            task.enqueue(1, "a"),
-            task.enqueue(1, y="a", z="c"),
-        )
+        for job in (task.enqueue(1), task.enqueue(x=1), task.enqueue(1, "a"), task.enqueue(1, y="a", z="c"))
     ]
 
 

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from penstock import (
-    App,
     Cancel,
     Concurrency,
     InvalidJobError,
@@ -23,19 +22,7 @@ from penstock import (
     WrongStateError,
     current_job,
 )
-from penstock.testing import app_for_tests, run_until_idle
-
-
-@pytest.fixture
-def app():
-    with app_for_tests() as app:
-        yield app
-
-
-@pytest.fixture
-def live():
-    with App(":memory:") as app:
-        yield app
+from penstock.testing import run_until_idle
 
 
 @contextmanager
@@ -148,9 +135,8 @@ def test_a_failure_is_told_with_its_traceback(app):
     job = fail.enqueue()
     run_until_idle(app)
 
-    with pytest.raises(
-        JobFailedError, match=r"\(tasks\.fail\) failed: ValueError: no such account"
-    ) as caught:
+    told = r"\(tasks\.fail\) failed: ValueError: no such account"
+    with pytest.raises(JobFailedError, match=told) as caught:
         job.result()
 
     assert (caught.value.kind, caught.value.job) == ("ValueError", job.id)
@@ -246,7 +232,7 @@ def test_a_handle_can_be_made_from_an_id(app):
 
     assert app.job(id_).result() == date(2026, 1, 1)
     with pytest.raises(NotFoundError):
-        app.job("nobody")
+        app.job("missing")
 
 
 def test_a_job_can_say_why_it_waits(app):

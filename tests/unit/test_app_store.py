@@ -1,4 +1,3 @@
-import os
 import sqlite3
 import sys
 from contextlib import closing
@@ -7,6 +6,7 @@ import pytest
 
 from penstock import App, InvalidError, SchemaError, State, StoreDownError, StoreError
 from penstock.testing import engine_in_memory
+from tests.support.forked import trouble_in_a_fork
 
 
 def noop() -> None: ...
@@ -51,10 +51,8 @@ def test_the_url_can_come_from_the_environment(tmp_path, monkeypatch):
 def test_an_app_without_a_store_says_how_to_name_one(monkeypatch):
     monkeypatch.delenv("PENSTOCK_URL", raising=False)
 
-    # nothing is down.
-    with pytest.raises(
-        InvalidError, match=r"^url: no store was named: write App\('jobs.db'\), or set PENSTOCK_URL"
-    ):
+    named = r"^url: no store was named: write App\('jobs.db'\), or set PENSTOCK_URL"
+    with pytest.raises(InvalidError, match=named):  # nothing is down
         App().task(noop).enqueue()
 
 
@@ -62,9 +60,8 @@ def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
     """Once: `StoreDownError`, though nothing is down."""
     monkeypatch.setitem(sys.modules, "penstock.store.postgres", None)
 
-    with pytest.raises(
-        InvalidError, match=r"^url: PostgreSQL needs psycopg: pip install 'penstock\[postgres\]'"
-    ):
+    missing = r"^url: PostgreSQL needs psycopg: pip install 'penstock\[postgres\]'"
+    with pytest.raises(InvalidError, match=missing):
         App("postgresql://127.0.0.1/jobs").task(noop).enqueue()
 
 
@@ -98,22 +95,18 @@ def test_a_store_of_a_newer_penstock_is_one_clear_sentence(tmp_path):
         App(path).task(noop).enqueue()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_opens_the_store_anew(tmp_path):
+def test_a_forked_child_opens_a_store_of_its_own(tmp_path):
     app = App(tmp_path / "jobs.db")
     task = app.task(noop)
     first = app.engine
 
-    child = os.fork()
-    if child == 0:
-        try:
-            task.enqueue()
-            os._exit(0 if app.engine is not first else 3)
-        finally:
-            os._exit(4)
-    _, status = os.waitpid(child, 0)
+    def work():
+        task.enqueue()
+        assert app.engine is not first
 
-    assert os.waitstatus_to_exitcode(status) == 0
+    trouble = trouble_in_a_fork(work)
+
+    assert not trouble, trouble
     assert app.engine is first
     assert {State.WAITING: 1} == {state: count for state, count in app.engine.count().items() if count}
     app.close()

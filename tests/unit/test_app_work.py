@@ -3,16 +3,10 @@ import threading
 
 import pytest
 
-from penstock import App, Concurrency, InvalidLimitError
+from penstock import App, Concurrency, FloatingLimit, InvalidError, InvalidLimitError
 from penstock.clock import SECOND
 from penstock.job import NewJob
-from penstock.testing import app_for_tests, run_until_idle
-
-
-@pytest.fixture
-def live():
-    with App(":memory:") as app:
-        yield app
+from penstock.testing import START, app_for_tests, run_until_idle
 
 
 def test_working_until_idle_runs_what_is_there_and_returns(live):
@@ -72,16 +66,16 @@ def test_a_floating_limit_is_computed_by_what_was_registered_for_it(kind):
     asked = []
     app = app_for_tests()
 
-    def capacity(key: str, current: int, metadata: dict) -> int:
-        asked.append((key, current, metadata))
+    def capacity(limit: FloatingLimit) -> int:
+        asked.append(limit)
         return 3
 
-    async def capacity_async(key: str, current: int, metadata: dict) -> int:
-        return capacity(key, current, metadata)
+    async def capacity_async(limit: FloatingLimit) -> int:
+        return capacity(limit)
 
     app.floating("capacity")(capacity if kind == "plain" else capacity_async)
     limit = Concurrency.floating(
-        1, key="pool:{name}", handler="capacity", every="10s", metadata={"plan": "free"}
+        1, key="pool:{name}", handler="capacity", every="10s", metadata={"plan": "free"}, most=4
     )
     task = app.task(limits=[limit], name="use")(lambda name: name)
     task.enqueue("a")
@@ -90,17 +84,37 @@ def test_a_floating_limit_is_computed_by_what_was_registered_for_it(kind):
     task.enqueue("a")
     run_until_idle(app)
 
-    assert ("pool:a", 1, {"plan": "free"}) == asked[0]
+    assert FloatingLimit("pool:a", "", 1, {"plan": "free"}, None, 0, 0, 4) == asked[0]
+    assert FloatingLimit("pool:a", "", 3, {"plan": "free"}, START, 0, 0, 4) == asked[1]
     assert app.engine.floating("pool:a").value == 3
     assert app.engine.floating("pool:a").every == 10 * SECOND
 
 
 def test_two_computations_of_one_name_are_an_error():
     app = App(":memory:")
-    app.floating("capacity")(lambda key, current, metadata: 1)
+    app.floating("capacity")(lambda limit: 1)
 
     with pytest.raises(InvalidLimitError, match="two called"):
-        app.floating("capacity")(lambda key, current, metadata: 1)
+        app.floating("capacity")(lambda limit: 1)
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [lambda key, current, metadata: 1, lambda: 1, None, 5],
+    ids=["three", "none", "nothing", "number"],
+)
+def test_a_computation_takes_one_argument(compute):
+    with pytest.raises(InvalidLimitError, match="handler"):
+        App(":memory:").floating("capacity")(compute)
+
+
+def test_a_computation_has_a_name_and_a_time_limit_that_make_sense():
+    with pytest.raises(InvalidLimitError, match="name"):
+        App(":memory:").floating("")(lambda limit: 1)
+    with pytest.raises(InvalidError, match="timeout"):
+        App(":memory:").floating("capacity", timeout="soon")
+    with pytest.raises(InvalidError, match="timeout"):
+        App(":memory:").floating("capacity", timeout=0)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from penstock.errors import InvalidJobError, StoreDownError
 from penstock.http.batcher import Adding, Batcher, answers
 from penstock.job import ClaimFor, NewJob
-from penstock.testing import engine_in_memory
 
 
 def run(together, ask, **options):
@@ -18,26 +17,32 @@ def run(together, ask, **options):
     return asyncio.run(work())
 
 
-def test_what_comes_while_a_batch_is_under_way_becomes_the_next():
-    batches = []
-    first = threading.Event()
+class Held:
+    """Answers with the questions themselves, as soon as it is let go; remembers which came together."""
 
-    def together(questions):
-        batches.append(list(questions))
-        if len(batches) == 1:
-            first.wait(30)
-        return [question * 2 for question in questions]
+    def __init__(self):
+        self.begun, self.go, self.batches = threading.Event(), threading.Event(), []
+
+    def __call__(self, questions):
+        self.batches.append(list(questions))
+        self.begun.set()
+        self.go.wait(30)
+        return questions
+
+
+def test_what_comes_while_a_batch_is_under_way_becomes_the_next():
+    held = Held()
 
     async def ask(batcher):
         asked = [asyncio.ensure_future(batcher.ask(1))]
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(held.begun.wait, 30)
         asked += [asyncio.ensure_future(batcher.ask(n)) for n in (2, 3)]
         await asyncio.sleep(0)
-        first.set()
+        held.go.set()
         return await asyncio.gather(*asked)
 
-    assert run(together, ask) == [2, 4, 6]
-    assert batches == [[1], [2, 3]]
+    assert run(held, ask) == [1, 2, 3]
+    assert held.batches == [[1], [2, 3]]
 
 
 def test_one_answer_may_be_an_error_and_the_others_are_not():
@@ -68,49 +73,38 @@ def test_what_breaks_the_batch_is_told_to_all_and_the_next_goes_on():
     assert run(together, ask) == 2
 
 
-def test_an_answer_that_nobody_waits_for_is_unwanted():
-    go = threading.Event()
-    unwanted = []
-
-    def together(questions):
-        go.wait(30)
-        return questions
+def test_an_answer_that_no_caller_waits_for_is_unwanted():
+    held, unwanted = Held(), []
 
     async def ask(batcher):
         asked = asyncio.ensure_future(batcher.ask("job"))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(held.begun.wait, 30)
         asked.cancel()
-        go.set()
+        held.go.set()
         await asyncio.sleep(0.1)
 
-    run(together, ask, unwanted=unwanted.append)
+    run(held, ask, unwanted=unwanted.append)
     assert unwanted == ["job"]
 
 
-def test_one_who_left_before_his_turn_is_not_asked_about():
-    asked_about = []
-    go = threading.Event()
-
-    def together(questions):
-        asked_about.extend(questions)
-        go.wait(30)
-        return questions
+def test_a_caller_that_left_before_its_turn_is_not_asked_about():
+    held = Held()
 
     async def ask(batcher):
         first = asyncio.ensure_future(batcher.ask("first"))
-        await asyncio.sleep(0.05)
+        await asyncio.to_thread(held.begun.wait, 30)
         second = asyncio.ensure_future(batcher.ask("second"))
         await asyncio.sleep(0)
         second.cancel()
-        go.set()
+        held.go.set()
         await first
         await asyncio.sleep(0.05)
 
-    run(together, ask)
-    assert asked_about == ["first"]
+    run(held, ask)
+    assert held.batches == [["first"]]
 
 
-# every question is answered, whatever raises on the way.
+# Every question is answered, whatever raises on the way.
 
 
 def asked(batcher, *questions):
@@ -140,18 +134,14 @@ def test_a_batch_that_goes_wrong_answers_all_its_questions(together):
 
 
 def test_when_an_answer_cannot_be_undone_the_others_are_answered_all_the_same():
-    go = threading.Event()
-
-    def together(questions):
-        go.wait(30)
-        return questions
+    held = Held()
 
     async def ask(batcher):
         alone = asyncio.ensure_future(batcher.ask("first"))
         await asyncio.sleep(0)
         left, stays = (asyncio.ensure_future(batcher.ask(name)) for name in ("left", "stays"))
         await asyncio.sleep(0)
-        go.set()
+        held.go.set()
         await alone
         left.cancel()
         return await asyncio.wait_for(stays, 10)
@@ -159,7 +149,7 @@ def test_when_an_answer_cannot_be_undone_the_others_are_answered_all_the_same():
     def fails(_):
         raise RuntimeError("no")
 
-    assert run(together, ask, unwanted=fails) == "stays"
+    assert run(held, ask, unwanted=fails) == "stays"
 
 
 def test_an_answer_that_comes_in_the_moment_of_the_cancelling_is_unwanted():
@@ -176,7 +166,7 @@ def test_an_answer_that_comes_in_the_moment_of_the_cancelling_is_unwanted():
     assert unwanted == ["job"]
 
 
-def test_who_asks_when_there_are_no_threads_any_more_is_told():
+def test_a_caller_that_asks_when_there_are_no_threads_any_more_is_told():
     async def ask(batcher):
         batcher._threads.shutdown()
         return await asked(batcher, 1, 2)
@@ -184,33 +174,21 @@ def test_who_asks_when_there_are_no_threads_any_more_is_told():
     assert [StoreDownError] * 2 == [type(answer) for answer in run(lambda questions: questions, ask)]
 
 
-def test_who_waits_while_the_threads_are_taken_away_is_told():
-    go, begun = threading.Event(), threading.Event()
-
-    def together(questions):
-        begun.set()
-        go.wait(30)
-        return questions
+def test_a_caller_that_waits_while_the_threads_are_taken_away_is_told():
+    held = Held()
 
     async def ask(_):
         with ThreadPoolExecutor(1) as threads:
-            busy = threads.submit(together, [])
-            await asyncio.to_thread(begun.wait, 5)
-            question = asyncio.ensure_future(asked(Batcher(together, threads), 1))
+            busy = threads.submit(held, [])
+            await asyncio.to_thread(held.begun.wait, 30)
+            question = asyncio.ensure_future(asked(Batcher(held, threads), 1))
             await asyncio.sleep(0)
             threads.shutdown(wait=False, cancel_futures=True)
-            go.set()
+            held.go.set()
             busy.result(30)
             return await question
 
-    assert [StoreDownError] == [type(answer) for answer in run(together, ask)]
-
-
-@pytest.fixture
-def engine():
-    engine = engine_in_memory()
-    yield engine
-    engine.close()
+    assert [StoreDownError] == [type(answer) for answer in run(held, ask)]
 
 
 def test_a_claim_is_answered_though_another_question_of_its_batch_fails_in_an_unforeseen_way(
@@ -228,7 +206,7 @@ def test_a_claim_is_answered_though_another_question_of_its_batch_fails_in_an_un
     questions = [
         ClaimFor(("default",), 1, "w"),
         Adding([NewJob("broken")]),
-        Adding([NewJob("task", queue="not a queue")]),
+        Adding([NewJob("task", queue="not a\nqueue")]),
     ]
 
     claim, broken, invalid = answers(engine, questions)

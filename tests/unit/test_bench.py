@@ -131,7 +131,7 @@ def test_sqlite_is_measured_in_a_folder_only(tmp_path):
         factory_for("sqlite:///jobs.db", tmp_path)
 
 
-def test_a_workload_nobody_knows_is_wrong_usage(capsys):
+def test_an_unknown_workload_is_wrong_usage(capsys):
     assert 2 == main(["W99"], as_json=True, quick=True)
     assert "no workload W99" in capsys.readouterr().err
 

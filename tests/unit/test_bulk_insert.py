@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from penstock.engine.bulk_insert import BulkInsert, _Piece
 from penstock.errors import StoreError
+from penstock.store.postgres.bulk_insert import BulkInsert, _Piece
 
 BOUND = 10
 
@@ -27,10 +27,10 @@ class Slow:
             raise self.errors.pop()
 
 
-def start(gathering, rows, outcomes):
+def start(gathering, rows, insert, outcomes):
     def call():
         try:
-            gathering.add(rows)
+            gathering.add(rows, insert)
             outcomes[rows[0]] = None
         except BaseException as error:  # noqa: BLE001 - what the caller hears
             outcomes[rows[0]] = error
@@ -42,11 +42,11 @@ def start(gathering, rows, outcomes):
 
 def all_at_once(slow, count):
     """Let one caller be at work and *count* others come meanwhile; return how each fared."""
-    gathering, outcomes = BulkInsert(slow.add), {}
-    threads = [start(gathering, [(0,)], outcomes)]
+    gathering, outcomes = BulkInsert(), {}
+    threads = [start(gathering, [(0,)], slow.add, outcomes)]
     assert slow.begun.wait(BOUND)
     for number in range(1, count + 1):
-        threads.append(start(gathering, [(number,)], outcomes))
+        threads.append(start(gathering, [(number,)], slow.add, outcomes))
     while len(gathering._waiting) < count:
         pass
     slow.go.set()
@@ -60,12 +60,12 @@ def all_at_once(slow, count):
 def test_an_idle_caller_goes_straight_through():
     slow = Slow()
     slow.go.set()
-    BulkInsert(slow.add).add([(1,), (2,)])
+    BulkInsert().add([(1,), (2,)], slow.add)
 
     assert [[(1,), (2,)]] == slow.batches
 
 
-def test_those_who_come_meanwhile_go_together():
+def test_callers_that_come_meanwhile_go_together():
     slow = Slow()
     outcomes = all_at_once(slow, 20)
 
@@ -74,7 +74,7 @@ def test_those_who_come_meanwhile_go_together():
     assert {(number,) for number in range(21)} == {row for batch in slow.batches for row in batch}
 
 
-def test_a_failure_is_told_to_those_who_went_together_and_to_nobody_else():
+def test_a_failure_is_told_to_the_callers_that_went_together_and_to_no_other():
     slow = Slow()
     slow.errors = [ValueError("no")]
     outcomes = all_at_once(slow, 5)
@@ -85,16 +85,8 @@ def test_a_failure_is_told_to_those_who_went_together_and_to_nobody_else():
 
 def test_an_interrupt_strikes_only_the_caller_it_was_meant_for():
     slow = Slow()
-    gathering, outcomes = BulkInsert(slow.add), {}
     slow.errors = [KeyboardInterrupt()]
-    threads = [start(gathering, [(0,)], outcomes)]
-    assert slow.begun.wait(BOUND)
-    threads += [start(gathering, [(number,)], outcomes) for number in (1, 2)]
-    while len(gathering._waiting) < 2:
-        pass
-    slow.go.set()
-    for thread in threads:
-        thread.join(BOUND)
+    outcomes = all_at_once(slow, 2)
 
     assert isinstance(outcomes[0,], KeyboardInterrupt)
     assert {None} == {outcomes[1,], outcomes[2,]}
@@ -103,25 +95,19 @@ def test_an_interrupt_strikes_only_the_caller_it_was_meant_for():
 def test_others_of_an_interrupted_statement_hear_that_it_may_not_be_there():
     slow = Slow()
     slow.go.set()
-    gathering = BulkInsert(slow.add)
-    waiting = [_waiting(gathering, number) for number in (1, 2)]
+    gathering = BulkInsert()
+    waiting = [_Piece([(number,)]) for number in (1, 2)]
+    gathering._waiting += waiting
     slow.errors = [KeyboardInterrupt()]
 
     with pytest.raises(KeyboardInterrupt):
-        gathering.add([(0,)])
+        gathering.add([(0,)], slow.add)
 
     assert all(isinstance(piece.error, StoreError) and piece.finished for piece in waiting)
 
 
-def _waiting(gathering, number):
-
-    piece = _Piece([(number,)])
-    gathering._waiting.append(piece)
-    return piece
-
-
 def test_more_than_fit_are_left_for_the_next(monkeypatch):
-    monkeypatch.setattr("penstock.engine.bulk_insert.MOST", 3)
+    monkeypatch.setattr("penstock.store.postgres.bulk_insert.MOST", 3)
     slow = Slow()
     all_at_once(slow, 7)
 

@@ -73,6 +73,14 @@ def test_a_store_is_a_file_or_elsewhere():
 
 def test_queues_named_beside_weights_weigh_one():
     assert {"rest": 1, "mail": 3} == read_weights("mail=3", ["rest"])
+    assert {"mail": 3, "reports": 1} == read_weights("mail=3, reports = 1", [])
+
+
+def test_a_queue_with_a_weight_may_have_any_name():
+    assert {"a,b": 3, "c=d|e f": 1} == read_weights("a,b=3,c=d|e f=1", [])
+
+
+def test_weights_that_cannot_be_read_are_refused():
     for text in ("mail", "mail=", "=3", "mail=much", "mail=3,"):
         with pytest.raises(InvalidError, match="--weights"):
             read_weights(text, [])

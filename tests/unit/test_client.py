@@ -26,7 +26,7 @@ from penstock.errors import (
 from penstock.job import Enqueued, NewJob, Settlement
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 
-SECRET = "a-token-that-nobody-sees"
+SECRET = "a-token-that-is-never-shown"
 HERE = "http://127.0.0.1:8080"
 
 
@@ -55,7 +55,7 @@ def test_what_is_no_address_is_refused(url):
         server_address(url)
 
 
-def test_a_token_comes_from_whoever_names_it_first(monkeypatch):
+def test_an_argument_goes_before_the_url_and_the_url_before_the_environment(monkeypatch):
     monkeypatch.setenv("PENSTOCK_TOKEN", "from-the-environment")
 
     assert "given" == server_address("http://:in-the-url@here", "given").token
@@ -195,7 +195,7 @@ def changes(asked):
     asked.change(revision=-1)
 
 
-def test_nobody_is_asked_while_nobody_wants_to_know(asked, changes):
+def test_the_server_is_not_asked_while_no_caller_waits(asked, changes):
     changes.revision()
     asked.until(lambda: asked.questions == [None, 7])
     asked.change(revision=8)
@@ -204,7 +204,7 @@ def test_nobody_is_asked_while_nobody_wants_to_know(asked, changes):
     assert [None, 7] == asked.questions
 
 
-def test_whoever_waits_hears_of_a_change_after_their_token(asked, changes):
+def test_a_caller_that_waits_hears_of_a_change_after_its_token(asked, changes):
     revision = changes.revision()
     asked.change(revision=8)
 
@@ -228,7 +228,7 @@ def test_a_wait_without_a_change_ends_in_time(changes):
     assert revision == changes.wait(revision, 0.01)
 
 
-def test_whoever_waits_looks_for_themselves_when_the_server_is_gone_and_when_it_is_back(asked, changes):
+def test_a_caller_that_waits_looks_for_itself_when_the_server_is_gone_and_when_it_is_back(asked, changes):
     revision = changes.revision()
     asked.change(failing=True)
     gone = changes.wait(revision, 5)
@@ -245,7 +245,7 @@ class Kept:
         self.known = known
         self.enqueued = []
 
-    def job(self, job_id):
+    def job(self, job_id, _tenant):
         if job_id not in self.known:
             raise NotFoundError("job", job_id)
         return NewJob("task", id=job_id)
@@ -255,7 +255,7 @@ class Kept:
         return [Enqueued("earlier", reused=True) for _ in jobs]
 
 
-def test_jobs_are_named_by_whoever_enqueues_them():
+def test_jobs_are_named_by_the_client_that_enqueues_them():
     jobs, made = named([NewJob("a"), NewJob("b", id="mine")])
 
     assert {jobs[0].id} == made
@@ -301,7 +301,7 @@ def test_a_client_enqueues_by_name(tmp_path):
     [
         ((object(),), {}, "cannot be written as JSON"),
         ((), {"limits": [Concurrency(1, key="a:{account}")]}, "account"),
-        ((), {"queue": "bad queue"}, "queue"),
+        ((), {"queue": "bad\nqueue"}, "queue"),
     ],
 )
 def test_a_client_refuses_what_can_never_run(tmp_path, arguments, options, problem):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock import App, current_job
+from penstock import current_job
 from penstock.engine import open_engine
 from penstock.errors import InvalidJobError
 from penstock.job import NewJob
@@ -15,15 +15,9 @@ def nested(levels):
     return json.loads("[" * levels + "]" * levels)
 
 
-@pytest.fixture
-def app():
-    with App(":memory:") as one:
-        yield one
-
-
 @pytest.mark.parametrize("levels", [DEEPEST - 1, 900])
-def test_an_argument_that_nests_too_deeply_is_named(app, levels):
-    @app.task
+def test_an_argument_that_nests_too_deeply_is_named(live, levels):
+    @live.task
     def work(first, deep):
         pass
 
@@ -31,7 +25,7 @@ def test_an_argument_that_nests_too_deeply_is_named(app, levels):
         work.enqueue(1, nested(levels))
     with pytest.raises(InvalidJobError, match="meta"):
         work.with_options(meta={"deep": nested(levels + 1)}).enqueue(1, 2)
-    assert [] == app.engine.jobs()
+    assert [] == live.engine.jobs()
 
 
 @pytest.mark.parametrize("field", ["args", "meta"])
@@ -46,10 +40,10 @@ def test_the_engine_itself_takes_nothing_that_nests_too_deeply(field):
     engine.close()
 
 
-def test_a_result_that_nests_too_deeply_is_a_failure_and_a_progress_an_error_in_its_handler(app):
+def test_a_result_that_nests_too_deeply_is_a_failure_and_a_progress_an_error_in_its_handler(live):
     seen = []
 
-    @app.task
+    @live.task
     def work():
         try:
             current_job().progress(nested(DEEPEST + 1))
@@ -58,7 +52,7 @@ def test_a_result_that_nests_too_deeply_is_a_failure_and_a_progress_an_error_in_
         return nested(DEEPEST + 1)
 
     job = work.enqueue()
-    app.work(until_idle=True)
+    live.work(until_idle=True)
 
-    assert "ResultNotJSON" == app.engine.job(job.id).error["kind"]
+    assert "ResultNotJSON" == live.engine.job(job.id).error["kind"]
     assert ["it is nested deeper than 64 levels"] == seen

@@ -2,27 +2,13 @@
 
 import asyncio
 
-import pytest
-
 from penstock.http import feed as feeds
 from penstock.http.feed import ALL, LOST, Feed
 from penstock.job import NewJob
-from penstock.testing import engine_in_memory
-
-
-@pytest.fixture
-def engine():
-    engine = engine_in_memory()
-    yield engine
-    engine.close()
 
 
 def enqueue(engine, count):
     engine.enqueue([NewJob("task") for _ in range(count)])
-
-
-def names(feed, cursor=""):
-    return [entry.event.name for entry in feed.since(cursor)[0]]
 
 
 def test_the_last_events_are_kept_and_what_is_forgotten_is_known(engine):
@@ -48,12 +34,24 @@ def test_when_the_loop_does_not_come_to_look_the_engine_goes_on_and_the_loss_is_
     assert (LOST, {"count": 3}) == (last.event.name, last.event.facts)
 
 
+def begun(engine):
+    """Return a feed that listens; for a coroutine."""
+    feed = Feed(engine)
+    feed.begin()
+    return feed
+
+
+def reader_of(feed, size):
+    """Return a reader of all events that keeps so many."""
+    reader = feed.open(size)
+    reader.subscribe(ALL, lambda _: True)
+    return reader
+
+
 def test_a_reader_loses_its_oldest_and_hears_how_many(engine):
     async def read():
-        feed = Feed(engine)
-        feed.begin()
-        reader = feed.open(2)
-        reader.subscribe(ALL, lambda _: True)
+        feed = begun(engine)
+        reader = reader_of(feed, 2)
         enqueue(engine, 5)
         (_, first), (_, second) = await reader.take(5), await reader.take(5)
         kept = feed.since("")[0]
@@ -67,13 +65,11 @@ def test_a_reader_loses_its_oldest_and_hears_how_many(engine):
     asyncio.run(read())
 
 
-def test_what_happened_before_one_subscribes_is_no_news(engine):
+def test_what_happened_before_a_reader_subscribes_is_no_news(engine):
     async def read():
-        feed = Feed(engine)
-        feed.begin()
+        feed = begun(engine)
         enqueue(engine, 1)
-        reader = feed.open(10)
-        reader.subscribe(ALL, lambda _: True)
+        reader = reader_of(feed, 10)
         enqueue(engine, 1)
         _, entry = await reader.take(5)
 
@@ -83,12 +79,10 @@ def test_what_happened_before_one_subscribes_is_no_news(engine):
     asyncio.run(read())
 
 
-def test_who_has_gone_is_sent_nothing(engine):
+def test_a_reader_that_has_gone_is_sent_nothing(engine):
     async def read():
-        feed = Feed(engine)
-        feed.begin()
-        reader = feed.open(10)
-        reader.subscribe(ALL, lambda _: True)
+        feed = begun(engine)
+        reader = reader_of(feed, 10)
         reader.close()
         enqueue(engine, 1)
         feed.since("")
@@ -103,10 +97,10 @@ def test_a_closed_feed_listens_no_more(engine):
     feed.close()
     enqueue(engine, 1)
 
-    assert [] == names(feed)
+    assert [] == feed.since("")[0]
 
 
-def test_an_event_that_makes_one_who_hears_it_fail_is_told_to_the_others(engine):
+def test_an_event_that_makes_one_listener_fail_is_told_to_the_others(engine):
     heard = []
 
     def fails(_):
@@ -117,9 +111,8 @@ def test_an_event_that_makes_one_who_hears_it_fail_is_told_to_the_others(engine)
         feed.follow(fails)
         feed.follow(heard.append)
         feed.begin()
-        choosy, plain = feed.open(9), feed.open(9)
+        choosy, plain = feed.open(9), reader_of(feed, 9)
         choosy.subscribe(ALL, fails)
-        plain.subscribe(ALL, lambda _: True)
         enqueue(engine, 2)
         taken = [await plain.take(5), await plain.take(5)]
         feed.close()

@@ -15,9 +15,11 @@ PLACE = ("claim", "token", "", "key")
 class Maker:
     """Makes answers when the test lets it, and counts them."""
 
-    def __init__(self):
+    def __init__(self, *, at_once=True):
         self.made = 0
         self.go = asyncio.Event()
+        if at_once:
+            self.go.set()
 
     async def __call__(self):
         self.made += 1
@@ -31,7 +33,7 @@ def run(scenario):
 
 def test_the_same_question_is_answered_alike_and_done_once():
     async def scenario():
-        answers, make = AnswerMemory(), Maker()
+        answers, make = AnswerMemory(), Maker(at_once=False)
         first = asyncio.create_task(answers.once(PLACE, make))
         second = asyncio.create_task(answers.once(PLACE, make))
         await asyncio.sleep(0)
@@ -46,7 +48,6 @@ def test_the_same_question_is_answered_alike_and_done_once():
 def test_another_question_is_another_matter():
     async def scenario():
         answers, make = AnswerMemory(), Maker()
-        make.go.set()
 
         assert await answers.once(PLACE, make) is not await answers.once((*PLACE[:3], "other"), make)
 
@@ -59,7 +60,6 @@ def test_what_failed_is_done_again():
 
     async def scenario():
         answers, make = AnswerMemory(), Maker()
-        make.go.set()
         with pytest.raises(ValueError):
             await answers.once(PLACE, fail)
 
@@ -68,10 +68,9 @@ def test_what_failed_is_done_again():
     run(scenario)
 
 
-def test_jobs_are_given_back_when_the_last_who_asked_has_gone():
+def test_jobs_are_given_back_when_the_last_caller_has_gone():
     async def scenario():
         answers, make = AnswerMemory(), Maker()
-        make.go.set()
         made = await answers.once(PLACE, make)
         await answers.once(PLACE, make)
 
@@ -83,10 +82,9 @@ def test_jobs_are_given_back_when_the_last_who_asked_has_gone():
     run(scenario)
 
 
-def test_jobs_of_an_answer_that_somebody_heard_are_not_given_back():
+def test_jobs_of_an_answer_that_was_heard_are_not_given_back():
     async def scenario():
         answers, make = AnswerMemory(), Maker()
-        make.go.set()
         await answers.once(PLACE, make)
         again = await answers.once(PLACE, make)
 
@@ -102,7 +100,6 @@ def test_what_is_old_or_too_much_is_forgotten(monkeypatch, limit, value):
 
     async def scenario():
         answers, make = AnswerMemory(), Maker()
-        make.go.set()
         for number in range(3):
             await answers.once((*PLACE[:3], str(number)), make)
 

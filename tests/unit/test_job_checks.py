@@ -3,15 +3,40 @@
 import pytest
 
 from penstock.errors import InvalidJobError
-from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_task_name
+from penstock.lifecycle.checks import (
+    check_cost,
+    check_job_id,
+    check_priority,
+    check_queue,
+    check_task_name,
+    check_tenant,
+)
+
+NAMES = [
+    "default",
+    "a",
+    "0",
+    "-a",
+    "a b",
+    " ",
+    "a/b",
+    "é",
+    "a|b|@t#1%",
+    '"quoted"',
+    "\u200fab\u202ec",
+    "😀" * 256,
+    "q" * 1024,
+]
+NO_NAMES = ["a\n", "\x00", "\x7f", "\x85", "\ud800", None, 5, "q" * 1025, "é" * 513, "😀" * 257]
 
 
 @pytest.mark.parametrize(
     ("check", "values"),
     [
-        (check_queue, ["default", "a", "0", "eu.mail:bulk_2-x", "Q" * 128]),
+        (check_queue, NAMES),
+        (check_tenant, ["", *NAMES]),
         (check_task_name, ["tasks.sync", "send mail", "módulo.tarea", "t" * 255]),
-        (check_job_id, ["0198c0de-0000-7000-8000-000000000000", "-", "a:b.c_d", "i" * 64]),
+        (check_job_id, NAMES),
         (check_priority, [-100, 0, 100]),
         (check_cost, [1, 2**53 - 1]),
     ],
@@ -24,9 +49,10 @@ def test_good_values_pass(check, values):
 @pytest.mark.parametrize(
     ("check", "field", "values"),
     [
-        (check_queue, "queue", ["", "-a", ".a", "a b", "a/b", "é", "a\n", None, 5, "q" * 256]),
+        (check_queue, "queue", ["", *NO_NAMES]),
+        (check_tenant, "tenant", NO_NAMES),
         (check_task_name, "task", ["", "a\n", "\x00", "\ud800", None, 5, "t" * 256]),
-        (check_job_id, "id", ["", "a b", "a/b", "é", "a\n", None, 5, "i" * 65]),
+        (check_job_id, "id", ["", *NO_NAMES]),
         (check_priority, "priority", [-101, 101, 1.0, True, "1", None]),
         (check_cost, "cost", [0, -1, 1.0, True, "1", None, 2**53]),
     ],

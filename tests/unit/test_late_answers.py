@@ -3,8 +3,7 @@
 import asyncio
 
 from penstock.engine import open_engine
-from penstock.http.claims import Claims
-from penstock.http.service import Service
+from penstock.http.engine_service import Claims, EngineService
 from penstock.job import ClaimFor, NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, Window
@@ -16,7 +15,7 @@ def claimed(tmp_path, pause):
     async def work():
         engine = open_engine(str(tmp_path / "jobs.db"))
         engine.enqueue([NewJob("task", limits=RATED)])
-        service = Service(engine)
+        service = EngineService(engine)
         jobs = await service.claim(ClaimFor(("default",), 1, "w"), Claims())
         await asyncio.sleep(pause)
         found = await service.in_time(jobs)

@@ -141,8 +141,7 @@ class TestJson:
     @pytest.mark.parametrize("thing", [float("nan"), {"ratio": float("inf")}, Untold()])
     def test_a_field_that_no_reader_of_json_takes_spoils_neither_the_line_nor_the_others(self, thing):
         line = json.loads(
-            formatted(JsonFormatter(), "sold", thing=thing, count=3),
-            parse_constant=pytest.fail,
+            formatted(JsonFormatter(), "sold", thing=thing, count=3), parse_constant=pytest.fail
         )
 
         assert isinstance(line["thing"], str)

@@ -2,7 +2,7 @@
 
 import threading
 
-from penstock.engine.publisher import Publisher
+from penstock.engine.events import Publisher
 from penstock.job import Event
 
 ENQUEUED, STARTED, DONE = (Event(name, 0) for name in ("enqueued", "started", "done"))
@@ -25,7 +25,7 @@ def test_what_was_numbered_first_is_told_first():
     assert ["enqueued", "started"] == heard
 
 
-def test_one_that_did_not_commit_holds_nobody_up():
+def test_a_transaction_that_did_not_commit_holds_up_no_other():
     telling, heard = listening()
     first, second = telling.number(), telling.number()
     telling.told(first, ())
@@ -34,7 +34,7 @@ def test_one_that_did_not_commit_holds_nobody_up():
     assert ["started"] == heard
 
 
-def test_who_comes_while_another_tells_leaves_it_to_them():
+def test_a_thread_that_comes_while_another_tells_leaves_it_to_that_one():
     telling, heard = listening()
     inside, go = threading.Event(), threading.Event()
 
@@ -70,7 +70,7 @@ def test_a_listener_may_have_more_told_meanwhile():
     assert ["started", "done"] == heard
 
 
-def test_a_mistake_with_one_event_keeps_nobody_from_the_next():
+def test_a_mistake_with_one_event_keeps_no_listener_from_the_next():
     telling, heard = listening()
 
     def fail(event: Event) -> None:

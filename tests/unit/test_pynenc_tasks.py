@@ -6,9 +6,7 @@ import threading
 import pytest
 
 from penstock import App, JobDroppedError, JobFailedError, State
-from penstock.dialects.pynenc import (
-    ConcurrencyControlType as Mode,
-)
+from penstock.dialects.pynenc import ConcurrencyControlType as Mode
 from penstock.dialects.pynenc import (
     InvalidTaskOptionsError,
     Invocation,
@@ -330,6 +328,7 @@ def test_a_cancelled_call_is_final(app):
         ({"max_retries": -1}, "max_retries"),
         ({"retry_for": ("OSError",)}, "must be classes of errors"),
         ({"key_arguments": 4}, "must be the names of arguments"),
+        ({"queue": "a queue"}, "queue: 'a queue' must be letters, digits"),
     ],
 )
 def test_a_mistake_in_an_option_is_an_error_at_the_declaration(app, options, said):

@@ -85,16 +85,10 @@ def test_by_default_there_is_one_attempt_and_the_job_is_kept():
 @pytest.mark.parametrize(
     "never",
     [
-        UpstreamError,
-        [ConnectionError],
-        (ValueError, OSError),
-        ("UpstreamError",),
-        [f"{__name__}.UpstreamError"],
-        {"ConnectionError"},
-        "OSError",
-        Exception,
+        UpstreamError, [ConnectionError], (ValueError, OSError), Exception,
+        ("UpstreamError",), [f"{__name__}.UpstreamError"], {"ConnectionError"}, "OSError",
     ],
-)
+)  # fmt: skip
 def test_an_error_or_its_base_can_be_final(never):
     policy = RetryPolicy.of(3, never=never)
 
@@ -136,17 +130,10 @@ def test_a_policy_that_makes_no_sense_is_refused_and_the_field_named(field, valu
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("delay", "soon"),
-        ("cap", -1),
-        ("never", [5]),
-        ("never", [int]),
-        ("never", int),
-        ("never", None),
-        ("never", ""),
-        ("backoff", "wild"),
-        ("exhausted", "forget"),
+        ("delay", "soon"), ("cap", -1), ("backoff", "wild"), ("exhausted", "forget"),
+        ("never", [5]), ("never", [int]), ("never", int), ("never", None), ("never", ""),
     ],
-)
+)  # fmt: skip
 def test_what_users_write_is_refused_in_the_same_way(field, value):
     with pytest.raises(InvalidJobError) as caught:
         RetryPolicy.of(**{field: value})

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -11,22 +12,22 @@ from penstock import App
 from penstock.dialects.routecraft import Jobs, Route, http
 from penstock.policies import AttemptTimeout, BulkheadFull, InvalidPolicyError, RateExceeded
 from penstock.testing import VirtualTime
+from tests.support.tasks import Inside, together
 
 
 class Backend:
-    """Counts calls that are inside, in virtual time."""
+    """Takes its time, and counts the calls that are inside at once."""
 
     def __init__(self, seconds=0.1):
-        self.seconds, self.inside, self.peak, self.calls = seconds, 0, 0, 0
+        self.seconds, self.inside = seconds, Inside()
+
+    @property
+    def peak(self):
+        return self.inside.most
 
     async def __call__(self, body):
-        self.calls += 1
-        self.inside += 1
-        self.peak = max(self.peak, self.inside)
-        try:
+        with self.inside:
             await asyncio.sleep(self.seconds)
-        finally:
-            self.inside -= 1
         return body
 
 
@@ -59,17 +60,10 @@ def test_a_route_is_bounded_as_a_whole(time):
 
 def test_reject_mode_sheds_load_at_a_step(time):
     route = (
-        Route("enrich-order")
-        .source([])
-        .concurrency(max=5, mode="reject")
-        .to(Backend())
-        .transform(lambda n: n + 1)
+        Route("enrich").source([]).concurrency(max=5, mode="reject").to(Backend()).transform(lambda n: n + 1)
     )
 
-    async def main():
-        return await asyncio.gather(*(route.send(n) for n in range(8)), return_exceptions=True)
-
-    answers = time.run(main())
+    answers = time.run(together(*map(route.send, range(8)), return_exceptions=True))
 
     assert [1, 2, 3, 4, 5] == answers[:5]
     assert ["busy"] * 3 == [error.reason for error in answers[5:]]
@@ -86,15 +80,11 @@ def test_route_and_step_scope_compose(time):
 
 
 def test_global_and_per_key_limits_stack(time):
-    peaks, inside = {}, {}
+    inside = defaultdict(Inside)
 
     async def work(body):
-        key = body[0]
-        inside[key] = inside.get(key, 0) + 1
-        peaks[key] = max(peaks.get(key, 0), inside[key])
-        peaks["all"] = max(peaks.get("all", 0), sum(inside.values()))
-        await asyncio.sleep(0.1)
-        inside[key] -= 1
+        with inside[body[0]], inside["all"]:
+            await asyncio.sleep(0.1)
 
     route = (
         Route("stacked")
@@ -106,7 +96,7 @@ def test_global_and_per_key_limits_stack(time):
 
     time.run(route.run())
 
-    assert {"a": 1, "b": 1, "c": 1, "d": 1, "all": 3} == peaks
+    assert {"a": 1, "b": 1, "c": 1, "d": 1, "all": 3} == {key: each.most for key, each in inside.items()}
 
 
 def test_a_rejection_goes_to_the_error_handler_of_the_route(time):
@@ -120,27 +110,16 @@ def test_a_rejection_goes_to_the_error_handler_of_the_route(time):
 
     route = Route("shedding").error(handler).concurrency(max=1, mode="reject").source([]).to(Backend())
 
-    async def main():
-        return await asyncio.gather(route.send(200), route.send(200))
-
-    assert [200, 503] == time.run(main())
+    assert [200, 503] == time.run(together(route.send(200), route.send(200)))
     assert ["RC5026"] == seen
 
 
 def test_retry_around_a_bulkhead_backs_off_and_comes_back(time):
     backend = Backend()
-    route = (
-        Route("insistent")
-        .source([])
-        .retry(maxAttempts=4, backoffMs=50, factor=2)
-        .concurrency(max=8, mode="reject")
-        .to(backend)
-    )
+    insistent = Route("insistent").source([]).retry(maxAttempts=4, backoffMs=50, factor=2)
+    route = insistent.concurrency(max=8, mode="reject").to(backend)
 
-    async def main():
-        return await asyncio.gather(*(route.send(n) for n in range(16)))
-
-    assert list(range(16)) == time.run(main())
+    assert list(range(16)) == time.run(together(*map(route.send, range(16))))
     assert 8 == backend.peak
 
 
@@ -156,42 +135,32 @@ def test_a_slot_is_free_while_a_retry_sleeps(time):
 
     route = Route("freed").concurrency(max=1).retry(3, backoffMs=10_000).source([]).to(fails_once)
 
-    async def main():
-        return await asyncio.gather(route.send("first"), route.send("second"))
-
-    assert ["first", "second"] == time.run(main())
+    assert ["first", "second"] == time.run(together(route.send("first"), route.send("second")))
     assert [("second", 0), ("first", 10)] == [(who, pytest.approx(at)) for who, at in inside]
 
 
-def test_the_order_around_a_route_is_fixed_however_it_is_written(time):
+@pytest.mark.parametrize("order", ["outermost last", "outermost first"])
+def test_the_order_around_a_route_is_fixed_however_it_is_written(time, order):
     runs = []
 
     async def work(body):
         runs.append(time.now())
         await asyncio.sleep(1)
 
-    def build(*words):
-        route = Route("any")
-        for word in words:
-            match word:
-                case "throttle":
-                    route.throttle(1, per=100)
-                case "retry":
-                    route.retry(3, backoffMs=0)
-                case "timeout":
-                    route.timeout(0.5)
-                case "concurrency":
-                    route.concurrency(max=1)
-        return route.source([]).to(work)
+    route = Route("any")
+    policies = [
+        lambda: route.concurrency(max=1),
+        lambda: route.timeout(0.5),
+        lambda: route.retry(3, backoffMs=0),
+        lambda: route.throttle(1, per=100),
+    ]
+    for policy in policies if order == "outermost last" else policies[::-1]:
+        policy()
 
-    words = ["concurrency", "timeout", "retry", "throttle"]
-    for order in (words, words[::-1]):
-        runs.clear()
-
-        # Throttle outside retry: three attempts for one start.  Timeout inside retry: each attempt has its own.
-        with pytest.raises(AttemptTimeout):
-            time.run(build(*order).send(1))
-        assert [0, 0.5, 1] == [pytest.approx(at) for at in runs]
+    # Throttle outside retry: three attempts for one start.  Timeout inside retry: each attempt has its own.
+    with pytest.raises(AttemptTimeout):
+        time.run(route.source([]).to(work).send(1))
+    assert [0, 0.5, 1] == [pytest.approx(at) for at in runs]
 
 
 def test_a_throttle_of_a_route_is_handled_but_never_retried(time):
@@ -214,20 +183,20 @@ def test_a_throttle_of_a_route_is_handled_but_never_retried(time):
 
 def test_the_four_events_have_their_payloads(time):
     told = []
+
+    async def reserve(body):
+        await asyncio.sleep(0.1)
+
     route = (
         Route("observed")
         .source([])
         .concurrency(max=1, maxQueue=1, label="scarce", key=lambda exchange: exchange.headers["user"])
-        .to(named(Backend()))
+        .to(reserve)
         .on("route:concurrency:*", lambda name, payload: told.append((name, payload)))
     )
 
-    async def main():
-        return await asyncio.gather(
-            *(route.send(n, {"user": "ann"}) for n in range(3)), return_exceptions=True
-        )
-
-    answers = time.run(main())
+    calls = (route.send(n, {"user": "ann"}) for n in range(3))
+    answers = time.run(together(*calls, return_exceptions=True))
 
     assert isinstance(answers[2], BulkheadFull)
     names = ["acquired", "queued", "rejected", "released", "acquired", "released"]
@@ -245,27 +214,12 @@ def test_the_four_events_have_their_payloads(time):
     assert queued["exchangeId"] == second["exchangeId"] != first["exchangeId"]
 
 
-def named(function):
-    async def reserve(body):
-        return await function(body)
-
-    return reserve
-
-
 def test_events_of_a_route_say_so(time):
     told = []
-    route = (
-        Route("whole")
-        .on("route:concurrency:*", lambda name, payload: told.append(payload))
-        .concurrency(max=1, mode="reject")
-        .source([])
-        .to(Backend())
-    )
+    heard = Route("whole").on("route:concurrency:*", lambda name, payload: told.append(payload))
+    route = heard.concurrency(max=1, mode="reject").source([]).to(Backend())
 
-    async def main():
-        await asyncio.gather(route.send(1), route.send(2), return_exceptions=True)
-
-    time.run(main())
+    time.run(together(route.send(1), route.send(2), return_exceptions=True))
 
     assert {("route", "route")} == {(payload["scope"], payload["stepLabel"]) for payload in told}
     assert "busy" in [payload.get("reason") for payload in told]
@@ -299,34 +253,21 @@ def test_each_route_has_slots_of_its_own(time):
     backend = Backend()
     one, other = (Route(name).concurrency(max=1).source([]).to(backend) for name in ("one", "other"))
 
-    async def main():
-        await asyncio.gather(one.send(1), one.send(2), other.send(3), other.send(4))
-
-    time.run(main())
+    time.run(together(one.send(1), one.send(2), other.send(3), other.send(4)))
 
     assert 2 == backend.peak
 
 
 def test_what_is_dropped_or_fails_frees_its_slot(time):
-    route = (
-        Route("sieve")
-        .concurrency(max=1)
-        .source([1, 2, 3, 4])
-        .filter(lambda body: body % 2)
-        .to(lambda body: 1 // (body - 3))
-    )
+    def odd(*bodies):
+        return Route("sieve").concurrency(max=1).source(bodies).filter(lambda body: body % 2)
+
+    route = odd(1, 2, 3, 4).to(lambda body: 1 // (body - 3))
 
     with pytest.raises(ZeroDivisionError):
         time.run(route.run())
     assert 0 == route.limits[0].stats().in_use
-    again = (
-        Route("sieve")
-        .concurrency(max=1)
-        .source([1, 2, 4])
-        .filter(lambda body: body % 2)
-        .to(lambda body: body)
-    )
-    assert [1] == time.run(again.run())
+    assert [1] == time.run(odd(1, 2, 4).to(lambda body: body).run())
 
 
 def test_an_error_handler_of_a_step_lets_the_route_go_on(time):

@@ -11,18 +11,10 @@ from penstock.background.watcher import Watcher
 from penstock.dialects.ojs.events import event_socket, event_stream, webhook_delivery, webhook_dispatcher
 from penstock.http.outbound_http import Answer
 from penstock.job import NewJob, Webhook
-from penstock.testing import engine_in_memory
 from penstock.worker.upkeep import Upkeep
 from tests.support.asgi import ask, serving
 
 PATIENCE = 30
-
-
-@pytest.fixture
-def engine():
-    engine = engine_in_memory()
-    yield engine
-    engine.close()
 
 
 def run(work):
@@ -119,7 +111,7 @@ def test_new_subscribers_are_seen_though_reading_them_failed_once(engine, monkey
     assert once.again.is_set()
 
 
-# Those who follow events.
+# Readers of events.
 
 
 async def conversation(site, said):

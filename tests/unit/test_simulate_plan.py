@@ -7,22 +7,20 @@ import pytest
 
 from penstock.errors import InvalidError
 from penstock.limits.rules import Numbers, OnLimit, Window
-from penstock.simulate.chance import (
-    DAY,
-    Burst,
-    Exponential,
-    Fixed,
-    Hours,
-    Lognormal,
-    Steady,
-    Uniform,
-    Values,
-)
+from penstock.simulate.chance import DAY, Burst, Exponential, Fixed, Hours, Lognormal, Steady, Uniform, Values
 from penstock.simulate.example import EXAMPLE
 from penstock.simulate.plan import PlannedLimit, end_of, read_plan
 
 SECOND, HOUR = 1_000_000, 3_600_000_000
-JOB = '[[jobs]]\nduration = "1s"\narrivals = { count = 1 }\n'
+SLOTS = "[limits.a]\nslots = 1\n"
+
+
+def job(duration='"1s"', arrivals="count = 1"):
+    """Return three lines of a plan: jobs of one kind."""
+    return f"[[jobs]]\nduration = {duration}\narrivals = {{ {arrivals} }}\n"
+
+
+JOB = job()
 
 
 def test_a_plan_is_read():
@@ -49,13 +47,8 @@ def test_a_plan_is_read():
 
     numbers = Numbers(1, Window(30, DAY), Window(1, 120 * SECOND))
     limit = PlannedLimit("mailbox", "mailbox:{box}", numbers, OnLimit.DROP)
-    assert ("mail", 2 * DAY, 7, 3, (limit,)) == (
-        plan.title,
-        plan.until,
-        plan.seed,
-        plan.concurrency,
-        plan.limits,
-    )
+    assert ("mail", 2 * DAY, 7) == (plan.title, plan.until, plan.seed)
+    assert (3, (limit,)) == (plan.concurrency, plan.limits)
     (kind,) = plan.jobs
     assert ("mail", (limit,), 5, 2) == (kind.name, kind.limits, kind.priority, kind.cost)
     assert (Fixed(2 * SECOND), Steady(HOUR / 20, by_chance=False)) == (kind.duration, kind.arrivals)
@@ -72,9 +65,7 @@ def test_a_plan_is_read():
     ],
 )
 def test_durations_are_fixed_or_drawn(text, duration):
-    plan = read_plan(f"[[jobs]]\nduration = {text}\narrivals = {{ count = 1 }}")
-
-    assert duration == plan.jobs[0].duration
+    assert duration == read_plan(job(duration=text)).jobs[0].duration
 
 
 @pytest.mark.parametrize(
@@ -87,9 +78,7 @@ def test_durations_are_fixed_or_drawn(text, duration):
     ],
 )
 def test_jobs_arrive_steadily_or_in_bursts(text, arrivals):
-    plan = read_plan(f'[[jobs]]\nduration = "1s"\narrivals = {{ {text} }}')
-
-    assert arrivals == plan.jobs[0].arrivals
+    assert arrivals == read_plan(job(arrivals=text)).jobs[0].arrivals
 
 
 @pytest.mark.parametrize(
@@ -107,13 +96,10 @@ def test_jobs_arrive_steadily_or_in_bursts(text, arrivals):
         (f'[limits.a]\nkey = "x"\n{JOB}', "line 1: limits.a: give at least one of slots, rate and throttle"),
         (f'[limits.a]\n\nrate = "30"\n{JOB}', "line 3: limits.a.rate: '30' must be a number and a time"),
         (f'[limits.a]\nrate = "1.5/1d"\n{JOB}', "line 2: limits.a.rate: 1.5 must be a whole number"),
-        (f'[limits.a]\nslots = 1\nkey = "{{x"\n{JOB}', "line 3: limits.a.key"),
+        (f'{SLOTS}key = "{{x"\n{JOB}', "line 3: limits.a.key"),
+        (f'{SLOTS}on_limit = "cry"\n{JOB}', "line 3: limits.a.on_limit: 'cry' must be one of"),
         (
-            f'[limits.a]\nslots = 1\non_limit = "cry"\n{JOB}',
-            "line 3: limits.a.on_limit: 'cry' must be one of",
-        ),
-        (
-            f'[limits.a]\nslots = 1\nkey = "k"\n[limits.b]\nslots = 2\nkey = "k"\n{JOB}',
+            f'{SLOTS}key = "k"\n[limits.b]\nslots = 2\nkey = "k"\n{JOB}',
             "line 6: limits.b.key: 'k' is the key of 'a' too",
         ),
         (
@@ -125,31 +111,16 @@ def test_jobs_arrive_steadily_or_in_bursts(text, arrivals):
         ("[[jobs]]\narrivals = { count = 1 }", r"line 1: jobs\[1\].duration: is missing"),
         ('[[jobs]]\nduration = "1s"\n[jobs.arrivals]\n', r"line 3: jobs\[1\].arrivals: give a rate"),
         ('[[jobs]]\nduration = "1s"\n[jobs.arrivals]\nrate = "0/1s"', r"line 4: jobs\[1\].arrivals.rate"),
+        (job(arrivals="count = 1, times = 3"), r"line 3: jobs\[1\].arrivals.times: needs every"),
         (
-            '[[jobs]]\nduration = "1s"\narrivals = { count = 1, times = 3 }',
-            r"line 3: jobs\[1\].arrivals.times: needs every",
-        ),
-        (
-            '[[jobs]]\nduration = "1s"\narrivals = { rate = "1/1s", between = ["17:00", "9:00"] }',
+            job(arrivals='rate = "1/1s", between = ["17:00", "9:00"]'),
             r"line 3: jobs\[1\].arrivals.between",
         ),
-        (
-            '[[jobs]]\nduration = { uniform = ["3s", "1s"] }\narrivals = { count = 1 }',
-            r"line 2: jobs\[1\].duration.uniform",
-        ),
-        (
-            '[[jobs]]\nduration = { lognormal = { median = "2s", p95 = "1s" } }\narrivals = { count = 1 }',
-            r"jobs\[1\].duration.lognormal.p95",
-        ),
-        (
-            '[[jobs]]\nduration = { gamma = "1s" }\narrivals = { count = 1 }',
-            r"line 2: jobs\[1\].duration: must be a time",
-        ),
+        (job('{ uniform = ["3s", "1s"] }'), r"line 2: jobs\[1\].duration.uniform"),
+        (job('{ lognormal = { median = "2s", p95 = "1s" } }'), r"jobs\[1\].duration.lognormal.p95"),
+        (job('{ gamma = "1s" }'), r"line 2: jobs\[1\].duration: must be a time"),
         (f"{JOB}keys = {{ box = 0 }}", r"line 4: jobs\[1\].keys.box: 0 must be a number"),
-        (
-            f'[limits.a]\nslots = 1\nkey = "a:{{box}}"\n{JOB}limits = ["a"]',
-            r"jobs\[1\].keys: limit 'a': .*box",
-        ),
+        (f'{SLOTS}key = "a:{{box}}"\n{JOB}limits = ["a"]', r"jobs\[1\].keys: limit 'a': .*box"),
         (
             f'[limits.a]\nrate = "2/1s"\n{JOB}limits = ["a"]\ncost = 3',
             r"line 7: jobs\[1\].cost: 3 never fits",
@@ -165,15 +136,15 @@ def test_what_is_wrong_is_told_by_field_and_line(text, told):
 
 
 def test_jobs_that_never_stop_coming_need_an_end():
-    plan = read_plan('[[jobs]]\nduration = "1s"\narrivals = { rate = "1/1s" }')
+    plan = read_plan(job(arrivals='rate = "1/1s"'))
 
     with pytest.raises(InvalidError, match="until: is missing"):
         end_of(plan)
     assert HOUR == end_of(plan, HOUR)
 
 
-def test_more_jobs_than_anybody_would_wait_for_are_refused():
-    plan = read_plan('until = "365d"\n[[jobs]]\nduration = "1s"\narrivals = { rate = "1/1s" }')
+def test_too_many_jobs_to_wait_for_are_refused():
+    plan = read_plan('until = "365d"\n' + job(arrivals='rate = "1/1s"'))
 
     with pytest.raises(InvalidError, match="until: about 31,536,000 jobs"):
         end_of(plan)

@@ -37,43 +37,33 @@ def test_a_single_server_is_as_the_textbook_says():
 
 
 def test_at_saturation_a_rate_is_the_throughput():
-    plan = read_plan("""
+    found = findings("""
         until = "60s"
-        [limits.api]
-        rate = "10/1s"
+        limits.api.rate = "10/1s"
         [[jobs]]
         limits = ["api"]
         duration = "100ms"
         arrivals = { rate = "20/1s", pattern = "even" }
     """)
 
-    found = report(play(plan))
-
     assert (1_200, 600, 600) == (found.arrived, found.started, found.waiting)
     assert pytest.approx(10, rel=0.01) == found.throughput
-    assert ("api", "rate 10/1s", 1.0) == (
-        found.bottleneck.limit,
-        found.bottleneck.rule,
-        found.bottleneck.used,
-    )
+    most = found.bottleneck
+    assert ("api", "rate 10/1s", 1.0) == (most.limit, most.rule, most.used)
     assert found.growing
 
 
 @pytest.mark.parametrize(("duration", "tighter", "per_minute"), [("1s", "api", 30), ("4s", "account", 15)])
 def test_of_two_limits_in_series_the_tighter_one_rules(duration, tighter, per_minute):
-    plan = read_plan(f"""
+    found = findings(f"""
         until = "10m"
-        [limits.account]
-        slots = 1
-        [limits.api]
-        throttle = "30/1m"
+        limits.account.slots = 1
+        limits.api.throttle = "30/1m"
         [[jobs]]
         limits = ["account", "api"]
         duration = "{duration}"
         arrivals = {{ rate = "1/1s" }}
     """)
-
-    found = report(play(plan))
 
     assert tighter == found.bottleneck.limit
     assert found.bottleneck.used > 0.98
@@ -82,16 +72,13 @@ def test_of_two_limits_in_series_the_tighter_one_rules(duration, tighter, per_mi
 
 
 def test_thirty_mails_a_day_serve_five_hundred_contacts_in_seventeen_days():
-    plan = read_plan("""
-        [limits.mailbox]
-        rate = "30/1d"
+    found = findings("""
+        limits.mailbox.rate = "30/1d"
         [[jobs]]
         limits = ["mailbox"]
         duration = "0s"
         arrivals = { count = 500 }
     """)
-
-    found = report(play(plan))
 
     assert (500, 16 * DAY) == (found.done, found.last_start)
     assert (8 * DAY, 16 * DAY) == (found.overall.p50, found.overall.longest)
@@ -99,10 +86,8 @@ def test_thirty_mails_a_day_serve_five_hundred_contacts_in_seventeen_days():
 
 
 def test_each_key_waits_for_itself():
-    plan = read_plan("""
-        [limits.account]
-        key = "account:{name}"
-        slots = 1
+    found = findings("""
+        limits.account = { key = "account:{name}", slots = 1 }
         [[jobs]]
         limits = ["account"]
         keys.name = ["a", "b"]
@@ -110,104 +95,84 @@ def test_each_key_waits_for_itself():
         arrivals = { count = 6 }
     """)
 
-    found = report(play(plan))
-
     waits = {waits.name: (waits.started, waits.mean, waits.longest) for _, waits in found.keys}
     assert {"account:a": (3, SECOND, 2 * SECOND), "account:b": (3, SECOND, 2 * SECOND)} == waits
     assert (2, 1.0, 1.0) == (found.uses[0].keys, found.uses[0].used, found.uses[0].busiest)
 
 
 def test_what_comes_at_a_full_gate_that_drops_is_counted():
-    plan = read_plan("""
+    found = findings("""
         until = "10s"
-        [limits.line]
-        slots = 2
-        on_limit = "drop"
+        limits.line = { slots = 2, on_limit = "drop" }
         [[jobs]]
         limits = ["line"]
         duration = "1s"
         arrivals = { rate = "4/1s", pattern = "even" }
     """)
 
-    found = report(play(plan))
-
     assert (40, 20, 20, 0) == (found.arrived, found.started, found.dropped, found.waiting)
 
 
 def test_what_was_shut_at_the_same_time_shares_the_blame():
     """A worker is busy for four seconds; for the first two the throttle is shut as well."""
-    plan = read_plan("""
+    found = findings("""
         workers.concurrency = 1
-        [limits.calls]
-        throttle = "1/2s"
+        limits.calls.throttle = "1/2s"
         [[jobs]]
         limits = ["calls"]
         duration = "4s"
         arrivals = { count = 2 }
     """)
 
-    found = report(play(plan))
-
     assert {"calls": 0.25, "workers": 0.75} == {use.limit: use.held for use in found.uses}
-    assert (
-        "Bottleneck: workers (concurrency 1), 75% of the waiting was for it; 100% of it was used."
-        == verdict(found)
-    )
+    said = "Bottleneck: workers (concurrency 1), 75% of the waiting was for it; 100% of it was used."
+    assert said == verdict(found)
 
 
 def test_what_lies_after_the_end_is_not_counted_as_used():
-    plan = read_plan("""
+    found = findings("""
         until = "1h"
         workers.concurrency = 4
-        [limits.calls]
-        slots = 2
+        limits.calls.slots = 2
         [[jobs]]
         limits = ["calls"]
         duration = "10h"
         arrivals = { count = 1 }
     """)
 
-    found = report(play(plan))
-
     assert {"calls": 0.5, "workers": 0.25} == {use.limit: use.used for use in found.uses}
     assert (1, 0, None) == (found.running, found.done, found.bottleneck)
 
 
 def test_a_throttle_is_used_up_when_every_gap_is():
-    plan = read_plan("""
+    found = findings("""
         until = "90s"
-        [limits.calls]
-        throttle = "2/1m"
+        limits.calls.throttle = "2/1m"
         [[jobs]]
         limits = ["calls"]
         duration = "1s"
         arrivals = { count = 9 }
     """)
 
-    found = report(play(plan))
-
     assert (3, 1.0) == (found.started, found.uses[0].used)
 
 
-def test_a_shut_gate_lets_nobody_through_and_is_named():
-    plan = read_plan("""
+def test_a_shut_gate_lets_no_job_through_and_is_named():
+    found = findings("""
         until = "1h"
-        [limits.closed]
-        slots = 0
+        limits.closed.slots = 0
         [[jobs]]
         limits = ["closed"]
         duration = "1s"
         arrivals = { count = 3 }
     """)
 
-    found = report(play(plan))
-
     assert (0, 3, "closed") == (found.started, found.waiting, found.bottleneck.limit)
     assert found.overall.mean is None
 
 
 def test_a_higher_priority_goes_first():
-    plan = read_plan("""
+    found = findings("""
         workers.concurrency = 1
         [[jobs]]
         name = "later"
@@ -220,16 +185,12 @@ def test_a_higher_priority_goes_first():
         arrivals = { count = 5 }
     """)
 
-    found = report(play(plan))
-
     assert {"later": 7 * SECOND, "sooner": 2 * SECOND} == {waits.name: waits.mean for waits in found.kinds}
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_one_does_not():
     plan = read_plan("""
-        [limits.api]
-        key = "api:{host}"
-        slots = 1
+        limits.api = { key = "api:{host}", slots = 1 }
         [[jobs]]
         limits = ["api"]
         keys.host = { big = 3, small = 1 }
@@ -249,14 +210,9 @@ def test_it_does_not_matter_that_the_engine_hears_of_some_things_later(seed):
     text = """
         until = "5m"
         workers.concurrency = 3
-        [limits.account]
-        key = "account:{account}"
-        slots = 1
-        [limits.api]
-        rate = "20/10s"
-        throttle = "5/1s"
-        [limits.other]
-        slots = 2
+        limits.account = { key = "account:{account}", slots = 1 }
+        limits.api = { rate = "20/10s", throttle = "5/1s" }
+        limits.other.slots = 2
         [[jobs]]
         name = "both"
         limits = ["account", "api"]
@@ -280,7 +236,7 @@ def test_it_does_not_matter_that_the_engine_hears_of_some_things_later(seed):
         duration = "300ms"
         arrivals = { rate = "1/3s" }
     """
-    prompt = text + '[limits.unused]\nslots = 1\non_limit = "drop"\n'
+    prompt = 'limits.unused = { slots = 1, on_limit = "drop" }' + text
 
     later, at_once = (play(read_plan(each), seed=seed) for each in (text, prompt))
 
@@ -329,9 +285,7 @@ def test_a_picture_is_well_formed_whatever_there_is_to_see(jobs):
     plan = read_plan(f"""
         title = "<&>"
         until = "1h"
-        [limits.key]
-        key = "key:{{n}}"
-        slots = 1
+        limits.key = {{ key = "key:{{n}}", slots = 1 }}
         [[jobs]]
         limits = ["key"]
         keys.n = 10
@@ -345,6 +299,11 @@ def test_a_picture_is_well_formed_whatever_there_is_to_see(jobs):
     texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert {"<&>", "jobs waiting", "all jobs", "started", "arrived"} <= set(texts)
     assert "time since the beginning (min)" in texts
+
+
+def findings(text):
+    """Return the report of a play of the plan *text*."""
+    return report(play(read_plan(text)))
 
 
 def waits_of_one_server(kind, count, seed):

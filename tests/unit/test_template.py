@@ -23,7 +23,7 @@ ARGUMENTS = {
     "nothing": None,
     "colour": Colour.RED,
     "level": Level.HIGH,
-    "order": SimpleNamespace(id="o1", lines=[{"sku": "x"}]),
+    "order": SimpleNamespace(id="o1", lines=[{"sku": "x", "next": None}], parent=None),
     "data": {"user": "ann", "7": "text", 7: "number", "first name": "Ann"},
     "args": ("zero", "one"),
 }
@@ -42,7 +42,6 @@ ARGUMENTS = {
         ("{account_id}{number}", "acme7"),
         ("n:{number}", "n:7"),
         ("n:{number:03d}", "n:007"),
-        ("n:{nothing}", "n:None"),
         ("{account_id!r}", "'acme'"),
         ("{account_id!s}", "acme"),
         ("{account_id!s:_<6}", "acme__"),
@@ -57,6 +56,25 @@ ARGUMENTS = {
 )
 def test_a_template_is_filled_in_like_a_format_string(text, key):
     assert key == parse_template(text).fill(ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("n:{nothing}", "nothing"),
+        ("{nothing}:{account_id}", "nothing"),
+        ("{nothing!s}", "nothing"),
+        ("{order.parent}", "order.parent"),
+        ("{order.lines[0][next]:>5}", "order.lines[0][next]"),
+    ],
+)
+def test_none_makes_no_key_and_the_argument_is_named(text, place):
+    with pytest.raises(InvalidLimitError) as caught:
+        parse_template(text).fill(ARGUMENTS)
+
+    problem = f"{text!r} cannot be filled in: {place} is None; pass a value, or write a function in its place"
+    assert caught.value.problem.startswith(problem)
+    assert "key" == caught.value.field
 
 
 @pytest.mark.parametrize("name", ["colour", "level"])

@@ -5,14 +5,7 @@ import pytest
 from penstock import App, Concurrency, InvalidError, NotFoundError, Rate, State, Throttle
 from penstock.clock import SECOND, SystemClock
 from penstock.limits.rules import Numbers
-from penstock.testing import (
-    FakeClock,
-    app_for_tests,
-    engine_in_memory,
-    in_memory,
-    limits_kept,
-    run_until_idle,
-)
+from penstock.testing import FakeClock, engine_in_memory, in_memory, limits_kept, run_until_idle
 
 
 def test_a_clock_moves_only_when_it_is_told_to():
@@ -42,8 +35,7 @@ def test_a_job_that_is_due_later_runs_when_the_clock_gets_there():
         assert job.result(timeout=0) == "reminded ann"
 
 
-def test_time_can_be_moved_on_until_nothing_is_left():
-    app = app_for_tests()
+def test_time_can_be_moved_on_until_nothing_is_left(app):
     starts = []
 
     @app.task(limits=[Rate(2, per="10s", key="api")])
@@ -71,24 +63,20 @@ def test_an_app_gets_its_own_store_back(tmp_path):
         assert app.engine.count()[State.WAITING] == 1
 
 
-def test_jobs_are_found_in_queues_that_no_task_names():
-    app = app_for_tests()
+def test_jobs_are_found_in_queues_that_no_task_names(app):
     app.task(lambda: 1, name="one").with_options(queue="elsewhere").enqueue()
 
     assert run_until_idle(app) == 1
 
 
-def test_a_job_of_an_unknown_task_is_an_error():
-    app = app_for_tests()
+def test_a_job_of_an_unknown_task_is_an_error(app):
     App(engine=app.engine).task(lambda: 1, name="stranger").enqueue()
 
     with pytest.raises(NotFoundError, match="stranger"):
         run_until_idle(app)
 
 
-def test_jobs_without_end_are_an_error():
-    app = app_for_tests()
-
+def test_jobs_without_end_are_an_error(app):
     @app.task
     def once_more() -> None:
         once_more.enqueue()
@@ -108,8 +96,7 @@ def test_only_a_fake_clock_can_be_moved():
 
 
 class TestLimitsKept:
-    def test_whoever_keeps_them_hears_nothing(self):
-        app = app_for_tests()
+    def test_an_app_that_keeps_them_hears_nothing(self, app):
         call = app.task(
             lambda: None,
             name="call",
@@ -129,8 +116,7 @@ class TestLimitsKept:
         ],
         ids=["slots", "rate", "throttle"],
     )
-    def test_whoever_breaks_one_is_told(self, monkeypatch, limit, broken):
-        app = app_for_tests()
+    def test_an_app_that_breaks_one_is_told(self, app, monkeypatch, limit, broken):
         call = app.task(lambda: None, name="call", limits=[limit])
         monkeypatch.setattr("penstock.limits.gate.Gate.opens_at", lambda *_: 0)
         call.enqueue_many([()] * 2)
@@ -138,8 +124,7 @@ class TestLimitsKept:
         with pytest.raises(AssertionError, match=broken), limits_kept(app):
             app.engine.claim(app.queues, 2, worker="w")
 
-    def test_numbers_that_were_set_from_outside_count(self):
-        app = app_for_tests()
+    def test_numbers_that_were_set_from_outside_count(self, app):
         call = app.task(lambda: None, name="call", limits=[Concurrency(1, key="api")])
         app.engine.configure("key", "api", Numbers(slots=2))
         call.enqueue_many([()] * 2)

@@ -109,3 +109,23 @@ def test_a_line_that_is_wrong_is_named(file):
 
     with pytest.raises(InvalidError, match="line 2: 'rules=worker' is not known"):
         read(file)
+
+
+@pytest.mark.parametrize(
+    ("written", "tenant"),
+    [("acme", "acme"), ("acme%20inc", "acme inc"), ("%C3%A9%7C%40%25", "é|@%"), ("a/b+c=d", "a/b+c=d")],
+)
+def test_a_tenant_may_have_any_name_percent_encoded_where_a_line_cannot_hold_it(file, written, tenant):
+    file.write_text(f"{TOKEN} tenant={written}\n")
+    keyring = Keyring()
+    keyring.read(file)
+
+    assert tenant == keyring.access(f"Bearer {TOKEN}").tenant
+
+
+@pytest.mark.parametrize("written", ["", "%0A", "%FF", "é", "x" * 1025])
+def test_what_names_no_tenant_is_refused(file, written):
+    file.write_text(f"{TOKEN} tenant={written}\n")
+
+    with pytest.raises(InvalidError, match=r"line 1: "):
+        Keyring().read(file)

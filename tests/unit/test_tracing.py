@@ -110,7 +110,7 @@ def test_a_context_that_was_given_stands(spans):
         ({"tracestate": "a=b"}, {}),
         ({}, {}),
     ],
-    ids=["parent", "state", "long state", "upper case", "nobody", "no parent", "nothing"],
+    ids=["parent", "state", "long state", "upper case", "no trace", "no parent", "nothing"],
 )
 def test_only_a_well_formed_context_is_carried(headers, found):
     assert found == carried(headers)

@@ -14,19 +14,19 @@ from penstock.worker import (
     attempt,
     crew,
     current_job,
+    floating,
     grace,
     job_log,
     leases,
     loop,
     pump,
-    refresh,
     settlements,
     threads,
     wakeups,
 )
-from penstock.worker.refresh import AT_ONCE
+from penstock.worker.floating import AT_ONCE, Refresher
 from tests.support.stub_engine import StubEngine
-from tests.support.working import working
+from tests.support.working import holding, working
 
 JOBS = 40
 
@@ -132,13 +132,10 @@ def fails_once(engine, verb, error):
 
 def test_the_start_of_a_handler_is_told_again_if_the_store_could_not_take_it(engine):
     met = fails_once(engine, "begun", StoreBusyError("busy"))
-    go_on = threading.Event()
+    hold, _, go_on = holding()
 
-    def waits():
-        go_on.wait(10)
-
-    job = engine.enqueue("waits", begin_in=10_000_000)
-    with working(engine, waits):
+    job = engine.enqueue("hold", begin_in=10_000_000)
+    with working(engine, hold):
         try:
             engine.until(lambda: job in engine.began)
         finally:
@@ -149,11 +146,11 @@ def test_the_start_of_a_handler_is_told_again_if_the_store_could_not_take_it(eng
 
 def test_progress_is_written_again_if_the_store_could_not_take_it(engine):
     met = fails_once(engine, "progress", StoreBusyError("busy"))
-    go_on = threading.Event()
+    hold, _, go_on = holding()
 
     def moves():
         current_job().progress("half")
-        go_on.wait(10)
+        hold()
 
     job = engine.enqueue("moves")
     with working(engine, moves):
@@ -166,7 +163,10 @@ def test_progress_is_written_again_if_the_store_could_not_take_it(engine):
     assert ['"half"'] == engine.shown[job]
 
 
-def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engine):
+@pytest.mark.parametrize("reason", ["can be logged", "cannot be logged"])
+def test_an_outcome_that_the_engine_can_settle_in_no_way_holds_up_no_other(engine, reason, request):
+    if reason == "cannot be logged":
+        request.getfixturevalue("raising_filter")
     poison = engine.enqueue("quick")
     others = [engine.enqueue("quick") for _ in range(9)]
     settle = engine.settle
@@ -230,21 +230,6 @@ def test_a_failing_store_whose_failure_cannot_be_logged_does_not_end_the_worker(
     assert met.is_set()
 
 
-def test_outcomes_are_settled_one_by_one_though_the_reason_cannot_be_logged(engine, raising_filter):
-    poison = engine.enqueue("quick")
-    others = [engine.enqueue("quick") for _ in range(3)]
-    settle = engine.settle
-
-    def choking(settlements):
-        if any(f"job-{each.seq}" == poison for each in settlements):
-            raise ValueError("cannot be settled")
-        return settle(settlements)
-
-    engine.settle = choking
-    with working(engine, quick, concurrency=4):
-        engine.ended(*others)
-
-
 def test_a_handler_that_ends_the_loop_takes_no_other_along_though_that_cannot_be_logged(
     engine, raising_filter
 ):
@@ -262,9 +247,8 @@ def test_a_handler_that_ends_the_loop_takes_no_other_along_though_that_cannot_be
 
 
 def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch):
-    due = [Refresh(n, f"key-{n}", "", "count", 1, "{}", 1, None) for n in range(2 * AT_ONCE)]
-    engine.due = list(due)
-    monkeypatch.setattr(refresh, "EVERY", 0.01)
+    engine.due = [Refresh(n, f"key-{n}", "", "count", 1, "{}", 1, None) for n in range(2 * AT_ONCE)]
+    monkeypatch.setattr(floating, "EVERY", 0.01)
     start = threading.Thread.start
     faults = iter(range(1))
 
@@ -274,7 +258,7 @@ def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch)
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", starts)
-    with working(engine, refreshers={"count": lambda _: 3}):
+    with working(engine, refreshers={"count": Refresher(lambda _: 3)}):
         engine.until(lambda: engine.values)
 
     assert {3} == {value for _, value, _ in engine.values}

@@ -7,10 +7,12 @@ import pytest
 
 from penstock.clock import SECOND, SystemClock
 from penstock.errors import InvalidError, StoreBusyError
+from penstock.job import NewJob
 from penstock.lifecycle.outcomes import Done, HandedBack
-from penstock.worker import Handler, Worker, current_job, pump
+from penstock.lifecycle.states import State
+from penstock.worker import Worker, current_job, pump
 from tests.support.stub_engine import StubEngine
-from tests.support.working import handlers, work, working
+from tests.support.working import handlers, holding, work, working
 
 
 @pytest.fixture
@@ -75,11 +77,7 @@ def test_with_both_kinds_no_more_is_claimed_than_either_could_begin(engine):
 
 
 def test_nothing_is_claimed_while_no_hand_is_free(engine):
-    release = threading.Event()
-
-    def hold():
-        release.wait(10)
-
+    hold, _, release = holding()
     first = engine.enqueue("hold", count=2)
     with working(engine, hold, threads=2):
         engine.until(lambda: len(engine.claims) >= 1)
@@ -176,8 +174,9 @@ def test_until_idle_waits_for_what_is_to_come(engine, waiting):
     assert len(engine.outcomes) == 1
 
 
-def test_until_idle_does_not_wait_for_a_person(engine):
-    engine.parked = 1
+@pytest.mark.parametrize("waiting", ["parked", "scheduled"])  # by a limit that opens by itself no more
+def test_until_idle_does_not_wait_for_a_person(engine, waiting):
+    setattr(engine, waiting, 1)
     work(engine, quick)
 
 
@@ -187,11 +186,7 @@ def test_until_idle_does_not_wait_for_a_clock_that_changes_nothing_here(engine):
 
 
 def test_a_handler_that_can_begin_in_time_tells_when_it_did(engine):
-    release = threading.Event()
-
-    def hold():
-        release.wait(10)
-
+    hold, _, release = holding()
     before = engine.clock.now()
     job = engine.enqueue("hold", begin_in=SECOND)
     with working(engine, hold):
@@ -229,11 +224,11 @@ def test_a_batch_whose_first_handler_blocks_the_loop_hands_the_others_back(engin
         begun.append(engine.clock.now())
         threading.Event().wait(0.1)
 
-    ids = [engine.enqueue("block", begin_in=50_000) for _ in range(5)]
+    engine.enqueue("block", begin_in=50_000, count=5)
     work(engine, block)
 
     assert len(begun) == 1
-    assert [engine.outcomes[job] for job in ids] == [Done(), *[HandedBack(begun=False)] * 4]
+    assert [engine.outcomes[f"job-{n}"] for n in range(1, 6)] == [Done(), *[HandedBack(begun=False)] * 4]
 
 
 class SetClock:
@@ -263,8 +258,7 @@ def test_the_time_to_begin_does_not_follow_a_clock_that_is_set(engine, step, mom
         threading.Event().wait(0.1)
 
     engine.hook = set_clock
-    for _ in range(3):
-        engine.enqueue("hold", begin_in=50_000)
+    engine.enqueue("hold", begin_in=50_000, count=3)
     work(engine, hold)
 
     assert len(begun) <= 1
@@ -308,7 +302,7 @@ def test_an_outcome_the_engine_chokes_on_takes_no_other_with_it(engine):
 
 
 def test_a_worker_can_run_again(engine):
-    worker = Worker(engine, {"quick": Handler(quick, is_async=True)})
+    worker = Worker(engine, handlers(quick))
     for _ in range(3):
         job = engine.enqueue("quick")
         worker.run(until_idle=True)
@@ -330,17 +324,23 @@ def test_a_handler_may_enqueue_more_work(engine):
 @pytest.mark.parametrize(
     "options",
     [
-        {"concurrency": 0},
-        {"threads": True},
-        {"lease": 0},
-        {"queues": []},
-        {"queues": ["a", "a"]},
-        {"queues": [""]},
-        {"queues": {"a": 0}},
-        {"queues": {"a": 1.5}},
-        {"queues": {"a": 1}, "strict": True},
+        {"concurrency": 0}, {"threads": True}, {"lease": 0}, {"queues": []}, {"queues": ["a", "a"]}, {"queues": [""]},
+        {"queues": {"a": 0}}, {"queues": {"a": 1.5}}, {"queues": {"a": 1}, "strict": True},
     ],
-)
+)  # fmt: skip
 def test_a_worker_made_wrongly_says_so(engine, options):
     with pytest.raises(InvalidError):
         Worker(engine, {}, **options)
+
+
+def test_a_worker_asks_for_the_tasks_that_it_knows_and_is_idle_beside_others(live):
+    @live.task
+    def known():
+        return 1
+
+    live.engine.enqueue([NewJob(task="stranger"), NewJob(task="stranger", due=2**52)])
+    job = known.enqueue()
+    live.work(until_idle=True)
+
+    assert 1 == job.result(timeout=0)
+    assert {State.WAITING: 1, State.SCHEDULED: 1} == live.engine.count(task="stranger")

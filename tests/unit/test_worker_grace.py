@@ -33,7 +33,7 @@ def test_it_shrinks_again_while_they_begin_in_time():
     assert grace.span == SHORTEST
 
 
-def test_jobs_whose_start_nobody_remembers_teach_nothing():
+def test_jobs_whose_start_no_gate_remembers_teach_nothing():
     grace = Grace()
     grace.learn([LATE])
     grace.learn([UNRATED])

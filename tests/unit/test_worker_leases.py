@@ -10,7 +10,7 @@ from penstock.errors import StoreDownError
 from penstock.lifecycle.outcomes import Cancelled, Done, HandedBack
 from penstock.worker import current_job, leases
 from tests.support.stub_engine import StubEngine
-from tests.support.working import working
+from tests.support.working import holding, working
 
 LEASE = "300ms"
 
@@ -20,11 +20,27 @@ def engine():
     return StubEngine()
 
 
-def test_the_leases_of_long_jobs_are_renewed_and_of_short_ones_not(engine):
-    release = threading.Event()
+def end_while_working(engine, function, *, cancelled=False, lease=LEASE):
+    """Return how a job of *function* ends in a worker that goes on."""
+    job = engine.enqueue(function.__name__)
+    if cancelled:
+        engine.cancelled.add(job)
+    with working(engine, function, lease=lease):
+        engine.ended(job)
+    return engine.outcomes[job]
 
-    def hold():
-        release.wait(10)
+
+async def hang():
+    await asyncio.sleep(60)
+
+
+def wait_until_the_lease_is_lost():
+    while not current_job().lease_lost:
+        threading.Event().wait(0.002)
+
+
+def test_the_leases_of_long_jobs_are_renewed_and_of_short_ones_not(engine):
+    hold, _, release = holding()
 
     async def quick():
         pass
@@ -45,19 +61,14 @@ def test_a_blocked_event_loop_keeps_its_leases(engine):
         engine.until(lambda: len(engine.beats) >= 4)
         return current_job().lease_lost
 
-    job = engine.enqueue("block")
-    with working(engine, block, lease=LEASE):
-        engine.ended(job)
-
-    assert engine.outcomes[job] == Done("false")
+    assert end_while_working(engine, block) == Done("false")
 
 
 def test_a_plain_handler_sees_that_its_lease_was_lost_and_its_outcome_is_refused(engine):
     seen = threading.Event()
 
     def hold():
-        while not current_job().lease_lost:
-            threading.Event().wait(0.002)
+        wait_until_the_lease_is_lost()
         seen.set()
 
     job = engine.enqueue("hold")
@@ -95,19 +106,16 @@ def test_a_lease_that_cannot_be_renewed_in_time_is_lost_by_the_workers_own_clock
             cancelled.set()
             raise
 
-    def hang(verb):
+    def never_answer(verb):
         if verb == "heartbeat":
             assert cancelled.wait(10)
             raise StoreDownError("gone")
 
-    engine.hook = hang
-    job = engine.enqueue("hold")
-    with working(engine, hold, lease=LEASE):
-        assert cancelled.wait(10)
-        engine.ended(job)
+    engine.hook = never_answer
 
-    # Nobody else had taken it yet, so the store may still have it back.
-    assert engine.outcomes[job] == HandedBack(begun=True)
+    # No other worker had taken it yet, so the store may still have it back.
+    assert end_while_working(engine, hold) == HandedBack(begun=True)
+    assert cancelled.is_set()
 
 
 def test_a_heartbeat_that_failed_is_tried_again_soon(engine):
@@ -123,33 +131,18 @@ def test_a_heartbeat_that_failed_is_tried_again_soon(engine):
             await asyncio.sleep(0.002)
 
     engine.hook = fail
-    job = engine.enqueue("hold")
-    with working(engine, hold, lease="600ms"):
-        engine.ended(job)
 
-    assert engine.outcomes[job] == Done()
+    assert end_while_working(engine, hold, lease="600ms") == Done()
 
 
 def test_an_async_handler_is_cancelled_when_that_was_asked(engine):
-    async def hold():
-        await asyncio.sleep(60)
-
-    job = engine.enqueue("hold")
-    engine.cancelled.add(job)
-    with working(engine, hold, lease=LEASE):
-        engine.ended(job)
-
-    assert engine.outcomes[job] == Cancelled("cancelled while running")
+    assert end_while_working(engine, hang, cancelled=True) == Cancelled("cancelled while running")
 
 
 def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine, monkeypatch):
     monkeypatch.setattr(leases, "ASK_EVERY", SECOND // 50)
-
-    async def hold():
-        await asyncio.sleep(60)
-
-    job = engine.enqueue("hold")
-    with working(engine, hold, lease="1h"):
+    job = engine.enqueue("hang")
+    with working(engine, hang, lease="1h"):
         engine.until(lambda: engine.claims)
         engine.cancelled.add(job)
         engine.change()
@@ -160,11 +153,7 @@ def test_a_cancel_is_noticed_long_before_the_next_renewal_is_due(engine, monkeyp
 
 def test_a_quiet_store_is_not_asked_for_cancels(engine, monkeypatch):
     monkeypatch.setattr(leases, "ASK_EVERY", SECOND // 50)
-    release = threading.Event()
-
-    def hold():
-        release.wait(10)
-
+    hold, _, release = holding()
     job = engine.enqueue("hold")
     with working(engine, hold, lease="1h"):
         release.wait(0.3)
@@ -180,12 +169,7 @@ def test_a_plain_handler_sees_that_its_cancelling_was_asked(engine):
             current_job().raise_if_stopped()
             threading.Event().wait(0.002)
 
-    job = engine.enqueue("hold")
-    engine.cancelled.add(job)
-    with working(engine, hold, lease=LEASE):
-        engine.ended(job)
-
-    assert engine.outcomes[job] == Cancelled("cancelled while running")
+    assert end_while_working(engine, hold, cancelled=True) == Cancelled("cancelled while running")
 
 
 def test_a_handler_that_will_not_be_cancelled_may_finish(engine):
@@ -195,23 +179,14 @@ def test_a_handler_that_will_not_be_cancelled_may_finish(engine):
         except asyncio.CancelledError:
             return "finished first"
 
-    job = engine.enqueue("hold")
-    engine.cancelled.add(job)
-    with working(engine, hold, lease=LEASE):
-        engine.ended(job)
-
-    assert engine.outcomes[job] == Done('"finished first"')
+    assert end_while_working(engine, hold, cancelled=True) == Done('"finished first"')
 
 
 def test_a_handler_that_cancels_itself_has_failed(engine):
     async def odd():
         raise asyncio.CancelledError
 
-    job = engine.enqueue("odd")
-    with working(engine, odd):
-        engine.ended(job)
-
-    assert engine.outcomes[job].kind == "CancelledError"
+    assert end_while_working(engine, odd).kind == "CancelledError"
 
 
 def test_progress_refused_by_the_store_means_the_lease_is_lost(engine):
@@ -219,8 +194,7 @@ def test_progress_refused_by_the_store_means_the_lease_is_lost(engine):
 
     def hold():
         current_job().progress(1)
-        while not current_job().lease_lost:
-            threading.Event().wait(0.002)
+        wait_until_the_lease_is_lost()
         seen.set()
 
     engine.lost.add(engine.enqueue("hold"))

@@ -10,10 +10,12 @@ import pytest
 
 from penstock import App, Cancel, Concurrency, RateLimited, Retry, RetryPolicy, current_job
 from penstock.clock import MILLISECOND, SECOND
+from penstock.job import UnknownTask
 from penstock.logs import JobFields
-from penstock.worker import Handler, Worker, watchdog
+from penstock.worker import Handler, Worker, unknown, watchdog
+from tests.support.sharing import until
 from tests.support.stub_engine import StubEngine
-from tests.support.working import work, working
+from tests.support.working import holding, work, working
 
 SECRET = "4111-1111"
 
@@ -55,14 +57,19 @@ def both(app, **options):
     return make
 
 
+def run(app, *tasks, **options):
+    """Enqueue a job of each of *tasks* and run them; return the last."""
+    jobs = [task.enqueue() for task in tasks]
+    app.work(until_idle=True, **options)
+    return jobs[-1]
+
+
 class TestEnds:
     @pytest.mark.parametrize("kind", [0, 1])
     def test_a_job_that_is_done_is_told_with_the_times_it_waited_and_ran(self, app, log, kind):
-        task = both(app, queue="mail", limits=[Concurrency(1, key="a"), Concurrency(1, key="b")])(lambda: 1)[
-            kind
-        ]
-        job = task.enqueue()
-        app.work(until_idle=True)
+        limits = [Concurrency(1, key="a"), Concurrency(1, key="b")]
+        task = both(app, queue="mail", limits=limits)(lambda: 1)[kind]
+        job = run(app, task)
 
         record, text = told(log)
         assert (logging.INFO, "done") == (record.levelno, record.outcome)
@@ -82,8 +89,7 @@ class TestEnds:
         def fails():
             raise error
 
-        both(app)(fails)[kind].enqueue()
-        app.work(until_idle=True)
+        run(app, both(app)(fails)[kind])
 
         record, text = told(log)
         assert (logging.ERROR, "failed", "ValueError") == (record.levelno, record.outcome, record.error)
@@ -99,8 +105,7 @@ class TestEnds:
             if current_job().attempt < 3:
                 raise ConnectionError("refused")
 
-        fails.enqueue()
-        app.work(until_idle=True)
+        run(app, fails)
 
         first, second, third = ends(log)
         assert [logging.WARNING, logging.WARNING, logging.INFO] == [r.levelno for r in (first, second, third)]
@@ -110,15 +115,14 @@ class TestEnds:
         assert third.getMessage().endswith(", attempt 3")
         assert not first.exc_info
 
-    def test_a_retry_shows_the_traceback_to_those_who_debug(self, app, log):
+    def test_a_retry_shows_the_traceback_at_the_level_of_debugging(self, app, log):
         log.set_level(logging.DEBUG, "penstock.jobs")
 
         @app.task(retry=RetryPolicy.of(2, delay=0))
         def fails():
             raise ConnectionError("refused")
 
-        fails.enqueue()
-        app.work(until_idle=True)
+        run(app, fails)
 
         assert all(record.exc_info for record in ends(log))
 
@@ -127,8 +131,7 @@ class TestEnds:
         def asks():
             return Retry(after=0, reason="not ready")
 
-        asks.enqueue()
-        app.work(until_idle=True)
+        run(app, asks)
 
         first, last = ends(log)
         assert first.getMessage().endswith(", attempt 1 of 2, again at once: not ready")
@@ -140,8 +143,7 @@ class TestEnds:
         def fails():
             raise KeyError("k")
 
-        fails.enqueue()
-        app.work(until_idle=True)
+        run(app, fails)
 
         record, text = told(log)
         assert "discarded" == record.outcome
@@ -157,9 +159,7 @@ class TestEnds:
             while True:
                 time.sleep(0.001)
 
-        for task in (hangs, spins):
-            task.enqueue()
-        app.work(until_idle=True)
+        run(app, hangs, spins)
 
         found = {record.task.rpartition(".")[2]: record for record in ends(log)}
         for name, record in found.items():
@@ -169,53 +169,45 @@ class TestEnds:
         assert {"hangs", "spins"} == set(found)
 
     def test_a_cancelled_job_is_told_with_its_reason(self, app, log):
-        both(app)(lambda: Cancel("no longer wanted"))[0].enqueue()
-        app.work(until_idle=True)
+        run(app, both(app)(lambda: Cancel("no longer wanted"))[0])
 
         record, text = told(log)
         assert (logging.INFO, "cancelled") == (record.levelno, record.outcome)
         assert text.endswith(": no longer wanted")
 
-    def test_too_many_calls_are_a_warning_with_the_reason_and_how_long_it_lasts(self, app, log):
+    def limited_once(self, app, log, *args, **kwargs):
+        """Return what is told of an attempt that raises `RateLimited`."""
+
         @app.task(limits=[Concurrency(1, key="api")])
         def limited():
             if not hasattr(app, "told"):
                 app.told = True
-                raise RateLimited("200ms", key="api", reason="429 from the bank")
+                raise RateLimited(*args, **kwargs)
 
-        limited.enqueue()
-        app.work(until_idle=True)
+        run(app, limited)
+        return ends(log)[0]
 
-        record = ends(log)[0]
+    def test_too_many_calls_are_a_warning_with_the_reason_and_how_long_it_lasts(self, app, log):
+        record = self.limited_once(app, log, "200ms", key="api", reason="429 from the bank")
+
         assert (logging.WARNING, "limited") == (record.levelno, record.outcome)
         assert 0.1 < record.retry_in <= 0.2
         assert record.getMessage().endswith(": 429 from the bank")
 
     def test_a_key_that_the_job_does_not_carry_is_named(self, app, log):
-        @app.task(limits=[Concurrency(1, key="api")])
-        def limited():
-            if not hasattr(app, "told"):
-                app.told = True
-                raise RateLimited("10ms", key="apo")
+        record = self.limited_once(app, log, "10ms", key="apo")
 
-        limited.enqueue()
-        app.work(until_idle=True)
-
-        assert "'apo' is none of its keys" in ends(log)[0].getMessage()
+        assert "'apo' is none of its keys" in record.getMessage()
 
     def test_a_lost_lease_is_told_when_it_is_seen_and_again_at_the_end(self, log):
-        engine, go_on = StubEngine(), threading.Event()
-
-        def waits():
-            go_on.wait(10)
-
-        job = engine.enqueue("waits")
+        engine, (hold, _, go_on) = StubEngine(), holding()
+        job = engine.enqueue("hold")
         engine.lost.add(job)
-        with working(engine, waits, lease=1):
+        with working(engine, hold, lease=1):
             engine.until(lambda: engine.beats)
-            wait_for(lambda: ends(log))
+            until(lambda: ends(log))
             go_on.set()
-            wait_for(lambda: len(ends(log)) == 2)
+            until(lambda: len(ends(log)) == 2)
 
         seen, ended = ends(log)
         assert "lost its lease while it ran" in seen.getMessage()
@@ -247,17 +239,16 @@ class TestEnds:
             record.levelno, record.job_id, record.task, record.outcome,
         )  # fmt: skip
 
-    def test_nothing_is_made_for_a_level_that_nobody_wants(self, app, caplog, monkeypatch):
+    def test_nothing_is_made_for_a_level_that_is_not_logged(self, app, caplog, monkeypatch):
         caplog.set_level(logging.WARNING)
         monkeypatch.setattr("penstock.worker.job_log.fields", None)
-        both(app)(lambda: 1)[0].enqueue()
-        app.work(until_idle=True)
+        run(app, both(app)(lambda: 1)[0])
 
         assert [] == caplog.records
 
 
 class TestDiscretion:
-    def run(self, app, **options):
+    def pay(self, app, **options):
         @app.task(retry=RetryPolicy.of(2, delay=0))
         def pays(card):
             if current_job().attempt == 1:
@@ -268,12 +259,12 @@ class TestDiscretion:
         app.work(until_idle=True, **options)
 
     def test_arguments_and_results_are_in_no_record(self, app, log):
-        self.run(app)
+        self.pay(app)
 
         assert not [r for r in log.records if SECRET in str(vars(r)) or SECRET in r.getMessage()]
 
-    def test_arguments_and_results_are_told_if_somebody_asks(self, app, log):
-        self.run(app, log_arguments=True)
+    def test_arguments_and_results_are_told_where_log_arguments_is_set(self, app, log):
+        self.pay(app, log_arguments=True)
 
         first, last = ends(log)
         assert SECRET in first.arguments
@@ -294,13 +285,6 @@ class TestDiscretion:
         assert [record.getMessage()] == record.getMessage().splitlines()
         assert "\x1b" not in record.getMessage()
         assert forged == record.task
-
-
-def wait_for(true):
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class TestHandlers:
@@ -355,8 +339,7 @@ class TestHandlers:
         def plain():
             shop.info("mine", extra={"task": "housework"})
 
-        plain.enqueue()
-        app.work(until_idle=True)
+        run(app, plain)
         shop.info("outside")
 
         mine, outside = seen
@@ -381,7 +364,7 @@ class TestSlowOnes:
 
         def looked(times):
             wanted = len(looks) + times
-            wait_for(lambda: len(looks) >= wanted)
+            until(lambda: len(looks) >= wanted)
 
         return looked
 
@@ -398,11 +381,11 @@ class TestSlowOnes:
 
         job = engine.enqueue("blocks")
         with working(engine, blocks, quick):
-            wait_for(lambda: ends(log))
+            until(lambda: ends(log))
             engine.enqueue("quick")
             looked(20)  # often enough to be told again, if it were
             release.set()
-            wait_for(lambda: len(ends(log)) == 4)
+            until(lambda: len(ends(log)) == 4)
 
         blocked = [record for record in ends(log) if "the event loop" in record.getMessage()]
         assert [job, job] == [record.job_id for record in blocked]
@@ -424,9 +407,9 @@ class TestSlowOnes:
 
         engine.enqueue("blocks")
         with working(engine, blocks):
-            wait_for(lambda: ends(log))
+            until(lambda: ends(log))
             release.set()
-            wait_for(lambda: len(ends(log)) == 3)
+            until(lambda: len(ends(log)) == 3)
 
         first = ends(log)[0]
         assert "blocks the event loop" in first.getMessage()
@@ -445,22 +428,18 @@ class TestSlowOnes:
         assert ["done"] == [record.outcome for record in ends(log)]
 
     def test_a_plain_handler_that_goes_on_after_its_timeout_is_told_of_once_with_its_stack(self, log, looked):
-        engine, release = StubEngine(), threading.Event()
-
-        def overruns():
-            release.wait(10)
-
-        job = engine.enqueue("overruns", timeout=10 * MILLISECOND)
-        with working(engine, overruns):
-            wait_for(lambda: ends(log))
+        engine, (hold, _, release) = StubEngine(), holding()
+        job = engine.enqueue("hold", timeout=10 * MILLISECOND)
+        with working(engine, hold):
+            until(lambda: ends(log))
             looked(20)
             release.set()
-            wait_for(lambda: job in engine.outcomes)
+            until(lambda: job in engine.outcomes)
 
         first = ends(log)[0]
         assert job == first.job_id
         assert "still runs, though its timeout of 10 ms is over" in first.getMessage()
-        assert "in overruns\n" in first.stack_info
+        assert "in hold\n" in first.stack_info
         assert 1 == sum("still runs" in record.getMessage() for record in ends(log))
 
 
@@ -489,10 +468,32 @@ class TestTheWorkerItself:
             for _ in range(5):
                 assert begun.acquire(timeout=10)
             worker.stop()
-            wait_for(lambda: "left to finish" in log.text)
+            until(lambda: "left to finish" in log.text)
 
-        assert (
-            "stopping: 5 jobs (hangs job-1, hangs job-2, hangs job-3 and 2 more) are left to finish within 30s"
-            in (log.text)
-        )
+        left = "5 jobs (hangs job-1, hangs job-2, hangs job-3 and 2 more) are left to finish within 30s"
+        assert f"stopping: {left}" in log.text
         assert "stopping now: handing back what runs, 5 in all" in log.text
+
+
+class TestUnknownTasks:
+    def test_a_task_that_no_worker_asks_for_is_told_of_once(self, log, monkeypatch):
+        monkeypatch.setattr(unknown, "EVERY", 0)
+        engine = StubEngine(unknown=[UnknownTask("q", "stranger", 0, 3)])
+        tasks = unknown.UnknownTasks(engine, ["q"])
+        tasks.look()
+        tasks.look()
+        engine.unknown.append(UnknownTask("q", "other", 0, 1))
+        tasks.look()
+
+        assert ["stranger", "other"] == [record.args[0] for record in log.records]
+        assert "3 of its jobs wait" in log.records[0].getMessage()
+
+    def test_a_worker_looks_seldom(self):
+        asked = []
+        engine = StubEngine()
+        engine.unknown_tasks = lambda queues: asked.append(queues) or []
+        tasks = unknown.UnknownTasks(engine, ["q"])
+        tasks.look()
+        tasks.look()
+
+        assert [["q"]] == asked

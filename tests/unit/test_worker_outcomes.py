@@ -17,7 +17,7 @@ from penstock.worker.failure import MAX_MESSAGE, MAX_TRACEBACK
 from penstock.worker.pump import UNKNOWN_PAUSE
 from tests.support.clock import BEGINNING, FakeClock
 from tests.support.stub_engine import StubEngine
-from tests.support.working import work
+from tests.support.working import end_of, work
 
 MOMENT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 
@@ -45,14 +45,22 @@ def ends_of(engine, function, *args):
     return [engine.outcomes[job] for job in ids]
 
 
-def test_a_returned_value_is_the_result(engine):
-    outcomes = ends_of(engine, lambda a, b: {"sum": a + b}, 1, 2)
+@dataclass
+class Point:
+    x: int
 
-    assert outcomes == [Done('{"sum":3}'), Done('{"sum":3}')]
 
-
-def test_no_value_is_null(engine):
-    assert ends_of(engine, lambda: None) == [Done("null"), Done("null")]
+@pytest.mark.parametrize(
+    ("function", "args", "result"),
+    [
+        (lambda a, b: {"sum": a + b}, (1, 2), '{"sum":3}'),
+        (lambda: None, (), "null"),
+        (lambda: Point(3), (), '{"x":3}'),
+    ],
+    ids=["a dictionary", "nothing", "a dataclass"],
+)
+def test_a_returned_value_is_the_result(engine, function, args, result):
+    assert ends_of(engine, function, *args) == [Done(result)] * 2
 
 
 def test_arguments_may_be_named(engine):
@@ -120,7 +128,7 @@ def test_arguments_that_do_not_fit_are_a_failure(engine):
         assert outcome.kind == "TypeError"
 
 
-def test_a_task_nobody_knows_is_left_to_another_worker_for_a_while(engine, caplog):
+def test_an_unknown_task_is_left_to_another_worker_for_a_while(engine, caplog):
     def known():
         pass
 
@@ -187,7 +195,7 @@ def test_rate_limited_takes_what_a_retry_after_header_says(engine, header, until
 
 
 @pytest.mark.parametrize("header", ["soon", "Sun, 31 Feb 2026 00:00:00 GMT", "-1", "120, 120", 5_000 * "9"])
-def test_a_retry_after_that_nobody_can_read_is_a_failure_that_names_it(engine, header):
+def test_a_retry_after_that_cannot_be_read_is_a_failure_that_names_it(engine, header):
     def handle():
         raise RateLimited(header)
 
@@ -216,15 +224,11 @@ def test_a_handler_sees_when_its_time_is_up(engine):
     def look():
         return current_job().deadline
 
-    def look_again():
-        return current_job().deadline
+    timed, free = end_of(engine, look, timeout=3_600_000_000), end_of(engine, look)
 
-    timed, free = engine.enqueue("look", timeout=3_600_000_000), engine.enqueue("look_again")
-    work(engine, look, look_again)
-
-    deadline = datetime.fromisoformat(json.loads(engine.outcomes[timed].result)).timestamp()
+    deadline = datetime.fromisoformat(json.loads(timed.result)).timestamp()
     assert BEGINNING // 1_000_000 + 3600 <= deadline < BEGINNING // 1_000_000 + 3700
-    assert engine.outcomes[free] == Done("null")
+    assert free == Done("null")
 
 
 def test_there_is_no_job_outside_a_handler():
@@ -240,10 +244,10 @@ def test_what_a_handler_leaves_in_its_context_is_gone_for_the_next(engine):
         variable.set("dirty")
         return before
 
-    ids = [engine.enqueue("soil") for _ in range(3)]
+    engine.enqueue("soil", count=3)
     work(engine, soil, threads=1)
 
-    assert [engine.outcomes[job] for job in ids] == [Done('"clean"')] * 3
+    assert list(engine.outcomes.values()) == [Done('"clean"')] * 3
 
 
 def test_an_async_handler_that_takes_too_long_is_cancelled(engine):
@@ -256,10 +260,7 @@ def test_an_async_handler_that_takes_too_long_is_cancelled(engine):
             cancelled.append(True)
             raise
 
-    job = engine.enqueue("sleep", timeout=20_000)
-    work(engine, sleep)
-
-    assert engine.outcomes[job] == Failed(
+    assert end_of(engine, sleep, timeout=20_000) == Failed(
         "AttemptTimeout", "the attempt took longer than 0.02 s", ancestry=("AttemptTimeout",)
     )
     assert cancelled
@@ -269,10 +270,7 @@ def test_a_timeout_of_the_handlers_own_is_its_own_failure(engine):
     async def fail():
         raise TimeoutError("mine")
 
-    job = engine.enqueue("fail", timeout=60_000_000)
-    work(engine, fail)
-
-    assert engine.outcomes[job].kind == "TimeoutError"
+    assert end_of(engine, fail, timeout=60_000_000).kind == "TimeoutError"
 
 
 def test_a_plain_function_that_takes_too_long_is_interrupted(engine):
@@ -280,10 +278,7 @@ def test_a_plain_function_that_takes_too_long_is_interrupted(engine):
         while True:
             pass
 
-    job = engine.enqueue("spin", timeout=20_000)
-    work(engine, spin)
-
-    assert engine.outcomes[job].kind == "AttemptTimeout"
+    assert end_of(engine, spin, timeout=20_000).kind == "AttemptTimeout"
 
 
 def test_a_plain_function_that_swallows_its_timeout_has_timed_out_all_the_same(engine):
@@ -295,10 +290,7 @@ def test_a_plain_function_that_swallows_its_timeout_has_timed_out_all_the_same(e
             except BaseException:  # noqa: BLE001
                 return "made it"
 
-    job = engine.enqueue("stubborn", timeout=20_000)
-    work(engine, stubborn)
-
-    assert engine.outcomes[job].kind == "AttemptTimeout"
+    assert end_of(engine, stubborn, timeout=20_000).kind == "AttemptTimeout"
 
 
 def test_the_timeout_of_the_handler_holds_for_jobs_that_carry_none(engine):
@@ -311,17 +303,18 @@ def test_the_timeout_of_the_handler_holds_for_jobs_that_carry_none(engine):
     assert engine.outcomes[job].kind == "AttemptTimeout"
 
 
-def test_timeouts_that_just_fail_to_strike_harm_nobody(engine):
+def test_timeouts_that_just_fail_to_strike_do_no_harm(engine):
     """The function ends at about the moment of its timeout, over and over, in one thread."""
 
     def brief():
         threading.Event().wait(0.002)
         return "fine"
 
-    ids = [engine.enqueue("brief", timeout=2_100) for _ in range(300)]
+    engine.enqueue("brief", timeout=2_100, count=300)
     work(engine, brief, threads=1)
 
-    ends = [engine.outcomes[job] for job in ids]
+    ends = engine.outcomes.values()
+    assert 300 == len(ends)
     assert all(end == Done('"fine"') or end.kind == "AttemptTimeout" for end in ends)
 
 
@@ -339,13 +332,8 @@ def test_progress_is_shown_and_the_last_of_it_is_never_lost(engine):
 
 
 def test_progress_must_be_json(engine):
-    def step():
-        current_job().progress(object())
-
-    job = engine.enqueue("step")
-    work(engine, step)
-
-    assert engine.outcomes[job].kind == "TypeError"
+    for outcome in ends_of(engine, lambda: current_job().progress(object())):
+        assert outcome.kind == "TypeError"
 
 
 def test_an_error_about_another_jobs_lease_is_an_error(engine):
@@ -354,11 +342,3 @@ def test_an_error_about_another_jobs_lease_is_an_error(engine):
 
     for outcome in ends_of(engine, fail):
         assert outcome.kind == "LeaseLostError"
-
-
-def test_results_may_be_dataclasses(engine):
-    @dataclass
-    class Point:
-        x: int
-
-    assert ends_of(engine, lambda: Point(3)) == [Done('{"x":3}')] * 2

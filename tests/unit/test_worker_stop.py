@@ -10,7 +10,7 @@ import pytest
 from penstock.lifecycle.outcomes import Done, HandedBack
 from penstock.worker import Worker, current_job
 from tests.support.stub_engine import StubEngine
-from tests.support.working import handlers, working
+from tests.support.working import handlers, holding, working
 
 
 @pytest.fixture
@@ -18,15 +18,21 @@ def engine():
     return StubEngine()
 
 
-def started(worker, **options):
-    thread = threading.Thread(target=worker.run, kwargs=options)
+def end_if_stopped(engine, function, begun, stop=Worker.stop_now, **options):
+    """Stop a worker once its handler has *begun*; return how the attempt ended, if it did."""
+    worker = Worker(engine, handlers(function), **options)
+    job = engine.enqueue(function.__name__)
+    thread = threading.Thread(target=worker.run)
     thread.start()
-    return thread
-
-
-def joined(thread):
+    assert begun.wait(10)
+    stop(worker)
     thread.join(10)
-    return not thread.is_alive()
+    assert not thread.is_alive()
+    return engine.outcomes.get(job)
+
+
+async def quick():
+    pass
 
 
 def test_a_stop_claims_nothing_more_and_lets_what_runs_finish(engine):
@@ -39,14 +45,16 @@ def test_a_stop_claims_nothing_more_and_lets_what_runs_finish(engine):
 
     worker = Worker(engine, handlers(hold), threads=1)
     job, left = engine.enqueue("hold"), engine.enqueue("hold")
-    thread = started(worker)
+    thread = threading.Thread(target=worker.run)
+    thread.start()
     assert begun.wait(10)
     worker.stop()
     thread.join(0.05)
     assert thread.is_alive()
     release.set()
+    thread.join(10)
 
-    assert joined(thread)
+    assert not thread.is_alive()
     assert engine.outcomes[job] == Done("true")
     assert left not in engine.outcomes
 
@@ -87,9 +95,6 @@ def test_an_attempt_interrupted_before_its_first_step_is_handed_back_too(engine)
 
 
 def test_a_stop_before_the_run_is_a_stop(engine):
-    async def quick():
-        pass
-
     worker = Worker(engine, handlers(quick))
     worker.stop()
     worker.run()
@@ -111,14 +116,8 @@ def test_stopping_now_hands_back_async_handlers_once_they_have_ended(engine):
         return settle(settlements)
 
     engine.settle = noted
-    worker = Worker(engine, handlers(hold))
-    job = engine.enqueue("hold")
-    thread = started(worker)
-    assert begun.wait(10)
-    worker.stop_now()
 
-    assert joined(thread)
-    assert engine.outcomes[job] == HandedBack(begun=True)
+    assert end_if_stopped(engine, hold, begun) == HandedBack(begun=True)
     assert order == ["ended", "settled"]
 
 
@@ -130,31 +129,13 @@ def test_stopping_now_interrupts_plain_functions(engine):
         while True:
             pass
 
-    worker = Worker(engine, handlers(spin))
-    job = engine.enqueue("spin")
-    thread = started(worker)
-    assert begun.wait(10)
-    worker.stop_now()
-
-    assert joined(thread)
-    assert engine.outcomes[job] == HandedBack(begun=True)
+    assert end_if_stopped(engine, spin, begun) == HandedBack(begun=True)
 
 
 def test_a_plain_function_that_will_not_end_keeps_its_job_until_its_lease_runs_out(engine):
-    begun, release = threading.Event(), threading.Event()
+    hold, begun, release = holding()
 
-    def hold():
-        begun.set()
-        release.wait(10)
-
-    worker = Worker(engine, handlers(hold))
-    job = engine.enqueue("hold")
-    thread = started(worker)
-    assert begun.wait(10)
-    worker.stop_now()
-
-    assert joined(thread)
-    assert job not in engine.outcomes
+    assert end_if_stopped(engine, hold, begun) is None
     release.set()
 
 
@@ -165,14 +146,8 @@ def test_a_drain_that_takes_too_long_ends_at_once(engine):
         begun.set()
         await asyncio.sleep(60)
 
-    worker = Worker(engine, handlers(hold), drain_timeout="10ms")
-    job = engine.enqueue("hold")
-    thread = started(worker)
-    assert begun.wait(10)
-    worker.stop()
-
-    assert joined(thread)
-    assert engine.outcomes[job] == HandedBack(begun=True)
+    end = end_if_stopped(engine, hold, begun, Worker.stop, drain_timeout="10ms")
+    assert end == HandedBack(begun=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -207,9 +182,6 @@ def test_a_keyboard_interrupt_that_is_not_trapped_ends_the_run(engine):
 def test_no_thread_outlives_the_run(engine):
     before = set(threading.enumerate())
 
-    async def quick():
-        pass
-
     def plain():
         pass
 
@@ -220,13 +192,10 @@ def test_no_thread_outlives_the_run(engine):
     assert set(threading.enumerate()) == before
 
 
-def test_a_handler_that_ends_the_event_loop_takes_nobody_along(engine, caplog):
+def test_a_handler_that_ends_the_event_loop_takes_no_other_along(engine, caplog):
     async def murder():
         asyncio.get_running_loop().stop()
         await asyncio.sleep(60)
-
-    async def quick():
-        pass
 
     deed = engine.enqueue("murder")
     with working(engine, murder, quick):

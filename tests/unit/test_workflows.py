@@ -15,11 +15,11 @@ def test_in_a_chain_each_waits_for_the_one_before_it():
     )
 
 
-def test_in_a_group_nobody_waits():
+def test_in_a_group_no_step_waits():
     assert group(["a", "b"]) == (Step("job-0", "a"), Step("job-1", "b"))
 
 
-def test_a_batch_is_a_group_and_those_who_are_told_of_it():
+def test_a_batch_is_a_group_and_the_callbacks_that_are_told_of_it():
     both = ("job-0", "job-1")
 
     assert batch(["a", "b"], on_success="yes", on_failure="no", on_complete="anyhow") == (
@@ -51,10 +51,7 @@ def test_the_usual_shapes_are_sound(steps):
         ("depends_on", (Step("a", "j", when=When.FAILED),)),
         ("depends_on", (Step("a", "j"), Step("b", "j", callback=True))),
         ("steps", (Step("a", "j", ("b",), callback=True), Step("b", "j", ("a",), callback=True))),
-        (
-            "depends_on",
-            (Step("a", "j"), Step("b", "j", ("a",), callback=True), Step("c", "j", ("b",))),
-        ),
+        ("depends_on", (Step("a", "j"), Step("b", "j", ("a",), callback=True), Step("c", "j", ("b",)))),
     ],
 )
 def test_what_can_never_run_is_refused_with_the_field_named(field, steps):

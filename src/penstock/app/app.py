@@ -2,31 +2,28 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from inspect import iscoroutinefunction
-from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypedDict, TypeVar, Unpack, overload
 
 from penstock.app.backend import AnyEngine, named_url, open_backend
 from penstock.app.codec import decode
 from penstock.app.connection import Connection
+from penstock.app.floating import Compute, refresher
 from penstock.app.handle import JobHandle
 from penstock.app.options import TaskOptions
 from penstock.app.task import Call, Task, send, task_name
 from penstock.errors import InvalidJobError, InvalidLimitError
-from penstock.job import Refresh
-from penstock.limits.durations import Duration
+from penstock.limits.durations import Duration, parse_duration
 from penstock.worker import Handler, Worker
+from penstock.worker.floating import Refresher
 from penstock.worker.queues import Queues
-from penstock.worker.refresh import Refresher
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-Compute = Callable[[str, int, dict[str, Any]], int | Awaitable[int]]
 ComputeT = TypeVar("ComputeT", bound=Compute)
 
 
@@ -85,9 +82,7 @@ class App:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -151,13 +146,17 @@ class App:
             return partial(self.task, name=name, **options)
         return self._add(Task(self.connection, function, name or task_name(function), options))
 
-    def floating(self, name: str) -> Callable[[ComputeT], ComputeT]:
-        """Register a function that computes a floating limit from its key, present value and metadata."""
+    def floating(self, name: str, *, timeout: Duration = "30s") -> Callable[[ComputeT], ComputeT]:
+        """Register a function that computes floating limits from what a `FloatingLimit` tells.
+
+        If it takes longer than *timeout* it has failed.
+        """
+        patience = parse_duration(timeout, "timeout")
 
         def decorate(compute: ComputeT) -> ComputeT:
             if name in self._refreshers:
                 raise InvalidLimitError("handler", f"there are two called {name!r}")
-            self._refreshers[name] = _refresher(compute)
+            self._refreshers[name] = refresher(name, compute, patience)
             return compute
 
         return decorate
@@ -169,13 +168,15 @@ class App:
         """
         return send(self.connection, calls, connection)
 
-    def job(self, id: str) -> JobHandle[Any]:  # noqa: A002 - what it is called everywhere else
-        """Return the handle of a job.
+    def job(self, id: str, *, tenant: str | None = None) -> JobHandle[Any]:  # noqa: A002 - as everywhere else
+        """Return the handle of a job; without a *tenant* of no tenant, or else the only one with this id.
 
-        Raises `NotFoundError` if there is none.
+        Raises `NotFoundError` if there is none, and `InvalidError` if several tenants have one.
         """
-        task = self._tasks.get(self.engine.job(id).task)
-        return JobHandle(self.connection, id, task.parameters.decode_result if task else decode)
+        found = self.engine.job(id, tenant)
+        task = self._tasks.get(found.task)
+        read = task.parameters.decode_result if task else decode
+        return JobHandle(self.connection, found.id, read, tenant=found.tenant)
 
     def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
         """Return a worker for this app's tasks, from the queues they name unless told otherwise."""
@@ -213,13 +214,3 @@ class App:
 
     def _open(self) -> AnyEngine:
         return open_backend(self._url or named_url("App('jobs.db')"))
-
-
-def _refresher(compute: Compute) -> Refresher:
-    def refresh(asked: Refresh) -> object:
-        return compute(asked.key, asked.current, decode(asked.metadata))
-
-    async def refresh_async(asked: Refresh) -> object:
-        return await compute(asked.key, asked.current, decode(asked.metadata))  # type: ignore[misc]
-
-    return refresh_async if iscoroutinefunction(compute) else refresh

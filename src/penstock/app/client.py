@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self, Unpack
 
 from penstock.app.backend import AnyEngine, named_url, open_backend
@@ -35,9 +34,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -63,22 +60,23 @@ class Client:
         job = self._made(task, args, dict(kwargs or {}), options, engine.clock.now())
         (added,) = engine.enqueue([job], connection=options.get("connection"))
         read = decode if isinstance(task, str) else task.parameters.decode_result
-        return JobHandle(self._connection, added.id, read, reused=added.reused)
+        return JobHandle(self._connection, added.id, read, tenant=job.tenant, reused=added.reused)
 
-    def job(self, id: str) -> JobHandle[Any]:  # noqa: A002 - what it is called everywhere else
-        """Return the handle of a job.
+    def job(self, id: str, *, tenant: str | None = None) -> JobHandle[Any]:  # noqa: A002 - as everywhere else
+        """Return the handle of a job; without a *tenant* of no tenant, or else the only one with this id.
 
-        Raises `NotFoundError` if there is none.
+        Raises `NotFoundError` if there is none, and `InvalidError` if several tenants have one.
         """
-        return JobHandle(self._connection, self._connection.engine.job(id).id, decode)
+        found = self._connection.engine.job(id, tenant)
+        return JobHandle(self._connection, found.id, decode, tenant=found.tenant)
 
-    def result(self, id: str, timeout: Duration | None = None) -> Any:  # noqa: A002 - as above
+    def result(self, id: str, timeout: Duration | None = None, *, tenant: str | None = None) -> Any:  # noqa: A002 - as above
         """Wait for a job to end and return what its handler returned; as `JobHandle.result` does."""
-        return self.job(id).result(timeout)
+        return self.job(id, tenant=tenant).result(timeout)
 
-    def cancel(self, id: str) -> State:  # noqa: A002 - as above
+    def cancel(self, id: str, *, tenant: str | None = None) -> State:  # noqa: A002 - as above
         """Cancel a job and return its state: a running job is asked to stop, and runs until it does."""
-        return self._connection.engine.cancel(id)
+        return self._connection.engine.cancel(id, tenant=tenant)
 
     def close(self) -> None:
         """Close the connections; the next use connects again."""

@@ -16,7 +16,7 @@ from penstock.errors import (
     JobFailedError,
     ResultTimeoutError,
 )
-from penstock.job import DROPPED_BY_LIMIT, JobView, Topic, Why
+from penstock.job import DROPPED_BY_LIMIT, JobView, PastAttempt, Topic, Why
 from penstock.lifecycle.states import LIVE, State
 from penstock.limits.durations import Duration, parse_duration
 
@@ -27,16 +27,23 @@ _LONGEST_REST: Final = 50 * MILLISECOND
 
 
 class JobHandle(Generic[T]):
-    """A job, by its *id*; *reused* tells that an earlier job stands for the one enqueued."""
+    """A job, by its *id* and *tenant*; *reused* tells that an earlier job stands for the one enqueued."""
 
-    __slots__ = ("_connection", "_decode", "id", "reused")
+    __slots__ = ("_connection", "_decode", "id", "reused", "tenant")
 
     def __init__(
-        self, connection: Connection, job: str, decode: Callable[[str], T], *, reused: bool = False
+        self,
+        connection: Connection,
+        job: str,
+        decode: Callable[[str], T],
+        *,
+        tenant: str = "",
+        reused: bool = False,
     ) -> None:
         self._connection = connection
         self._decode = decode
         self.id = job
+        self.tenant = tenant
         self.reused = reused
 
     def __repr__(self) -> str:
@@ -51,7 +58,7 @@ class JobHandle(Generic[T]):
         engine = self._connection.engine
         patience = _ResultWait(self.id, timeout)
         revision = engine.revision(Topic.ENDS)
-        while (view := engine.job(self.id)).state in LIVE:
+        while (view := engine.job(self.id, self.tenant)).state in LIVE:
             pause(patience.rest())
             revision = engine.wait(revision, patience.left(), Topic.ENDS)
         return self._value(view)
@@ -73,24 +80,35 @@ class JobHandle(Generic[T]):
 
     def refresh(self) -> JobView:
         """Return the job as it stands now."""
-        return self._connection.engine.job(self.id)
+        return self._connection.engine.job(self.id, self.tenant)
 
     def cancel(self) -> State:
         """Cancel the job and return its state: a running job is asked to stop, and runs until it does."""
-        return self._connection.engine.cancel(self.id)
+        return self._connection.engine.cancel(self.id, tenant=self.tenant)
 
     def retry(self) -> None:
-        """Put the ended job back in line, with all its attempts again."""
-        self._connection.engine.retry(self.id)
+        """Put the ended job back in line, with all its attempts again; those it has made are kept."""
+        self._connection.engine.retry(self.id, self.tenant)
+
+    def expedite(self) -> State:
+        """Let the scheduled job be due now, also between attempts: it stands in line like any that arrives."""
+        return self._connection.engine.expedite(self.id, self.tenant)
+
+    def attempts(self) -> list[PastAttempt]:
+        """Return the attempts at the job, the first one first and the one that runs last.
+
+        The oldest of more than a hundred are forgotten: the first `number`, less one, says how many.
+        """
+        return self._connection.engine.history(self.id, self.tenant)
 
     def why(self) -> Why:
         """Return why the job waits: which gates are shut, its place in line, its earliest start."""
-        return self._connection.engine.why(self.id)
+        return self._connection.engine.why(self.id, self.tenant)
 
     def _look(self) -> tuple[int, JobView]:
         # In this order, so that a change after the look is a change of the revision.
         revision = self._connection.ends.look()
-        return revision, self._connection.engine.job(self.id)
+        return revision, self._connection.engine.job(self.id, self.tenant)
 
     def _value(self, view: JobView) -> T:
         if view.state is State.DONE:

@@ -9,7 +9,7 @@ from penstock.app.codec import UNWRITABLE, encode
 from penstock.app.uniqueness import Uniqueness, UniqueOption, read_unique
 from penstock.errors import InvalidJobError
 from penstock.job import NewJob
-from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue
+from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_tenant
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.durations import Duration, parse_duration
 from penstock.limits.spec import Spec, check_specs, resolve
@@ -186,12 +186,6 @@ def _cost(
         raise InvalidJobError("cost", str(error)) from None
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidJobError(name, f"{value!r} must be text")
-    return value
-
-
 def _span(name: str, value: Duration) -> int:
     return parse_duration(value, name, error=InvalidJobError)
 
@@ -228,7 +222,7 @@ def _meta(name: str, value: Mapping[str, Any]) -> str:
 
 _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "queue": _kept(check_queue),
-    "tenant": _text,
+    "tenant": _kept(check_tenant),
     "priority": _kept(check_priority),
     "expires": _when,
     "timeout": _span,

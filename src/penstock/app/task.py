@@ -72,10 +72,7 @@ class Task(Generic[P, R, T]):
         return handles[0]
 
     def enqueue_many(
-        self,
-        calls: "Iterable[tuple[Any, ...] | Mapping[str, Any] | Call[T]]",
-        *,
-        connection: object = None,
+        self, calls: "Iterable[tuple[Any, ...] | Mapping[str, Any] | Call[T]]", *, connection: object = None
     ) -> list[JobHandle[T]]:
         """Enqueue many calls at once, all of them or none.
 
@@ -134,8 +131,10 @@ def send(connection: Connection, calls: Iterable[Call[T]], within: object = None
         raise TypeError("calls that are enqueued together must name the same connection")
     made = engine.enqueue(jobs, connection=asked[0] if asked else None) if jobs else ()
     return [
-        JobHandle(connection, each.id, call.task.parameters.decode_result, reused=each.reused)
-        for call, each in zip(sent, made, strict=True)
+        JobHandle(
+            connection, each.id, call.task.parameters.decode_result, tenant=job.tenant, reused=each.reused
+        )
+        for call, job, each in zip(sent, jobs, made, strict=True)
     ]
 
 

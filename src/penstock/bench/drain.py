@@ -1,11 +1,11 @@
-"""W2, W3: empty a queue of jobs without limits, and of few keys."""
+"""W2, W3, MEM: empty a queue of jobs without limits, of few keys, and of a million jobs."""
 
 import random
 from collections.abc import Iterator
 from itertools import repeat
 from typing import Final
 
-from penstock.bench.figures import Figure, at_least, middle, promised, spread
+from penstock.bench.figures import Figure, at_least, at_most, middle, promised, spread
 from penstock.bench.run_context import RunContext, fill, job, opened
 from penstock.bench.worker_processes import Sight, drained
 from penstock.job import NewJob
@@ -13,6 +13,7 @@ from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 
 KEYS: Final = 100
+MEGABYTES: Final = 150
 AT_ONCE: Final = 500  # handlers that do nothing want more at once than the default of workers
 _ONE: Final = Numbers(slots=1)
 
@@ -30,24 +31,14 @@ def run_free(context: RunContext) -> list[Figure]:
     # Each drain against the floors just before and after it: a shared disk changes within seconds.
     ratio = middle([2 * drain / sum(floors[turn : turn + 2]) for turn, drain in enumerate(drains)])
     bare = f"floor: the same rows, bare {context.stores.driver}"
+    wanted = at_least(ratio, 0.5 if context.stores.postgres else 0.4)
+    at_once = f"{AT_ONCE} at once, {spread(drains)}"
     strict = middle([drain / floor for drain, floor in zip(drains, stricter, strict=True)])
     return [
         Figure("W2", bare, middle(floors), "jobs/s", note=spread(floors)),
         Figure("W2", "the same, one commit per batch", middle(stricter), "jobs/s", note=spread(stricter)),
-        Figure(
-            "W2",
-            "drain, async handlers",
-            middle(drains),
-            "jobs/s",
-            note=f"{AT_ONCE} at once, {spread(drains)}",
-        ),
-        Figure(
-            "W2",
-            "drain / floors around it",
-            ratio,
-            "x",
-            at_least(ratio, 0.5 if context.stores.postgres else 0.4),
-        ),
+        Figure("W2", "drain, async handlers", middle(drains), "jobs/s", note=at_once),
+        Figure("W2", "drain / floors around it", ratio, "x", wanted),
         Figure("W2", "drain / floor of one commit", strict, "x"),
         Figure("W2", "drain, plain functions", plain, "jobs/s", note="in threads"),
     ]
@@ -66,6 +57,17 @@ def run_keyed(context: RunContext) -> list[Figure]:
         Figure("W3", "overlaps seen by handlers", sight.overlaps, "", promised(sight.overlaps, 0)),
         Figure("W3", f"1 ms jobs, {KEYS} keys of one slot", count / sight.seconds, "jobs/s"),
         Figure("W3", "of the rate without keys (W2)", share, "x", at_least(share, 0.25)),
+    ]
+
+
+def run_memory(context: RunContext) -> list[Figure]:
+    """MEM: drain a million no-op jobs and read the peak of the worker's resident memory."""
+    count = context.size(1_000_000, 100_000)
+    sight = empty(context, "MEM", free_jobs(count))
+    peak, most = sight.peak_megabytes, at_most(sight.peak_megabytes, MEGABYTES, f"< {MEGABYTES}")
+    return [
+        Figure("MEM", f"peak of a worker draining {count:,} jobs", peak, "MB", most),
+        Figure("MEM", "drain", count / sight.seconds, "jobs/s"),
     ]
 
 

@@ -17,10 +17,10 @@ _SYNCS: Final = 200
 
 @dataclass(slots=True)
 class Machine:
-    """The machine before and after the workloads."""
+    """The machine before and after the workloads; *stores* say what they run on, if all run on the same."""
 
     folder: Path
-    stores: StoreFactory
+    stores: StoreFactory | None = None
     load: list[float] = field(default_factory=list)
     syncs: list[float] = field(default_factory=list)
     loops: list[float] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Machine:
     def plain(self) -> dict[str, object]:
         return {
             "python": platform.python_version(),
-            **self.stores.facts,
+            **({} if self.stores is None else self.stores.facts),
             "cores": os.cpu_count(),
             "load": [round(load, 2) for load in self.load],
             "fdatasync_per_second": [round(rate) for rate in self.syncs],
@@ -44,12 +44,14 @@ class Machine:
 
     @property
     def sentence(self) -> str:
-        load = " to ".join(f"{load:.1f}" for load in self.load)
-        syncs = " to ".join(f"{rate:,.0f}" for rate in self.syncs)
-        loops = " to ".join(f"{rate:.0f}" for rate in self.loops)
+        load, syncs, loops = (
+            " to ".join(f"{value:,.{digits}f}" for value in values)
+            for values, digits in ((self.load, 1), (self.syncs, 0), (self.loops, 0))
+        )
+        store = "" if self.stores is None else f"{self.stores.phrase}, "
         return (
-            f"Python {platform.python_version()}, {self.stores.phrase}, {os.cpu_count()} cores, "
-            f"load {load}, {syncs} fdatasync/s, {loops} M loops/s"
+            f"Python {platform.python_version()}, {store}{os.cpu_count()} cores, load {load}, {syncs} fdatasync/s, "
+            f"{loops} M loops/s"
         )
 
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.bench import blocked, drain, enqueue, keys, memory, pickup, policies, rate, sharing, workers
+from penstock.bench import blocked, drain, enqueue, keys, pickup, policies, rate, sharing, unknown, workers
 from penstock.bench.figures import Figure, broken
 from penstock.bench.machine import Machine
 from penstock.bench.report import show_json, show_table
@@ -30,7 +30,8 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W9": _web,
     "W10": policies.run,
     "W11": sharing.run,
-    "MEM": memory.run,
+    "W14": unknown.run,
+    "MEM": drain.run_memory,
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
 BY_NAME: Final = {"MEM", "W8", "W9"}
@@ -41,9 +42,9 @@ def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> i
     """Run the named *workloads*; return 1 if a limit was broken, 2 if a name is unknown, else 0."""
     left_out = BY_NAME_ON_POSTGRES if store else BY_NAME
     names = [name.upper() for name in workloads] or [name for name in WORKLOADS if name not in left_out]
-    unknown = [name for name in names if name not in WORKLOADS]
-    if unknown:
-        print(f"no workload {', '.join(unknown)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
+    missing = [name for name in names if name not in WORKLOADS]
+    if missing:
+        print(f"no workload {', '.join(missing)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
         return 2
     began = time.perf_counter()
     figures: list[Figure] = []

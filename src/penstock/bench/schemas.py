@@ -55,6 +55,12 @@ class Schemas:
     def clear(self, name: str) -> None:
         self._drop({self._schema(name)})
 
+    def tidy(self, name: str) -> None:
+        schema = sql.Identifier(self._schema(name))
+        with self._connection() as connection:
+            for table in ("ready", "lane_job", "lane"):
+                connection.execute(sql.SQL("VACUUM {}.{}").format(schema, sql.Identifier(table)))
+
     def close(self) -> None:
         self._drop(set(self._made))
 

@@ -33,6 +33,10 @@ class StoreFactory(Protocol):
         """Remove the store *name*, if there is one."""
         ...
 
+    def tidy(self, name: str) -> None:
+        """Have the store *name* cleaned up after many jobs moved, as a server does by itself within a minute."""
+        ...
+
     def close(self) -> None:
         """Remove all stores that are left."""
         ...
@@ -65,6 +69,9 @@ class Files:
     def clear(self, name: str) -> None:
         for path in self._folder.glob(f"{name}.db*"):
             path.unlink()
+
+    def tidy(self, name: str) -> None:
+        """Do nothing: a file keeps no former rows."""
 
     def close(self) -> None:
         """Leave them to the folder's owner."""

@@ -17,7 +17,7 @@ from penstock.engine import open_engine
 from penstock.http.access import PUBLIC
 from penstock.http.app import app_for
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.serve import UPKEEP_EVERY, Settings, listening
+from penstock.http.uvicorn_server import UPKEEP_EVERY, Settings, listening
 from penstock.job import Enqueued
 from penstock.worker.upkeep import Upkeep
 
@@ -26,22 +26,15 @@ ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 
 async def push(request: Request) -> Reply:
     """Read a job and answer with it."""
-    now = request.service.engine.clock.now()
+    now = request.now
     return Reply({"job": of_new(new_job(request.json(), None, now), Enqueued(ID, at=now))}, 201)
 
 
 async def fetch(request: Request) -> Reply:
     """Read a fetch and answer with a job."""
     request.read(FetchBody)
-    job: dict[str, Any] = {
-        "id": ID,
-        "type": "bench.web",
-        "queue": "default",
-        "state": "active",
-        "args": [1],
-        "meta": {},
-    }
-    return Reply({"jobs": [job]})
+    job: dict[str, Any] = {"id": ID, "type": "bench.web", "queue": "default", "state": "active"}
+    return Reply({"jobs": [{**job, "args": [1], "meta": {}}]})
 
 
 async def ack(request: Request) -> Reply:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import JsonOption
+from penstock.cli.options import JsonOption, flag, option
 
 
 def bench(
@@ -15,14 +15,13 @@ def bench(
             metavar="[WORKLOAD...]", help="W1 to W11, or MEM.", show_default="all but MEM, and W8 on SQLite"
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller workloads, rougher figures.")] = False,
+    quick: Annotated[bool, flag("--quick", "Smaller workloads, rougher figures.")] = False,
     store: Annotated[
         str,
-        typer.Option(
-            "--store",
-            metavar="URL",
-            help="A PostgreSQL database, in which schemas are made and dropped.",
-            show_default="SQLite files in a temporary folder",
+        option(
+            "URL",
+            "A PostgreSQL database, in which schemas are made and dropped.",
+            "SQLite files in a temporary folder",
         ),
     ] = "",
     as_json: JsonOption = False,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import JsonOption, read_time
+from penstock.cli.options import JsonOption, option, read_time
 from penstock.errors import InvalidError
 
 
@@ -20,10 +20,8 @@ def demo(
     workers: Annotated[
         int, typer.Option(metavar="N", min=1, max=16, help="Worker processes of 8 threads each.")
     ] = 1,
-    spacing: Annotated[
-        str, typer.Option(metavar="TIME", help="Send the events of D this far apart, as in 20ms.")
-    ] = "",
-    repeat: Annotated[int, typer.Option(metavar="N", min=1, help="Play everything N times over.")] = 1,
+    spacing: Annotated[str, option("TIME", "Send the events of D this far apart, as in 20ms.")] = "",
+    repeat: Annotated[int, option("N", "Play everything N times over.", least=1)] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """See the limits kept, by a real provider and real workers.

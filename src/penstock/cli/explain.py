@@ -1,17 +1,21 @@
 """`penstock why`: why does this job wait?"""
 
 from penstock.cli.jobs import JobArgument, meant
-from penstock.cli.options import JsonOption, StoreOption, opened
+from penstock.cli.options import JsonOption, StoreOption, TenantOption, opened
 from penstock.cli.output import Column, iso, print_facts, print_json, print_table, when
+from penstock.names import one_line
 
 
-def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+def why(
+    job: JobArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
     """Say why a job waits.
 
     Names the gates that are shut and by which rule, its place in line and its earliest start.
     """
     with opened(store) as engine:
-        answer = engine.why(meant(engine, job))
+        view = meant(engine, job, tenant)
+        answer = engine.why(view.id, view.tenant)
         now = engine.clock.now()
     # The engine counts those ahead; people count from one.
     place = None if answer.place is None else answer.place + 1
@@ -31,7 +35,7 @@ def why(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = Fals
             }
         )
         return
-    print(sentence)
+    print(one_line(sentence))
     if answer.reasons:
         print()
         columns = (Column("gate"), Column("rule"), Column("opens", 1))

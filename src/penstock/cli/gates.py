@@ -7,12 +7,15 @@ import typer
 
 from penstock.cli.options import (
     JsonOption,
+    MostOption,
     RateOption,
     SlotsOption,
     StoreOption,
     TenantOption,
     ThrottleOption,
+    flag,
     opened,
+    option,
     read_numbers,
     read_time,
 )
@@ -27,8 +30,10 @@ from penstock.cli.output import (
     when,
 )
 from penstock.errors import InvalidError
+from penstock.names import one_line
 
 if TYPE_CHECKING:
+    from penstock.app.backend import AnyEngine
     from penstock.job import GateView
 
 app = typer.Typer(no_args_is_help=True)
@@ -47,9 +52,9 @@ class Scope(StrEnum):
 def list_gates(
     *,
     store: StoreOption = "",
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Only keys that begin with this.")] = "",
-    offset: Annotated[int, typer.Option(metavar="N", min=0, help="Leave out the first N.")] = 0,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = 50,
+    prefix: Annotated[str, option("TEXT", "Only keys that begin with this.")] = "",
+    offset: Annotated[int, option("N", "Leave out the first N.", least=0)] = 0,
+    limit: MostOption = 50,
     as_json: JsonOption = False,
 ) -> None:
     """List gates: their numbers, what runs and what waits there."""
@@ -83,9 +88,7 @@ def show_gate(
 ) -> None:
     """Show one gate: the numbers in force, where they come from, and when it opens."""
     with opened(store) as engine:
-        view = engine.gate(key, tenant)
-        now = engine.clock.now()
-    _print_gate(view, now, as_json=as_json)
+        _print_gate(engine, key, tenant, as_json=as_json)
 
 
 @app.command("override", epilog="Example: penstock gates override api:stripe --rate 10/1m --for 15m")
@@ -106,9 +109,7 @@ def override_gate(
     with opened(store) as engine:
         until = None if length is None else engine.clock.now() + length
         engine.override(key, numbers, until=until, tenant=tenant)
-        view = engine.gate(key, tenant)
-        now = engine.clock.now()
-    _print_gate(view, now, as_json=as_json)
+        _print_gate(engine, key, tenant, as_json=as_json)
 
 
 @app.command("clear", epilog="Example: penstock gates clear api:stripe")
@@ -118,9 +119,7 @@ def clear_gate(
     """Take an override away."""
     with opened(store) as engine:
         engine.clear_override(key, tenant=tenant)
-        view = engine.gate(key, tenant)
-        now = engine.clock.now()
-    _print_gate(view, now, as_json=as_json)
+        _print_gate(engine, key, tenant, as_json=as_json)
 
 
 @app.command("configure", epilog="Example: penstock gates configure account:acme --slots 3")
@@ -135,7 +134,7 @@ def configure_gate(
     slots: SlotsOption = None,
     rate: RateOption = "",
     throttle: ThrottleOption = "",
-    off: Annotated[bool, typer.Option("--off", help="Take the configured numbers away.")] = False,
+    off: Annotated[bool, flag("--off", "Take the configured numbers away.")] = False,
     tenant: TenantOption = "",
     as_json: JsonOption = False,
 ) -> None:
@@ -150,9 +149,9 @@ def configure_gate(
             {"scope": str(scope), "name": name, "tenant": tenant, "configured": numbers_plain(numbers)}
         )
     elif numbers is None:
-        print(f"{scope} {name}: no configured limit")
+        print(one_line(f"{scope} {name}: no configured limit"))
     else:
-        print(f"{scope} {name}: {numbers_text(numbers)}")
+        print(one_line(f"{scope} {name}: {numbers_text(numbers)}"))
 
 
 def plain_gate(view: "GateView") -> dict[str, object]:
@@ -177,7 +176,8 @@ def plain_gate(view: "GateView") -> dict[str, object]:
     }
 
 
-def _print_gate(view: "GateView", now: int, *, as_json: bool) -> None:
+def _print_gate(engine: "AnyEngine", key: str, tenant: str, *, as_json: bool) -> None:
+    view, now = engine.gate(key, tenant), engine.clock.now()
     if as_json:
         print_json(plain_gate(view))
         return

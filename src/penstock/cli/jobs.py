@@ -1,13 +1,14 @@
 """`penstock jobs`: look at jobs, run them once more, cancel them."""
 
-import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from penstock.cli import complain, exit_status
-from penstock.cli.options import JsonOption, StoreOption, TenantOption, opened
+from penstock.cli.attempts import history_text, parsed, plain_attempt, problem
+from penstock.cli.importing import read_jobs
+from penstock.cli.options import JsonOption, MostOption, StoreOption, TenantOption, opened, option
 from penstock.cli.output import (
     Column,
     iso,
@@ -20,6 +21,7 @@ from penstock.cli.output import (
 )
 from penstock.errors import InvalidError, NotFoundError, PenstockError
 from penstock.lifecycle.states import State
+from penstock.names import one_line
 
 if TYPE_CHECKING:
     from penstock.app.backend import AnyEngine
@@ -45,16 +47,12 @@ def list_jobs(
     state: Annotated[
         State | None, typer.Option(help="Only jobs that are in this state.", show_default=False)
     ] = None,
-    queue: Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this queue.")] = None,
-    task: Annotated[str | None, typer.Option(metavar="NAME", help="Only jobs of this task.")] = None,
+    queue: Annotated[str | None, option("NAME", "Only jobs of this queue.")] = None,
+    task: Annotated[str | None, option("NAME", "Only jobs of this task.")] = None,
     tenant: TenantOption = "",
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only jobs with a limit on this key.")
-    ] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")] = 50,
-    before: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only jobs older than that with this number.")
-    ] = None,
+    key: Annotated[str | None, option("KEY", "Only jobs with a limit on this key.")] = None,
+    limit: MostOption = 50,
+    before: Annotated[int | None, option("N", "Only jobs older than that with this number.", least=1)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List jobs, the newest first."""
@@ -75,6 +73,7 @@ def list_jobs(
         Column("state"),
         Column("task", 1),
         Column("queue", 5),
+        Column("tenant", 7),
         Column("priority", 6, right=True),
         Column("attempt", 2, right=True),
         Column("enqueued", 4),
@@ -86,18 +85,19 @@ def list_jobs(
 
 
 @app.command("show", epilog="Example: penstock jobs show 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
-def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+def show_job(
+    job: JobArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
     """Show everything about one job."""
     with opened(store) as engine:
-        view = engine.job(meant(engine, job))
-        failures = engine.failures(view.id)
-        why = engine.why(view.id).sentence if view.state in (State.SCHEDULED, State.WAITING) else ""
+        view = meant(engine, job, tenant)
+        past = engine.history(view.id, view.tenant)
+        waits = view.state in (State.SCHEDULED, State.WAITING)
+        why = engine.why(view.id, view.tenant).sentence if waits else ""
         now = engine.clock.now()
     if as_json:
-        told = [
-            {"attempt": f.attempt, "at": iso(f.at), "kind": f.kind, "message": f.message} for f in failures
-        ]
-        print_json(plain_job(view) | {"why": why or None, "failures": told})
+        told = [plain_attempt(attempt) for attempt in past]
+        print_json(plain_job(view) | {"why": why or None, "attempts": told})
         return
     print_facts(
         [
@@ -121,10 +121,7 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
             ("cancel", "asked for" if view.cancel_asked else ""),
             ("progress", view.progress or ""),
             ("result", view.result or ""),
-            (
-                "failures",
-                "\n".join(f"{f.attempt}: {f.kind}: {f.message} {when(f.at, now)}" for f in failures),
-            ),
+            ("history", history_text(past, now)),
             ("error", _error_text(view)),
             ("traceback", (view.error or {}).get("traceback", "").rstrip()),
             ("meta", view.meta if view.meta != "{}" else ""),
@@ -133,33 +130,69 @@ def show_job(job: JobArgument, *, store: StoreOption = "", as_json: JsonOption =
 
 
 @app.command("retry", epilog="Example: penstock jobs retry 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
-def retry_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+def retry_jobs(
+    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
     """Put ended jobs back in line, with all their attempts again; they pass their gates like any job."""
 
-    def retry(engine: "AnyEngine", job: str) -> State:
-        engine.retry(job)
-        return engine.job(job).state
+    def retry(engine: "AnyEngine", job: "JobView") -> State:
+        engine.retry(job.id, job.tenant)
+        return engine.job(job.id, job.tenant).state
 
-    _each(store, jobs, retry, as_json=as_json)
+    _each(store, jobs, tenant, retry, as_json=as_json)
 
 
 @app.command("cancel", epilog="Example: penstock jobs cancel 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
-def cancel_jobs(jobs: JobsArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+def cancel_jobs(
+    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
     """Cancel jobs: at once if they wait; a running one is asked to stop."""
-    _each(store, jobs, lambda engine, job: engine.cancel(job), as_json=as_json)
+    _each(store, jobs, tenant, lambda engine, job: engine.cancel(job.id, tenant=job.tenant), as_json=as_json)
 
 
-def meant(engine: "AnyEngine", text: str) -> str:
-    """Return the id that *text* is, or the only one that begins with it."""
+@app.command("expedite", epilog="Example: penstock jobs expedite 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
+def expedite_jobs(
+    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
+    """Let scheduled jobs be due now, also between attempts; they stand in line like any that arrive."""
+    _each(store, jobs, tenant, lambda engine, job: engine.expedite(job.id, job.tenant), as_json=as_json)
+
+
+@app.command("import", epilog="Example: penstock jobs import old.jsonl")
+def import_file(
+    file: Annotated[
+        typer.FileBinaryRead, typer.Argument(help="Jobs, each a line of JSON; - for standard input.")
+    ],
+    *,
+    store: StoreOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Bring in jobs with the attempts that they made elsewhere, all or none."""
+    jobs = read_jobs(file)
+    with opened(store) as engine:
+        added = engine.import_jobs(jobs)
+    if as_json:
+        print_json({"jobs": [{"id": each.id, "reused": each.reused} for each in added]})
+    else:
+        print(f"{len(added)} jobs were brought in.")
+
+
+def meant(engine: "AnyEngine", text: str, tenant: str) -> "JobView":
+    """Return the job whose id *text* is, or the only one whose id begins with it; of one *tenant*, if there is one."""
     try:
-        return engine.job(text).id
+        return engine.job(text, tenant or None)
     except NotFoundError:
-        views = engine.jobs(begins=text, limit=_SHOWN) if len(text) >= _BEGINNING else []
-        found = [view.id for view in views if view.id.startswith(text)]
+        views = []
+        if len(text) >= _BEGINNING:
+            views = engine.jobs(begins=text, tenant=tenant or None, limit=_SHOWN)
+        found = [view for view in views if view.id.startswith(text)]
         if not found:
             raise
     if len(found) > 1:
-        raise InvalidError("job", f"{text!r} begins several ids, as {', '.join(found)}; write more of it")
+        ids = ", ".join(view.id for view in found)
+        raise InvalidError(
+            "job", f"{text!r} begins several ids, as {ids}; write more of it, or name a --tenant"
+        )
     return found[0]
 
 
@@ -178,8 +211,8 @@ def plain_job(view: "JobView") -> dict[str, object]:
         "attempt": view.used,
         "max_attempts": view.max_attempts,
         "lost": view.lost,
-        "args": _parsed(view.args),
-        "meta": _parsed(view.meta),
+        "args": parsed(view.args),
+        "meta": parsed(view.meta),
         "limits": [_plain_limit(limit) for limit in view.limits],
         "enqueued": iso(view.enqueued),
         "due": iso(view.due),
@@ -189,14 +222,19 @@ def plain_job(view: "JobView") -> dict[str, object]:
         "worker": view.worker,
         "lease_ends": iso(view.lease),
         "cancel_asked": view.cancel_asked,
-        "progress": _parsed(view.progress),
-        "result": _parsed(view.result),
+        "progress": parsed(view.progress),
+        "result": parsed(view.result),
         "error": view.error,
     }
 
 
 def _each(
-    store: str, jobs: Sequence[str], verb: "Callable[[AnyEngine, str], State]", *, as_json: bool
+    store: str,
+    jobs: Sequence[str],
+    tenant: str,
+    verb: "Callable[[AnyEngine, JobView], State]",
+    *,
+    as_json: bool,
 ) -> None:
     """Apply *verb* to every one of *jobs*, also after one that fails; exit as the last failure says."""
     answers: list[dict[str, object]] = []
@@ -204,8 +242,8 @@ def _each(
     with opened(store) as engine:
         for job in dict.fromkeys(jobs):
             try:
-                id_ = meant(engine, job)
-                answers.append({"id": id_, "state": str(verb(engine, id_))})
+                view = meant(engine, job, tenant)
+                answers.append({"id": view.id, "state": str(verb(engine, view))})
             except PenstockError as error:
                 complain(str(error))
                 status = exit_status(error)
@@ -215,7 +253,7 @@ def _each(
     else:
         for answer in answers:
             if "state" in answer:
-                print(f"{answer['id']} is {answer['state']}")
+                print(one_line(f"{answer['id']} is {answer['state']}"))
     raise typer.Exit(status)
 
 
@@ -225,6 +263,7 @@ def _row(view: "JobView", now: int) -> tuple[str, ...]:
         str(view.state),
         view.task,
         view.queue,
+        view.tenant,
         str(view.priority) if view.priority else "",
         _attempts(view, "/"),
         when(view.enqueued, now),
@@ -233,9 +272,9 @@ def _row(view: "JobView", now: int) -> tuple[str, ...]:
 
 
 def _distinct(ids: Sequence[str]) -> int:
-    """Return how many characters tell *ids* apart."""
-    length = _SHORTEST
-    while len({id_[:length] for id_ in ids}) < len(ids):
+    """Return how many characters tell *ids* apart; jobs of two tenants may have the same one."""
+    length, different = _SHORTEST, len(set(ids))
+    while len({id_[:length] for id_ in ids}) < different:
         length += 1
     return length
 
@@ -246,8 +285,7 @@ def _attempts(view: "JobView", of: str) -> str:
 
 
 def _error_text(view: "JobView") -> str:
-    error = view.error or {}
-    return ": ".join(filter(None, (error.get("kind"), error.get("message"))))
+    return problem(view.error)
 
 
 def _limit_text(limit: "Limit") -> str:
@@ -256,13 +294,3 @@ def _limit_text(limit: "Limit") -> str:
 
 def _plain_limit(limit: "Limit") -> dict[str, object]:
     return {"key": limit.key, **(numbers_plain(limit.numbers) or {}), "on_limit": str(limit.on_limit)}
-
-
-def _parsed(text: str | None) -> Any:  # noqa: ANN401 - JSON may hold anything
-    """Return what JSON *text* holds; text that is not JSON is returned as it is."""
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
@@ -21,6 +21,16 @@ DEFAULT_STORE: Final = "penstock.db"
 STORE_HELP: Final = (
     "The database: a file, sqlite:///FILE or postgresql://HOST/DATABASE; or a server: http://HOST:PORT."
 )
+
+
+def option(metavar: str, says: str, default: str | bool = True, *names: str, least: int | None = None) -> Any:  # noqa: ANN401 - typer says no more of its options
+    """Return an option that takes a value: what its help *says*, and what that shows as its *default*."""
+    return typer.Option(*names, metavar=metavar, help=says, show_default=default, min=least)
+
+
+def flag(name: str, says: str) -> Any:  # noqa: ANN401 - as above
+    """Return an option without a value."""
+    return typer.Option(name, help=says)
 
 
 def _given_here_or_before(ctx: typer.Context, value: str) -> str:
@@ -38,18 +48,13 @@ StoreOption = Annotated[
         show_default=f"$PENSTOCK_URL or {DEFAULT_STORE}",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-TenantOption = Annotated[
-    str, typer.Option("--tenant", metavar="NAME", help="The tenant, where there are several.")
-]
-SlotsOption = Annotated[
-    int | None, typer.Option("--slots", metavar="N", help="At most N at once; 0 shuts the gate.")
-]
-RateOption = Annotated[
-    str, typer.Option("--rate", metavar="N/TIME", help="At most N starts in any window, as in 100/1m.")
-]
+JsonOption = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
+MostOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")]
+TenantOption = Annotated[str, option("NAME", "The tenant, where there are several.")]
+SlotsOption = Annotated[int | None, option("N", "At most N at once; 0 shuts the gate.")]
+RateOption = Annotated[str, option("N/TIME", "At most N starts in any window, as in 100/1m.")]
 ThrottleOption = Annotated[
-    str, typer.Option("--throttle", metavar="N/TIME", help="Evenly spaced starts, as in 10/1s.")
+    str, option("N/TIME[+BURST]", "Evenly spaced starts, as in 10/1s; after a burst, as in 10/1s+40.")
 ]
 
 
@@ -124,9 +129,17 @@ def shown(store: str) -> str:
 
 def read_numbers(slots: int | None, rate: str, throttle: str) -> "Numbers":
     """Return the numbers given on the command line, of which there must be one at least."""
+    from dataclasses import replace
+
     from penstock.limits.rules import Numbers
 
-    numbers = Numbers(slots, read_window("rate", rate), read_window("throttle", throttle))
+    throttle, _, burst = throttle.partition("+")
+    paced = read_window("throttle", throttle)
+    if paced is not None and burst:
+        if not burst.strip().isdecimal():
+            raise InvalidError("--throttle", f"{burst!r} must be a number: the burst, as in 2/1s+40")
+        paced = replace(paced, burst=int(burst))
+    numbers = Numbers(slots, read_window("rate", rate), paced)
     if not numbers.text:
         raise InvalidError("limit", "give at least one of --slots, --rate and --throttle")
     return numbers

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from penstock.clock import SECOND
+from penstock.names import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod, OverflowMethod
@@ -46,7 +47,9 @@ class Column:
 
     @property
     def width(self) -> int:
-        return max(map(len, [self.title, *self.cells]))
+        from rich.cells import cell_len
+
+        return max(map(cell_len, [self.title, *self.cells]))
 
     @property
     def need(self) -> int:
@@ -65,7 +68,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Non
 
     for row in rows:
         for column, cell in zip(columns, row, strict=True):
-            column.cells.append(cell)
+            column.cells.append(one_line(cell))
     console = make_console()
     shown = fitting([column for column in columns if any(column.cells) or not column.rank], console.width)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
@@ -162,7 +165,8 @@ def numbers_plain(numbers: "Numbers | None") -> dict[str, int | str] | None:
     plain: dict[str, int | str] = {} if numbers.slots is None else {"slots": numbers.slots}
     for name, window in (("rate", numbers.rate), ("throttle", numbers.throttle)):
         if window is not None:
-            plain[name] = f"{window.limit}/{format_duration(window.period)}"
+            burst = f"+{window.burst}" if window.burst > 1 else ""
+            plain[name] = f"{window.limit}/{format_duration(window.period)}{burst}"
     return plain
 
 

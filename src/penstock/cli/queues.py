@@ -4,8 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.options import JsonOption, StoreOption, opened
+from penstock.cli.options import JsonOption, StoreOption, TenantOption, opened
 from penstock.cli.output import Column, numbers_plain, numbers_text, print_json, print_table
+from penstock.names import one_line
 
 app = typer.Typer(no_args_is_help=True)
 QueueArgument = Annotated[
@@ -26,7 +27,9 @@ def list_queues(*, store: StoreOption = "", as_json: JsonOption = False) -> None
         return
     columns = (
         Column("queue"),
+        Column("tenant", 3),
         Column("waiting", right=True),
+        Column("scheduled", right=True),
         Column("running", right=True),
         Column("paused", 1),
         Column("limit", 2),
@@ -35,25 +38,31 @@ def list_queues(*, store: StoreOption = "", as_json: JsonOption = False) -> None
 
 
 @app.command("pause", epilog="Example: penstock queues pause reports")
-def pause_queue(queue: QueueArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
-    """Start no more jobs of a queue; those that run go on."""
+def pause_queue(
+    queue: QueueArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
+    """Start no more jobs of a queue, of one tenant or of all; those that run go on."""
     with opened(store) as engine:
-        engine.pause(queue)
+        engine.pause(queue, tenant=tenant)
     _print_paused(queue, paused=True, as_json=as_json)
 
 
 @app.command("resume", epilog="Example: penstock queues resume reports")
-def resume_queue(queue: QueueArgument, *, store: StoreOption = "", as_json: JsonOption = False) -> None:
+def resume_queue(
+    queue: QueueArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+) -> None:
     """Start jobs of a paused queue again."""
     with opened(store) as engine:
-        engine.resume(queue)
+        engine.resume(queue, tenant=tenant)
     _print_paused(queue, paused=False, as_json=as_json)
 
 
 def _row(queue: dict[str, Any]) -> tuple[str, ...]:
     return (
         queue["name"],
+        queue["tenant"],
         str(queue["waiting"]),
+        str(queue["scheduled"]),
         str(queue["running"]),
         "paused" if queue["paused"] else "",
         numbers_text(queue["numbers"]),
@@ -64,4 +73,4 @@ def _print_paused(queue: str, *, paused: bool, as_json: bool) -> None:
     if as_json:
         print_json({"queue": queue, "paused": paused})
     else:
-        print(f"queue {queue} is {'paused' if paused else 'open'}")
+        print(one_line(f"queue {queue} is {'paused' if paused else 'open'}"))

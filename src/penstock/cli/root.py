@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import gates, jobs, queues
+from penstock.cli import floating, gates, jobs, queues
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
@@ -29,6 +29,7 @@ app.command("bench", epilog="Example: penstock bench W2 W3 --quick")(bench)
 app.command("simulate", epilog="Example: penstock simulate plan.toml --plot lines.svg")(simulate)
 app.add_typer(jobs.app, name="jobs", help="Look at jobs, run them once more, cancel them.")
 app.add_typer(gates.app, name="gates", help="Look at limits at work, and change them.")
+app.add_typer(floating.app, name="floating", help="Look at limits that workers compute, and change them.")
 app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
 app.command("why", epilog="Example: penstock why 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")(why)
 app.command("migrate", epilog="Example: penstock migrate --store jobs.db")(migrate)

@@ -13,15 +13,17 @@ from penstock.cli.options import (
     LogFormatOption,
     LogLevel,
     StoreOption,
+    flag,
     log_to_stderr,
+    option,
     read_time,
     shown,
 )
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
-    from penstock.http.serve import Settings
     from penstock.http.tokens import Keyring
+    from penstock.http.uvicorn_server import Settings
 
 TOKEN: Final = "PENSTOCK_TOKEN"  # noqa: S105 - where it is, not what it is
 _KEEP: Final = "7d"
@@ -30,43 +32,38 @@ _KEEP: Final = "7d"
 def serve(
     *,
     store: StoreOption = "",
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    host: Annotated[str, option("ADDRESS", "Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 takes a free one.")] = 8080,
     token: Annotated[
         list[str] | None,
-        typer.Option(
-            "--token",
-            metavar="TOKEN",
-            help="Let in only requests with `Authorization: Bearer TOKEN`; repeatable.  Other users can see the "
+        option(
+            "TOKEN",
+            "Let in only requests with `Authorization: Bearer TOKEN`; repeatable.  Other users can see the "
             f"arguments of a process: ${TOKEN} or --token-file keep it to yourself.",
-            show_default=False,
+            default=False,
         ),
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Tokens, one on each line: `TOKEN roles=producer,worker,operator tenant=NAME name=NAME`.",
-            show_default=False,
+        option(
+            "FILE",
+            "Tokens, one on each line: `TOKEN roles=producer,worker,operator tenant=NAME name=NAME`.",
+            default=False,
         ),
     ] = None,
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Listen beyond this machine without any token.")
-    ] = False,
+    insecure: Annotated[bool, flag("--insecure", "Listen beyond this machine without any token.")] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            help="Without a token: answer to requests for this name too, as a proxy or a container sends them; "
+        option(
+            "NAME",
+            "Without a token: answer to requests for this name too, as a proxy or a container sends them; "
             "repeatable.  Others must be for localhost or for the address they arrive at, so that no web page "
             "can operate the server.",
-            show_default=False,
+            default=False,
         ),
     ] = None,
     keep: Annotated[
-        str,
-        typer.Option(metavar="TIME", help="How long ended jobs can be looked at; `forever` is a time too."),
+        str, option("TIME", "How long ended jobs can be looked at; `forever` is a time too.")
     ] = _KEEP,
     most_megabytes: Annotated[
         int,
@@ -74,9 +71,9 @@ def serve(
     ] = 10,
     test_mode: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--test-mode",
-            help="Offer POST /ojs/v1/admin/reset, which empties everything; heed the spec's test directives.",
+            "Offer POST /ojs/v1/admin/reset, which empties everything; heed the spec's test directives.",
         ),
     ] = False,
     log_level: Annotated[
@@ -93,8 +90,8 @@ def serve(
     try:
         from penstock.dialects.served import SERVED
         from penstock.http.cross_site import host_name
-        from penstock.http.serve import Settings, check_open
-        from penstock.http.serve import serve as run
+        from penstock.http.uvicorn_server import Settings, check_open
+        from penstock.http.uvicorn_server import serve as run
     except ImportError as error:
         raise InvalidError(
             "serve", f"needs more packages: pip install 'penstock[server]' ({error})"
@@ -131,11 +128,8 @@ def _say(url: str, store: str, keyring: "Keyring", settings: "Settings") -> None
     print(f"penstock serves {shown(store)} at {url}", file=sys.stderr, flush=True)
     if settings.insecure and keyring.is_open:
         names = ", ".join(("localhost", "the address they arrive at", *settings.names))
-        print(
-            f"no token: every request for {names} is let in; --allow-host adds a name",
-            file=sys.stderr,
-            flush=True,
-        )
+        told = f"no token: every request for {names} is let in; --allow-host adds a name"
+        print(told, file=sys.stderr, flush=True)
     if settings.test_mode:
         print("test mode: every operator can empty the store", file=sys.stderr, flush=True)
     logging.getLogger("penstock.server").info("serving at %s", url)

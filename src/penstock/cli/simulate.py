@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.options import JsonOption, read_time
+from penstock.cli.options import JsonOption, flag, option, read_time
 from penstock.cli.output import print_json
 from penstock.clock import SECOND
 from penstock.errors import InvalidError
@@ -23,24 +23,15 @@ PATIENCE: Final = SECOND  # before there is a word of progress
 
 def simulate(
     plan: Annotated[
-        str,
-        typer.Argument(metavar="PLAN", help="A TOML file; see --example.", show_default=False),
+        str, typer.Argument(metavar="PLAN", help="A TOML file; see --example.", show_default=False)
     ] = "",
     *,
-    plot: Annotated[
-        str, typer.Option("--plot", metavar="FILE", help="Draw the lines over time: an SVG picture.")
-    ] = "",
+    plot: Annotated[str, option("FILE", "Draw the lines over time: an SVG picture.")] = "",
     seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", metavar="N", min=0, help="Draw other random numbers.", show_default="the plan's, or 1"
-        ),
+        int | None, option("N", "Draw other random numbers.", "the plan's, or 1", least=0)
     ] = None,
-    until: Annotated[
-        str,
-        typer.Option("--until", metavar="TIME", help="Stop then, as in 30d.", show_default="the plan's"),
-    ] = "",
-    example: Annotated[bool, typer.Option("--example", help="Print a plan to begin with.")] = False,
+    until: Annotated[str, option("TIME", "Stop then, as in 30d.", "the plan's")] = "",
+    example: Annotated[bool, flag("--example", "Print a plan to begin with.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Play a plan through the real engine in virtual time: how long would jobs wait, and for what?

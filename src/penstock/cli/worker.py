@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import sys
 import threading
 import traceback
@@ -11,12 +12,15 @@ from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from penstock.cli.options import LogFormat, LogFormatOption, LogLevel, log_to_stderr, read_time
+from penstock.cli.options import LogFormat, LogFormatOption, LogLevel, flag, log_to_stderr, option, read_time
 from penstock.errors import InvalidError
+
+# A comma that follows no number is a part of a name.
+_WEIGHT: Final = re.compile(r"\s*(\S|\S.*?\S)\s*=\s*(\d+)\s*(,|$)")
 
 if TYPE_CHECKING:
     from penstock import App
@@ -32,82 +36,45 @@ def worker(
     *,
     url: Annotated[
         str,
-        typer.Option(
-            metavar="URL",
-            help="Work for the server there, as in http://HOST:8080, whatever the app names.",
-            show_default="what the app names",
+        option(
+            "URL",
+            "Work for the server there, as in http://HOST:8080, whatever the app names.",
+            "what the app names",
         ),
     ] = "",
     token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Holds the token for --url.", show_default="$PENSTOCK_TOKEN"),
+        Path | None, option("FILE", "Holds the token for --url.", "$PENSTOCK_TOKEN")
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(
-            "--queue",
-            "-q",
-            metavar="NAME",
-            help="A queue to serve; repeatable.",
-            show_default="those its tasks name",
-        ),
+        option("NAME", "A queue to serve; repeatable.", "those its tasks name", "--queue", "-q"),
     ] = None,
-    weights: Annotated[
-        str, typer.Option(metavar="A=3,B=1", help="Serve queues by weight: three jobs of A for one of B.")
-    ] = "",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Serve the queues strictly in the order given.")
-    ] = False,
+    weights: Annotated[str, option("A=3,B=1", "Serve queues by weight: three jobs of A for one of B.")] = "",
+    strict: Annotated[bool, flag("--strict", "Serve the queues strictly in the order given.")] = False,
     tenant: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="Serve the jobs of this tenant only.", show_default="all of them, in turns"
-        ),
+        str | None, option("NAME", "Serve the jobs of this tenant only.", "all of them, in turns")
     ] = None,
-    concurrency: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Async handlers at once.", show_default="100")
-    ] = None,
+    concurrency: Annotated[int | None, option("N", "Async handlers at once.", "100", least=1)] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Threads for plain handlers.", show_default="what the app names, or 8"
-        ),
+        int | None, option("N", "Threads for plain handlers.", "what the app names, or 8", least=1)
     ] = None,
-    lease: Annotated[
-        str, typer.Option(metavar="TIME", help="How long a silent worker keeps its jobs.", show_default="15s")
-    ] = "",
+    lease: Annotated[str, option("TIME", "How long a silent worker keeps its jobs.", "15s")] = "",
     drain_timeout: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="How long running jobs may go on when it is asked to stop.",
-            show_default="30s",
-        ),
+        str, option("TIME", "How long running jobs may go on when it is asked to stop.", "30s")
     ] = "",
     keep: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="How long ended jobs can be looked at; `forever` is a time too.",
-            show_default="7d",
-        ),
+        str, option("TIME", "How long ended jobs can be looked at; `forever` is a time too.", "7d")
     ] = "",
-    until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Stop when nothing is left to do.")
-    ] = False,
+    until_idle: Annotated[bool, flag("--until-idle", "Stop when nothing is left to do.")] = False,
     stop_with_stdin: Annotated[
-        bool,
-        typer.Option(
-            "--stop-with-stdin", help="Stop when standard input closes, so as not to outlive a parent."
-        ),
+        bool, flag("--stop-with-stdin", "Stop when standard input closes, so as not to outlive a parent.")
     ] = False,
     log_level: Annotated[
         LogLevel, typer.Option(help="How much to tell on standard error; info tells of each job.")
     ] = LogLevel.INFO,
     log_format: LogFormatOption = LogFormat.TEXT,
     log_arguments: Annotated[
-        bool,
-        typer.Option("--log-arguments", help="Tell what jobs were called with, and what they returned."),
+        bool, flag("--log-arguments", "Tell what jobs were called with, and what they returned.")
     ] = False,
 ) -> None:
     """Run the jobs of an app.
@@ -177,12 +144,13 @@ def read_token(file: Path) -> str:
 def read_weights(text: str, queues: list[str]) -> dict[str, int]:
     """Read `mail=3,reports=1`; *queues* named besides weigh 1."""
     weights = dict.fromkeys(queues, 1)
-    for part in text.split(","):
-        name, equals, weight = (piece.strip() for piece in part.partition("="))
-        if not name or not equals or not weight.isdecimal():
-            raise InvalidError("--weights", f"{text!r} must be queues and numbers, as in mail=3,reports=1")
-        weights[name] = int(weight)
-    return weights
+    left = text
+    while match := _WEIGHT.match(left):
+        weights[match[1]] = int(match[2])
+        if not match[3]:
+            return weights
+        left = left[match.end() :]
+    raise InvalidError("--weights", f"{text!r} must be queues and numbers, as in mail=3,reports=1")
 
 
 def _span(microseconds: int | None) -> timedelta | None:

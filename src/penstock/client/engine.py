@@ -24,13 +24,17 @@ from penstock.job import (
     START_GRACE,
     Beat,
     Claim,
+    Claimed,
     Enqueued,
+    FloatingView,
     GateView,
+    ImportedJob,
     Listener,
     NewJob,
     Refresh,
     Settled,
     Settlement,
+    Spending,
     Topic,
 )
 from penstock.lifecycle.unique import OnDuplicate
@@ -81,10 +85,13 @@ class RemoteEngine:
 
     cancel = remote(verbs.CANCEL)
     retry = remote(verbs.RETRY)
+    expedite = remote(verbs.EXPEDITE)
     job = remote(verbs.JOB)
     failures = remote(verbs.FAILURES)
+    history = remote(verbs.HISTORY)
     jobs = remote(verbs.JOBS)
     count = remote(verbs.COUNT)
+    unknown_tasks = remote(verbs.UNKNOWN_TASKS)
     why = remote(verbs.WHY)
 
     def enqueue(self, jobs: Sequence[NewJob], *, connection: object = None) -> list[Enqueued]:
@@ -106,9 +113,31 @@ class RemoteEngine:
             return enqueued_before(self, sent)
         return [Enqueued(each.id, at=each.at) if each.id in made else each for each in added]
 
+    def import_jobs(self, jobs: Sequence[ImportedJob]) -> list[Enqueued]:
+        """Bring in jobs, all or none, each under its own id, with the attempts that it made elsewhere."""
+        return self.rpc.ask(verbs.IMPORT_JOBS, wire.ImportRequest(list(jobs))) if jobs else []
+
     # Attempts.
 
     claim = remote(verbs.CLAIM)
+
+    def claim_one(
+        self,
+        job_id: str,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int = START_GRACE,
+        tenant: str | None = None,
+    ) -> Claimed:
+        """Start this job for a worker, before others of its line, if all its gates are open."""
+        body = wire.ClaimOneRequest(job_id, worker, lease, grace, tenant)
+        while True:
+            # An answer without a job was lost on its way, and the job given back meanwhile.
+            found = self.rpc.ask(verbs.CLAIM_ONE, body).jobs
+            if found:
+                return found[0]
+
     progress = remote(verbs.PROGRESS)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
@@ -127,9 +156,10 @@ class RemoteEngine:
         lease: int = LEASE,
         grace: int = START_GRACE,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim
@@ -146,6 +176,10 @@ class RemoteEngine:
         # An answer that does not come must leave time to ask again.
         timeout = min(max(lease / SECOND / 3, LEAST), ANSWER)
         return self.rpc.ask(verbs.HEARTBEAT, wire.HeartbeatRequest(attempts, lease), timeout=timeout)
+
+    def spend(self, reports: Sequence[Spending]) -> list[bool]:
+        """Report what running attempts used, as (seq, fence, what by key); False for one that lost its lease."""
+        return self.rpc.ask(verbs.SPEND, wire.SpendRequest(reports)) if reports else []
 
     # Queues and gates.
 
@@ -172,14 +206,34 @@ class RemoteEngine:
     floating = remote(verbs.FLOATING)
     set_floating = remote(verbs.SET_FLOATING)
     delete_floating = remote(verbs.DELETE_FLOATING)
+    refresh_floating = remote(verbs.REFRESH_FLOATING)
+
+    def floating_limits(
+        self, *, tenant: str | None = None, prefix: str = "", offset: int = 0, limit: int = 50
+    ) -> tuple[list[FloatingView], int]:
+        """Return a page of floating limits by key, of one tenant or of all, and how many there are."""
+        page = self.rpc.ask(verbs.FLOATING_LIMITS, wire.FloatingLimitsRequest(tenant, prefix, offset, limit))
+        return page.limits, page.total
 
     def refreshes(
-        self, handlers: Collection[str], count: int, *, worker: str, lease: int = LEASE
+        self,
+        handlers: Collection[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        queues: Collection[str] = (),
+        tenant: str | None = None,
     ) -> list[Refresh]:
-        """Lend due refreshes to a worker that has one of these handlers."""
-        if not handlers:
+        """Lend due refreshes to a worker that has one of these handlers; see `RefreshesFor`."""
+        if not handlers and not queues:
             return []
-        return self.rpc.ask(verbs.REFRESHES, wire.RefreshesRequest(handlers, count, worker, lease))
+        body = wire.RefreshesRequest(handlers, count, worker, lease, queues, tenant)
+        return self.rpc.ask(verbs.REFRESHES, body)
+
+    def renew_refreshes(self, lent: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[bool]:
+        """Leave refreshes, as (gate, fence), to the worker that has them; False for one that it has no more."""
+        return self.rpc.ask(verbs.RENEW_REFRESHES, wire.RenewRefreshesRequest(lent, lease)) if lent else []
 
     def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool:
         """Take a refreshed value, or an error; False if another worker was given the refresh meanwhile."""
@@ -258,7 +312,7 @@ def _found(engine: RemoteEngine, job: NewJob) -> Enqueued:
     if job.unique is None or job.unique.on_duplicate is not OnDuplicate.REUSE:
         return Enqueued(id_)
     try:
-        return Enqueued(engine.job(id_).id)
+        return Enqueued(engine.job(id_, job.tenant).id)
     except NotFoundError:
         # An earlier job stood for this one: enqueue it again to learn which.
         return engine.enqueue([job])[0]

@@ -7,6 +7,7 @@ from penstock.errors import (
     AccessError,
     ConflictError,
     DuplicateJobError,
+    GateShutError,
     InvalidError,
     InvalidJobError,
     InvalidLimitError,
@@ -29,6 +30,7 @@ _FACTS: dict[type[PenstockError], tuple[str, ...]] = {
     NotFoundError: ("kind", "name"),
     DuplicateJobError: ("existing",),
     WrongStateError: ("job", "state", "wanted"),
+    GateShutError: ("job", "gates", "opens_at"),
     QueueFullError: ("queue", "depth", "bound", "tenant"),
     TenantLimitError: ("tenant", "limit", "current", "maximum", "retry_after"),
 }

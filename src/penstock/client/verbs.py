@@ -24,8 +24,10 @@ from penstock.job import (
     FloatingView,
     GateView,
     JobView,
+    PastAttempt,
     Refresh,
     Settled,
+    UnknownTask,
     Why,
 )
 from penstock.lifecycle.states import State
@@ -79,20 +81,48 @@ WAIT = Verb("wait", "Wait until something changes", wire.WaitRequest, int, EITHE
 ENQUEUE = Verb("enqueue", "Add jobs, all or none", wire.EnqueueRequest, list[Enqueued], PRODUCER, _REMEMBERED)
 CANCEL = Verb("cancel", "Cancel a job", wire.CancelRequest, State, PRODUCER, _REMEMBERED)
 RETRY = Verb("retry", "Run an ended job again", wire.JobRequest, _NOTHING, PRODUCER, _REMEMBERED)
+EXPEDITE = Verb("expedite", "Let a scheduled job be due now", wire.JobRequest, State, PRODUCER, _REMEMBERED)
+IMPORT_JOBS = Verb(
+    "import_jobs",
+    "Bring in jobs with attempts made elsewhere",
+    wire.ImportRequest,
+    list[Enqueued],
+    OPERATOR,
+    _REMEMBERED,
+)
 JOB = Verb("job", "Look at a job", wire.JobRequest, JobView, EITHER, _READ)
 FAILURES = Verb("failures", "Look at the failures of a job", wire.JobRequest, list[Failure], EITHER, _READ)
+HISTORY = Verb("history", "Look at the attempts at a job", wire.JobRequest, list[PastAttempt], EITHER, _READ)
 JOBS = Verb("jobs", "Look at jobs", wire.JobsRequest, list[JobView], EITHER, _READ)
 COUNT = Verb("count", "Count jobs", wire.CountRequest, dict[State, int], EITHER, _READ)
+UNKNOWN_TASKS = Verb(
+    "unknown_tasks",
+    "Look at tasks of waiting jobs that no worker asks for",
+    wire.UnknownTasksRequest,
+    list[UnknownTask],
+    EITHER,
+    _READ,
+)
 WHY = Verb("why", "Say why a job waits", wire.JobRequest, Why, EITHER, _READ)
 
 CLAIM = Verb("claim", "Start jobs for a worker", wire.ClaimRequest, Claim, WORKER, _REMEMBERED)
+CLAIM_ONE = Verb("claim_one", "Start one job by its id", wire.ClaimOneRequest, Claim, WORKER, _REMEMBERED)
 SETTLE = Verb("settle", "Record how attempts ended", wire.SettleRequest, list[Settled], WORKER, _REMEMBERED)
 EXCHANGE = Verb("exchange", "Settle, then claim", wire.ExchangeRequest, wire.Exchanged, WORKER, _REMEMBERED)
 BEGUN = Verb("begun", "Tell when handlers began", wire.BegunRequest, _NOTHING, WORKER, _SAME)
 HEARTBEAT = Verb("heartbeat", "Renew leases", wire.HeartbeatRequest, list[Beat], WORKER, _SAME)
 PROGRESS = Verb("progress", "Tell how far an attempt is", wire.ProgressRequest, bool, WORKER, _SAME)
+SPEND = Verb("spend", "Tell what attempts used", wire.SpendRequest, list[bool], WORKER, _SAME)
 REFRESHES = Verb(
     "refreshes", "Take due floating limits", wire.RefreshesRequest, list[Refresh], WORKER, _REMEMBERED
+)
+RENEW_REFRESHES = Verb(
+    "renew_refreshes",
+    "Keep floating limits that were taken",
+    wire.RenewRefreshesRequest,
+    list[bool],
+    WORKER,
+    _SAME,
 )
 REFRESHED = Verb(
     "refreshed", "Give a floating limit its value", wire.RefreshedRequest, bool, WORKER, _REMEMBERED
@@ -102,6 +132,9 @@ GATE = Verb("gate", "Look at a gate", wire.GateRequest, GateView, EITHER, _READ)
 GATES = Verb("gates", "Look at gates", wire.GatesRequest, wire.GatePage, EITHER, _READ)
 QUEUES = Verb("queues", "Look at queues", wire.EmptyRequest, list[dict[str, Any]], EITHER, _READ)
 FLOATING = Verb("floating", "Look at a floating limit", wire.GateRequest, FloatingView, EITHER, _READ)
+FLOATING_LIMITS = Verb(
+    "floating_limits", "Look at floating limits", wire.FloatingLimitsRequest, wire.FloatingPage, EITHER, _READ
+)
 PAUSE = Verb("pause", "Pause a queue", wire.QueueRequest, _NOTHING, OPERATOR, _SAME)
 RESUME = Verb("resume", "Resume a queue", wire.QueueRequest, _NOTHING, OPERATOR, _SAME)
 CONFIGURE = Verb(
@@ -112,6 +145,9 @@ CLEAR_OVERRIDE = Verb("clear_override", "End an override", wire.GateRequest, _NO
 SHUT = Verb("shut", "Shut a gate for a while", wire.ShutRequest, _NOTHING, OPERATOR, _SAME)
 SET_FLOATING = Verb(
     "set_floating", "Change a floating limit", wire.SetFloatingRequest, _NOTHING, OPERATOR, _SAME
+)
+REFRESH_FLOATING = Verb(
+    "refresh_floating", "Have a floating limit refreshed at once", wire.GateRequest, _NOTHING, OPERATOR, _SAME
 )
 DELETE_FLOATING = Verb(
     "delete_floating", "Let a key float no longer", wire.GateRequest, _NOTHING, OPERATOR, _REMEMBERED

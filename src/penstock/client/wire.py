@@ -10,10 +10,22 @@ from typing import Annotated, Final
 from msgspec import Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
-from penstock.job import LEASE, START_GRACE, Claim, GateView, NewJob, Refresh, Settled, Settlement
+from penstock.job import (
+    LEASE,
+    START_GRACE,
+    Claim,
+    FloatingView,
+    GateView,
+    ImportedJob,
+    NewJob,
+    Refresh,
+    Settled,
+    Settlement,
+)
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.states import State
-from penstock.limits.rules import Numbers
+from penstock.limits.rules import MAX_NUMBER, Numbers
+from penstock.names import MAX_NAME
 
 PATH: Final = "/penstock/v1/"
 PROTOCOL: Final = 1
@@ -28,9 +40,11 @@ LONGEST_WAIT: Final = 30.0
 Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 # Not every database can store the character NUL.
-Name = Annotated[str, Meta(max_length=512, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Meta(max_length=MAX_NAME, pattern=r"^[^\x00]*$")]
 Text = Annotated[str, Meta(pattern=r"^[^\x00]*$")]
 Span = Annotated[int, Meta(ge=1, le=DAY)]
+Used = Annotated[dict[Name, Annotated[int, Meta(ge=0, le=MAX_NUMBER)]], Meta(max_length=1_000)]
+Tasks = Annotated[Sequence[Name], Meta(max_length=1_000)]
 AtOnce = Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)]
 
 encode: Final = Encoder().encode
@@ -59,6 +73,7 @@ class AttemptReport(Struct):
     how: str
     outcome: Raw
     began_after: Whole | None = None
+    used: Used | None = None
 
 
 class SettleRequest(Struct):
@@ -75,6 +90,19 @@ class ClaimRequest(Struct):
     lease: Span = LEASE
     grace: Span = START_GRACE
     tenant: Name | None = None
+    tasks: Tasks | None = None
+
+
+class ClaimOneRequest(Struct):
+    job_id: Name = field(name="id")
+    worker: Name
+    lease: Span = LEASE
+    grace: Span = START_GRACE
+    tenant: Name | None = None
+
+
+class ImportRequest(Struct):
+    jobs: Annotated[list[ImportedJob], Meta(max_length=MOST_JOBS)]
 
 
 class ExchangeRequest(Struct):
@@ -103,11 +131,26 @@ class ProgressRequest(Struct):
     value: Text
 
 
+class SpendRequest(Struct):
+    """What running attempts used: the seq, the fence and the amount of each key."""
+
+    reports: Annotated[Sequence[tuple[Number, Number, Used]], Meta(max_length=MOST_ATTEMPTS)]
+
+
 class RefreshesRequest(Struct):
     handlers: Annotated[Collection[Name], Meta(max_length=1_000)]
     count: AtOnce
     worker: Name
-    lease: Span
+    lease: Span = LEASE
+    queues: Annotated[Collection[Name], Meta(max_length=1_000)] = ()
+    tenant: Name | None = None
+
+
+class RenewRefreshesRequest(Struct):
+    """Refreshes that a worker is still about, as (gate, fence)."""
+
+    lent: Annotated[Sequence[tuple[Number, Number]], Meta(max_length=MOST_ATTEMPTS)]
+    lease: Span = LEASE
 
 
 class RefreshedRequest(Struct):
@@ -117,12 +160,16 @@ class RefreshedRequest(Struct):
 
 
 class JobRequest(Struct):
+    """The job of a tenant that has this id; without one of no tenant, or else the only one."""
+
     job_id: Name = field(name="id")
+    tenant: Name | None = None
 
 
 class CancelRequest(Struct):
     job_id: Name = field(name="id")
     reason: Text = "cancelled on request"
+    tenant: Name | None = None
 
 
 class JobsRequest(Struct):
@@ -140,6 +187,11 @@ class CountRequest(Struct):
     queue: Name | None = None
     task: Name | None = None
     tenant: Name | None = None
+    tasks: Tasks | None = None
+
+
+class UnknownTasksRequest(Struct):
+    queues: Annotated[Sequence[Name], Meta(max_length=1_000)] | None = None
 
 
 class GateRequest(Struct):
@@ -148,6 +200,13 @@ class GateRequest(Struct):
 
 
 class GatesRequest(Struct):
+    prefix: Name = ""
+    offset: Number = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
+class FloatingLimitsRequest(Struct):
+    tenant: Name | None = None
     prefix: Name = ""
     offset: Number = 0
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
@@ -189,7 +248,14 @@ class SetFloatingRequest(Struct):
     value: Number | None = None
     every: Number | None = None
     metadata: Text | None = None
+    least: Number | None = None
+    most: Number | None = None
     tenant: Name = ""
+
+
+class FloatingPage(Struct):
+    limits: list[FloatingView]
+    total: int
 
 
 class PruneRequest(Struct):
@@ -232,7 +298,7 @@ _DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
 def reports_of(settlements: Sequence[Settlement]) -> list[AttemptReport]:
     """Return settlements as they are sent."""
     return [
-        AttemptReport(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after)
+        AttemptReport(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after, s.used)
         for s in settlements
     ]
 
@@ -242,7 +308,7 @@ def settlements_of(reports: Sequence[AttemptReport]) -> list[Settlement]:
 
     Raises `msgspec.ValidationError` for an outcome that is none.
     """
-    return [Settlement(r.seq, r.fence, _outcome(r), r.began_after) for r in reports]
+    return [Settlement(r.seq, r.fence, _outcome(r), r.began_after, used=r.used) for r in reports]
 
 
 def _outcome(report: AttemptReport) -> Outcome:

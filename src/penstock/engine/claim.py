@@ -1,478 +1,437 @@
-"""Take jobs under a lease: the best by priority, then age, among those whose gates are all open.
+"""Claim jobs: for one worker or several in one transaction, from several queues in the order that each asks for."""
 
-Where several tenants have jobs, they take turns: the one that was served longest ago comes first, and each gives one
-job at a time, its best.
+import random
+from collections.abc import Sequence
+from itertools import groupby
+from math import ceil
+from typing import Final
 
-A batch counts itself: gates are read once, changed in memory by each start, and written at the end.
-"""
-
-import heapq
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
-
-from penstock.clock import MILLISECOND
-from penstock.engine.admission.arrivals import rejoin
-from penstock.engine.admission.board import Board, Shut
-from penstock.engine.admission.lane import Lane, Post, Stand
-from penstock.engine.admission.placement import (
-    Budget,
-    apart_at_queue,
-    place,
-    refused_and_gone,
-    set_aside,
-    with_queue,
-    with_type,
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.claiming import Claiming, LeaseTerms, claimed_free, start_at_once
+from penstock.engine.admission.lane import Lane
+from penstock.engine.enqueue import check as check_job
+from penstock.engine.enqueue import enqueue
+from penstock.engine.settle import Settling, settled_at
+from penstock.engine.transactions import Transactions
+from penstock.engine.upkeep import BATCH, bring_up_to_date
+from penstock.errors import InvalidError
+from penstock.job import (
+    AT_ONCE,
+    LEASE,
+    START_GRACE,
+    Claim,
+    Claimed,
+    ClaimFor,
+    Enqueued,
+    NewJob,
+    Order,
+    Settled,
+    Settlement,
+    Topic,
 )
-from penstock.job import START_GRACE, Claimed, Topic
+from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
-from penstock.limits.rules import UNLIMITED, OnLimit
-from penstock.store import attempts as attempt_rows
-from penstock.store import jobs as job_rows
-from penstock.store import lanes as lane_rows
-from penstock.store import leases as lease_rows
-from penstock.store import waiting as waiting_rows
-from penstock.store import workflows as workflow_rows
-from penstock.store.claim_snapshot import ClaimSnapshot
-from penstock.store.jobs import PayloadRow
-from penstock.store.session import Queue, StartedRow
-from penstock.store.waiting import FreeJob
+from penstock.store import parts as part_rows
+from penstock.store import queues as queue_rows
+from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
+from penstock.store.parts import FRESH
+from penstock.store.session import Locks, Queue, StartedJobs
 
-UNTOLD: Final = 4  # where the true begin is never reported: at most such a part of a gap or a window
-LEAST_UNTOLD: Final = 20 * MILLISECOND  # but long enough for the answer to reach the worker
-LEAST_PAGE: Final = 64
-LEAST_SHARE: Final = 8  # lanes to read of each of several tenants
+CATCH_UP: Final = 20  # batches of what is due, in one claim
+SELDOM: Final = 8  # claims that go the long way after one that could not be answered in one statement
 
 
-class Admitted(NamedTuple):
-    """A job that this claim starts: all its gates were open."""
-
-    seq: int
-    queue: Queue
-    cost: int
-    priority: int
-    ord: int
-    gates: list[int]
-    begin_by: int
-
-
-class LeaseTerms(NamedTuple):
-    """Which workers get the attempts that begin *now*, and for how long, by what the claim and the jobs ask for.
-
-    A single worker in *workers* gets all.  If it is *timed*, the store ends attempts when their timeout is over.
-    """
-
-    now: int
-    workers: Sequence[str]
-    lease: int
-    timed: bool
-
-    def until(self, own: int | None, timeout: int | None) -> tuple[int, int | None]:
-        """Return when the lease of an attempt ends, given the job's own, and its deadline."""
-        lease = self.now + (self.lease if own is None else own)
-        if not self.timed or timeout is None:
-            return lease, None
-        deadline = self.now + timeout
-        return min(lease, deadline), deadline
-
-    def worker(self, n: int) -> str:
-        """Return the worker that gets the job at place *n*."""
-        return self.workers[n] if n < len(self.workers) else self.workers[0]
-
-    def after(self, taken: int) -> "LeaseTerms":
-        """Return the terms for the jobs after the first *taken*."""
-        return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
-
-
-_Entry = tuple[int, int, int, "_Queue", Lane | None]  # the rank, what tells equals apart, and where it stands
-
-
-@dataclass(slots=True, eq=False)
-class _Tenant:
-    """Where a claim stands with the jobs of one tenant."""
-
-    queues: "list[_Queue]" = field(default_factory=list)
-    heap: list[_Entry] = field(default_factory=list)
-    is_read: bool = False
-    in_rotation: bool = True  # it is among those to serve
-
-
-@dataclass(slots=True)
-class _Queue:
-    """Where a claim stands in one queue."""
-
-    key: Queue
-    tenant: _Tenant
-    posts: list[Post]  # what every job of the queue must pass: its own gates, and those of its pools
-    free: list[FreeJob] = field(default_factory=list)  # last first
-    free_passed: int = 0  # rows at the front that were taken or passed over
-    free_left: bool = True
-    read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
-    shut: bool = False  # no further job may start from it now
-
-
-def start_at_once(board: Board, queue: str, count: int, terms: LeaseTerms) -> list[Claimed]:
-    """Start jobs of a queue in which no job has limits, in one statement."""
-    fence, first = board.db.fence(), terms.workers[0]
-    rows = attempt_rows.start_first(board.db, queue, count, fence, first, terms.lease, board.now)
-    jobs = claimed_free(rows, queue, fence, terms)
-    for n, job in enumerate(jobs):
-        board.events.started(job, terms.worker(n))
-    if terms.timed:
-        timed = [(job, terms.now + job.timeout) for job in jobs if job.timeout is not None]
-        lease_rows.set_leases(board.db, [(job.lease, job.seq) for job, end in timed if job.lease == end])
-        lease_rows.set_deadlines(board.db, [(job.seq, fence, end) for job, end in timed])
-    others = [(worker, job.seq) for n, job in enumerate(jobs) if (worker := terms.worker(n)) != first]
-    lease_rows.assign(board.db, others)
-    return jobs
-
-
-def claimed_free(rows: Sequence[StartedRow], queue: str, fence: int, terms: LeaseTerms) -> list[Claimed]:
-    """Return jobs without limits that were started, as `start_first` tells of them."""
-    return [
-        Claimed(
-            seq, id_, task, args, queue, attempt + 1, fence, terms.until(own, timeout)[0], 0, timeout, meta, tenant,
-            enqueued, lost, terms.now, "", expires, workflow,
-        )
-        for seq, id_, task, args, timeout, meta, tenant, enqueued, expires, own, workflow, attempt, lost in rows
-    ]  # fmt: skip
-
-
-class Claiming:
-    """One claim on its way through the queues."""
-
-    def __init__(
+class ClaimVerbs(Transactions):
+    def claim(
         self,
-        board: Board,
-        queues: Sequence[Queue],
+        queues: Sequence[str],
         count: int,
-        grace: int | None,
-        snapshot: ClaimSnapshot,
-        is_wanted: Callable[[Queue], bool],
-    ) -> None:
-        self.board = board
-        self._snapshot = snapshot
-        self._grace = grace
-        self._is_wanted = is_wanted
-        self.admitted: list[Admitted] = []
-        self.budget = Budget(256 + 4 * count)
-        self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
-        self._count = count
-        self._types = snapshot.type_gates
-        self.unseen = False  # lanes became ready in queues that this claim knows nothing of
-        self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
-        self._payloads: dict[int, PayloadRow] = {}
-        self._free_attempts: dict[int, tuple[int, int]] = {}
-        self._tenants: dict[str, _Tenant] = {}
-        self._queues = {q.key: q for q in self._open_queues(queues)}
-        served = snapshot.served
-        names = sorted(self._tenants, key=lambda name: (served.get(name, 0), name))
-        self._rotation = deque(self._tenants[name] for name in names)
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int | None = START_GRACE,
+        timed: bool = False,
+        order: Order = Order.PRIORITY,
+        weights: Sequence[int] = (),
+        tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
+    ) -> Claim:
+        """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
-    def run(self) -> None:
-        """Start jobs until there are enough, none is left, or the budget is spent."""
-        self._push_newly_ready()
-        while self._rotation and len(self.admitted) < self._count and self.budget.left > 0:
-            tenant, taken = self._rotation[0], len(self.admitted)
-            self._read(tenant)
-            if not tenant.heap:
-                self._rotation.popleft().in_rotation = False
-                continue
-            if not self._consider_first(tenant):
-                continue
-            if len(self.admitted) > taken:
-                self._rotation.rotate(-1)
-            if not any(other.heap or not other.is_read for other in self._rotation):
-                self.board.ring_pending()
-            self._push_newly_ready()
-
-    def _read(self, tenant: _Tenant) -> None:
-        if tenant.is_read:
-            return
-        tenant.is_read = True
-        for queue in tenant.queues:
-            if not self._queue_open(queue, 1):
-                continue
-            if queue.key in self._snapshot.with_free:
-                self._read_free(queue)
-            if queue.key in self._snapshot.with_lanes:
-                self._read_lanes(queue)
-
-    def _consider_first(self, tenant: _Tenant) -> bool:
-        """Look at a tenant's best job; False if there is nothing to look at."""
-        priority, ord_, _, queue, lane = heapq.heappop(tenant.heap)
-        if lane is not None and self._in_heap.get(lane.id) == (priority, ord_):
-            del self._in_heap[lane.id]
-        elif lane is not None:
-            return False
-        if queue.shut or not self._queue_open(queue, 1):
-            return False
-        if lane is None:
-            self._consider_free(queue)
-        else:
-            self._consider_lane(queue, lane)
-        return True
-
-    def read_payloads(self) -> None:
-        """Read what the workers get of the jobs that start: before the writes, so that those can be sent together."""
-        if self.admitted:
-            rows = job_rows.payloads(self.board.db, [t.seq for t in self.admitted])
-            self._payloads = {row[0]: row for row in rows}
-
-    def save(self, terms: LeaseTerms) -> list[Claimed]:
-        """Write the starts down; return what the workers get."""
-        db, now, events = self.board.db, self.board.now, self.board.events
-        if any(queue.free for queue in self._queues.values()):
-            # No other claim could take those meanwhile.
-            db.tell(Topic.WORK)
-        if not self.admitted:
-            return []
-        fence, first, usual = db.fence(), terms.workers[0], terms.now + terms.lease
-        attempts = self.board.left | self._free_attempts
-        rows, free, claimed, ends = [], [], [], []
-        for n, t in enumerate(self.admitted):
-            payload = self._payloads[t.seq]
-            _, id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = payload
-            attempt, lost = attempts[t.seq]
-            lease, deadline = usual, None
-            if own is not None or (terms.timed and timeout is not None):
-                lease, deadline = terms.until(own, timeout)
-            worker = terms.worker(n)
-            if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
-                gates = ",".join(map(str, t.gates))
-                rows.append(
-                    (t.seq, fence, t.queue[1], task, worker, lease, now, t.begin_by, gates, t.cost,
-                     t.priority, t.ord, attempt + 1, lost, 0)
-                )  # fmt: skip
-            else:
-                free.append(t.seq)
-            if deadline is not None:
-                ends.append((t.seq, fence, deadline))
-            claimed.append(
-                Claimed(
-                    t.seq, id_, task, args, t.queue[1], attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued, lost, now, limits, expires, workflow,
-                )
-            )  # fmt: skip
-            events.started(claimed[-1], worker)
-        if free:
-            attempt_rows.run_ready(db, free, fence, first, usual, now)
-        if rows:
-            moved = [row[0] for row in rows if row[0] in self._free_attempts]
-            if moved:
-                waiting_rows.leave_ready(db, moved)
-            attempt_rows.start(db, rows)
-        if ends:
-            lease_rows.set_deadlines(db, ends)
-        workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
-        if any(t.begin_by for t in self.admitted):
-            # A window must not forget its starts, even if the machine loses its power.
-            db.keep()
-        return claimed
-
-    def _open_queues(self, keys: Sequence[Queue]) -> list[_Queue]:
-        board, snapshot = self.board, self._snapshot
-        ruling = [
-            gate
-            for of in (snapshot.queue_gates, snapshot.pool_gates)
-            for found in of.values()
-            for gate in found
-        ]
-        board.load_gates([*ruling, *self._types.values()])
-        found = []
-        for key in keys:
-            tenant = self._tenants.setdefault(key[0], _Tenant())
-            queue = _Queue(key, tenant, [board.posts[gate] for gate in snapshot.gates(key)])
-            tenant.queues.append(queue)
-            found.append(queue)
-        return found
-
-    def _queue_open(self, queue: _Queue, cost: int) -> bool:
-        """Ask the queue's own gates and those of its pools; a refused job holds up the rest of the queue."""
-        now = self.board.now
-        for post in queue.posts:
-            gate = post.gate
-            at = gate.opens_at(UNLIMITED, cost, now)
-            if at > now:
-                queue.shut = True
-                changes = gate.rules.next_change(now) if gate.rules is not None else ON_RELEASE
-                self.opens_at = min(self.opens_at, at, changes)
-                return False
-        return True
-
-    def _too_heavy_for(self, queue: _Queue, cost: int) -> int | None:
-        """Return the gate of the queue into whose rate a start of *cost* can never fit."""
-        gates = (post.gate for post in queue.posts)
-        return next((gate.id for gate in gates if gate.too_heavy(UNLIMITED, cost, self.board.now)), None)
-
-    # Jobs without limits.
-
-    def _read_free(self, queue: _Queue) -> None:
-        if not queue.free and queue.free_left and len(self.admitted) < self._count:
-            wanted = self._count - len(self.admitted)
-            rows = waiting_rows.first_ready(self.board.db, queue.key[1], queue.free_passed, wanted)
-            queue.free_left = len(rows) == wanted
-            queue.free = rows[::-1]
-        if queue.free:
-            _, priority, ord_, *_ = queue.free[-1]
-            heapq.heappush(queue.tenant.heap, (-priority, ord_, 0, queue, None))
-
-    def _consider_free(self, queue: _Queue) -> None:
-        """Take the first jobs of a queue, as long as they come before all others; one if tenants take turns."""
-        heap, enough = queue.tenant.heap, self._count if len(self._rotation) == 1 else len(self.admitted) + 1
-        rival = heap[0][:2] if heap else None
-        while queue.free and len(self.admitted) < enough and not queue.shut:
-            seq, priority, ord_, cost, attempt, lost = queue.free[-1]
-            if rival is not None and rival < (-priority, ord_):
-                break
-            queue.free.pop()
-            if self._type_gate(seq) is not None:
-                self._leave_free(seq, ord_, attempt, lost)
-                break
-            if (gate := self._too_heavy_for(queue, cost)) is not None:
-                waiting_rows.leave_ready(self.board.db, [seq])
-                apart_at_queue(self.board, queue.key[1], gate, (seq, priority, ord_, cost, attempt, lost))
-                self.budget.spend()
-                break
-            if self._queue_open(queue, cost):
-                queue.free_passed += 1
-                self._free_attempts[seq] = (attempt, lost)
-                self._admit(queue, seq, cost, priority, ord_, ())
-        self._read_free(queue)
-
-    def _leave_free(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
-        """Move a job to the lane that passes the gate of its type, configured since it came."""
-        waiting_rows.leave_ready(self.board.db, [seq])
-        rejoin(self.board, [(seq, ord_, attempt, lost)])
-        self.budget.spend()
-
-    # Lanes.
-
-    def _read_lanes(self, queue: _Queue) -> None:
-        """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
-        several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
-        page = max(self._count, LEAST_PAGE) if several <= 1 else max(self._count // several, LEAST_SHARE)
-        rows = lane_rows.ready(self.board.db, queue.key, page)
-        queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
-        for lane in self.board.adopt(rows):
-            if lane.ready and lane.head is not None:
-                self._push(queue, lane)
-
-    def _push(self, queue: _Queue, lane: Lane) -> None:
-        if self._in_heap.get(lane.id) != lane.rank:
-            self._in_heap[lane.id] = lane.rank
-            heapq.heappush(queue.tenant.heap, (*lane.rank, lane.id, queue, lane))
-
-    def _push_newly_ready(self) -> None:
-        lanes, self.board.newly_ready = self.board.newly_ready, []
-        for lane in lanes:
-            queue = self._queues.get(lane.place)
-            if not lane.ready or lane.head is None:
-                continue
-            if queue is None:
-                self.unseen = self.unseen or self._is_wanted(lane.place)
-                continue
-            self._push(queue, lane)
-            if not queue.tenant.in_rotation:
-                queue.tenant.in_rotation = True
-                self._rotation.append(queue.tenant)
-
-    def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
-        board = self.board
-        if queue.read_to is not None and lane.rank >= queue.read_to:
-            # A lane that has not been read yet may come before it.
-            self.budget.spend()
-            self._push(queue, lane)
-            board.flush_lanes()
-            self._read_lanes(queue)
-            return
-        if not lane.ready or lane.head is None:
-            return
-        if not self.budget.spend():
-            self._push(queue, lane)
-            return
-        type_gate = self._type_gate(lane.head)
-        if type_gate is not None and all(s.gate != type_gate for s in lane.stands):
-            with_type(board, lane, type_gate, self.budget)
-            self._next(queue, lane)
-            return
-        heavy_for = self._too_heavy_for(queue, lane.cost)
-        if heavy_for is not None and all(s.gate != heavy_for for s in lane.stands):
-            with_queue(board, lane, heavy_for)
-            self._next(queue, lane)
-            return
-        shut = board.test(lane)
-        if not shut:
-            if self._queue_open(queue, lane.cost):
-                self._start(queue, lane)
-        elif refused_and_gone(board, lane, shut, arriving=False):
-            self._next(queue, lane)
-        else:
-            set_aside(board, lane, [s for s in shut if s.stand.on_limit is not OnLimit.DROP])
-
-    def _start(self, queue: _Queue, lane: Lane) -> None:
-        board = self.board
-        assert lane.head is not None  # noqa: S101 - the caller looked
-        if lane.behind is not None:
-            board.events.released(board, lane.behind, lane.head)
-        self._admit(queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands)
-        board.turns.gone(lane)
-        board.turns.started_at(lane)
-        board.drop_head(lane)
-        now = board.now
-        shut = [
-            Shut(s, at) for s in lane.stands if (at := board.posts[s.gate].gate.opens_at(s.own, 1, now)) > now
-        ]
-        if shut and all(s.on_limit is not OnLimit.DROP for s in lane.stands):
-            # The next job is refused, whichever it is: it can be read later, for all lanes at once.
-            board.read_head_later(lane)
-            board.park(lane, shut, any_job=True)
-            return
-        left = board.leave(lane)
-        self._next(queue, lane)
-        if left is not None:
-            board.call([left])
-
-    def _next(self, queue: _Queue, lane: Lane) -> None:
-        self.board.next_head(lane, self._count - len(self.admitted) + 1)
-        place(self.board, lane, self.budget)
-        if lane.ready and lane.head is not None:
-            self._push(queue, lane)
-
-    def _admit(
-        self, queue: _Queue, seq: int, cost: int, priority: int, ord_: int, stands: Sequence[Stand]
-    ) -> None:
-        board, gates = self.board, [stand.gate for stand in stands]
-        if not gates and not queue.posts:
-            self.admitted.append(Admitted(seq, queue.key, cost, priority, ord_, gates, 0))
-            return
-        passed = [board.posts[gate] for gate in gates]
-        passed += [post for post in queue.posts if post.gate.id not in gates]
-        remembered = any(p.gate.starts is not None for p in passed)
-        begin_by = board.now + self._grace_of(stands, queue) if remembered else 0
-        for post in passed:
-            post.gate.start(begin_by, cost)
-            post.memory_changed = post.memory_changed or post.gate.starts is not None
-        self.admitted.append(
-            Admitted(seq, queue.key, cost, priority, ord_, [p.gate.id for p in passed], begin_by)
-        )
-
-    def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:
-        """Return how long after the claim a handler may begin.
-
-        If its true begin is never reported, the grace is small beside the gaps and windows that it must keep.
+        Without a *tenant* the queues of all tenants are meant, which take turns.  If the claim names *tasks*, jobs of
+        others stay where they are; a `*` in a name stands for any text.
+        Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
+        ended here when they take longer than their job's timeout.
         """
-        if self._grace is not None:
-            return self._grace
-        now = self.board.now
-        numbers = [self.board.posts[stand.gate].gate.numbers(stand.own, now) for stand in stands]
-        numbers += [post.gate.numbers(UNLIMITED, now) for post in queue.posts]
-        spans = [each.rate.period for each in numbers if each.rate is not None]
-        spans += [each.throttle.gap for each in numbers if each.throttle is not None and each.throttle.limit]
-        return max(LEAST_UNTOLD, min([START_GRACE, *(span // UNTOLD for span in spans)]))
+        wanted = ClaimFor(
+            tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks)
+        )
+        return self.claims([wanted])[0]
 
-    def _type_gate(self, seq: int) -> int | None:
-        if not self._types:
+    def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
+        """Answer several claims, one after the other, in one transaction."""
+        for request in requests:
+            _check(request)
+        if not requests:
+            return []
+        if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
+            return [claim]
+        # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
+        return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
+
+    def _claim_at_once(self, request: ClaimFor) -> Claim | None:
+        """Claim in one statement, where the store can and only jobs without limits matter."""
+        take = self.store.take_free
+        # A claim that asks for anything else goes the long way, which handles everything.
+        plain = ClaimFor(
+            request.queues, request.count, request.worker, request.lease, request.grace, tasks=request.tasks
+        )
+        if take is None or request != plain or len(request.queues) > 1:
             return None
-        return self._types.get(job_rows.tasks(self.board.db, [seq])[seq])
+        known = knowledge_of(request.tasks)
+        if known.names() is None and not known.is_all:
+            return None
+        if self._gated or self._publisher.listeners or not self._time.is_stores:
+            return None
+        if self._slow_claims:
+            self._slow_claims -= 1
+            return None
+        taken = take(request.queues[0], request.count, request.worker, request.lease, known.names())
+        if taken is None:
+            self._slow_claims = SELDOM
+            return None
+        self._time.heed(taken.moment)
+        return _claimed_at_once(request, taken)
+
+    def exchange(
+        self,
+        settlements: Sequence[Settlement],
+        queues: Sequence[str],
+        count: int,
+        *,
+        worker: str,
+        lease: int = LEASE,
+        grace: int = START_GRACE,
+        tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
+    ) -> tuple[list[Settled], Claim]:
+        """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
+        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks))
+        _check(wanted)
+
+        def work(board: Board) -> tuple[list[Settled], Claim]:
+            answers = Settling(board).settle(settlements) if settlements else []
+            return answers, _claim_all(board, [wanted])[0]
+
+        return self._write_freely(work, Locks.STARTS)
+
+    def batch(
+        self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
+    ) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+        """Enqueue, settle (see `settled_at`) and claim for many at once: one transaction, all of it or nothing."""
+        for job in jobs:
+            check_job(job)
+        for request in requests:
+            _check(request)
+
+        def work(board: Board) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+            added = enqueue(board, jobs) if jobs else []
+            settle_down(board)
+            settled = settled_at(board, settlements) if settlements else []
+            settle_down(board)
+            return added, settled, _claim_all(board, requests)
+
+        return self._write_freely(work, Locks.STARTS, keep=self.far or bool(jobs or settlements))
+
+
+def _check(request: ClaimFor) -> None:
+    """Raise unless this can be claimed."""
+    if request.count < 1:
+        raise InvalidError("count", f"{request.count} must be at least 1")
+    if request.order is Order.WEIGHTED and (
+        len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
+    ):
+        raise InvalidError("weights", "there must be one for each queue, each at least 1")
+    knowledge_of(request.tasks)
+
+
+def _named(tasks: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if tasks is None else tuple(tasks)
+
+
+def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
+    """Answer claims one after the other; equal claims in a row are served together."""
+    answers: list[Claim] = []
+    for _, alike in groupby(requests, key=_asked):
+        if answers:
+            settle_down(board)
+        answers += _Claims(board, list(alike)).run()
+        if answers[-1].more:
+            # The claim that was cut short comes first next time.
+            answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
+            break
+    return answers
+
+
+def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
+    """Return the answer to a claim of one queue that was served in one statement."""
+    now = taken.moment.now
+    terms = LeaseTerms(now, [request.worker], request.lease, timed=False)
+    jobs = claimed_free(taken.rows, request.queues[0], taken.fence, terms)
+    if len(jobs) == request.count:
+        return Claim(jobs, more=False, next_at=now)
+    moments = [job.lease for job in jobs] + ([] if taken.next_at is None else [taken.next_at])
+    return Claim(jobs, more=False, next_at=min(moments, default=None))
+
+
+def _asked(request: ClaimFor) -> tuple[object, ...]:
+    return (
+        request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
+        request.tasks,
+    )  # fmt: skip
+
+
+class _Claims:
+    """Claims that differ only in their worker and their count."""
+
+    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
+        self._board = board
+        self._requests = requests
+        self._asked = requests[0]
+        self._names = list(dict.fromkeys(self._asked.queues))
+        self._known = knowledge_of(self._asked.tasks)
+        self._count = sum(request.count for request in requests)
+        workers = [self._asked.worker]
+        if any(request.worker != self._asked.worker for request in requests):
+            workers = [request.worker for request in requests for _ in range(request.count)]
+        self._terms = LeaseTerms(board.now, workers, self._asked.lease, self._asked.timed)
+        self._rotates = False  # tenants had jobs here when this claim looked
+        self._last_served = 0  # the highest number given to a tenant that was served from these queues
+
+    def run(self) -> list[Claim]:
+        """Return the answer to each."""
+        board = self._board
+        view = self._look()
+        if "maintenance" in view.flags:
+            return [Claim([], more=False, next_at=None) for _ in self._requests]
+        if "door" in view.flags:
+            board.db.need_gates()
+        if view.is_due(board.now):
+            if not catch_up(board):
+                # A job that is due may come before all others, so no job starts yet.
+                return [Claim([], more=True, next_at=board.now) for _ in self._requests]
+            view = self._look()
+        if self._asked.tasks == ():
+            return [Claim([], more=False, next_at=None) for _ in self._requests]
+        self._note_known(view)
+        self._note_rotation(view)
+        if self._asked.order is Order.PRIORITY or len(self._names) == 1:
+            claim = self._take(view, self._names, self._count, self._terms)
+            self._note_served(claim.jobs)
+        else:
+            claim = self._by_shares(view)
+        return self._divided(claim)
+
+    def _look(self) -> ClaimSnapshot:
+        if any(lane.tenant for lane in self._board.newly_ready):
+            self._board.flush_lanes()  # tenants are found by their lanes in the store
+        return read_snapshot(self._board.db, self._names, self._asked.tenant, self._known)
+
+    def _note_known(self, view: ClaimSnapshot) -> None:
+        """Write down, now and then, that there is a worker for tasks whose jobs stand apart."""
+        due = self._board.now - FRESH
+        if old := [pair for pair, known_at in view.parts.items() if known_at <= due]:
+            part_rows.known(self._board.db, old, self._board.now)
+
+    def _queues(self, view: ClaimSnapshot, names: Sequence[str]) -> list[Queue]:
+        """Return the queues of these names to look at: those with jobs, and those of no tenant or the one asked for."""
+        own = {queue for name in names if not view.is_paused(queue := (self._asked.tenant or "", name))}
+        return sorted(own | {queue for queue in view.with_jobs() if queue[1] in names})
+
+    def _by_shares(self, view: ClaimSnapshot) -> Claim:
+        """Take each queue's share; what one queue lacks is taken from the others."""
+        board, strict = self._board, self._asked.order is Order.STRICT
+        view = self._again(view)
+        jobs: list[Claimed] = []
+        more, moments = False, [_next_at(board, view, ON_RELEASE, ())]
+        spent: set[str] = set()
+        while len(jobs) < self._count and (names := self._with_jobs(view, spent)):
+            shares = self._shares(names, self._count - len(jobs))
+            for name, share in zip(names, shares, strict=True):
+                if not share:
+                    continue
+                claim = self._take(view, [name], share, self._terms.after(len(jobs)))
+                jobs += claim.jobs
+                self._note_served(claim.jobs)
+                if len(jobs) < self._count:
+                    view = self._again(view)
+                if len(claim.jobs) < share:
+                    spent.add(name)
+                    more = more or claim.more
+                    moments.append(claim.next_at)
+            if strict and more:
+                break  # the rest of this queue comes before the next queue
+        if more or len(jobs) == self._count:
+            return Claim(jobs, more and len(jobs) < self._count, board.now)
+        return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
+
+    def _again(self, view: ClaimSnapshot) -> ClaimSnapshot:
+        """Write everything and read again.
+
+        A start of one queue may have called a lane of another, and a tenant that was served is the last in rotation.
+        """
+        settle_down(self._board)
+        if self._board.lanes or self._rotates:
+            view = self._look()
+            self._note_rotation(view)
+        return view
+
+    def _with_jobs(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
+        found = {name for _, name in view.with_jobs()}
+        return [name for name in self._names if name in found - spent]
+
+    def _shares(self, names: Sequence[str], count: int) -> list[int]:
+        chance = random.random()  # noqa: S311 - turns are drawn by lot, not kept secret
+        match self._asked.order:
+            case Order.ROUND_ROBIN:
+                return _by_weight([1] * len(names), count, chance)
+            case Order.WEIGHTED:
+                weights = dict(zip(self._asked.queues, self._asked.weights, strict=True))
+                return _by_weight([weights[name] for name in names], count, chance)
+            case Order.LEAST_LOADED:
+                running = queue_rows.running(self._board.db, names, self._asked.tenant)
+                return _by_load([running.get(name, 0) for name in names], count)
+            case _:
+                return [count, *[0] * (len(names) - 1)]
+
+    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: LeaseTerms) -> Claim:
+        """Start up to *count* jobs of these queues, the best first."""
+        board, queues = self._board, self._queues(view, names)
+        ruled = view.type_gates or view.queue_gates or view.pool_gates
+        if not board.db.gated and not ruled and queues == [("", names[0])]:
+            claim = self._take_at_once(view, queues[0], count, terms)
+            if claim is not None:
+                return claim
+
+        def is_wanted(lane: Lane) -> bool:
+            known = not lane.part or (lane.head is not None and claiming.task(lane) in self._known)
+            return known and self._asked.tenant in (None, lane.tenant) and lane.queue in names
+
+        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted)
+        claiming.run()
+        claiming.read_payloads()
+        board.flush()
+        jobs = claiming.save(terms)
+        self._tell_room(view, jobs)
+        left_over = claiming.unseen or any(is_wanted(lane) and lane.ready for lane in board.newly_ready)
+        more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
+        if more or len(jobs) == count:
+            return Claim(jobs, more, board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
+
+    def _take_at_once(self, view: ClaimSnapshot, queue: Queue, count: int, terms: LeaseTerms) -> Claim | None:
+        """Start jobs of a queue in one statement; None if they stand in several parts, or are not all known."""
+        board, tasks = self._board, self._known.names()
+        if any(lanes[:2] == queue for lanes in view.with_lanes):
+            board.db.need_gates()
+        parts = {part for *place, part in view.with_free if place == list(queue)}
+        if parts - {""} or (tasks is None and not self._known.is_all):
+            return None
+        jobs = start_at_once(board, queue[1], count, terms, tasks) if parts else []
+        if jobs is None:
+            return None
+        self._tell_room(view, jobs)
+        if len(jobs) == count:
+            return Claim(jobs, more=False, next_at=board.now)
+        return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
+
+    def _tell_room(self, view: ClaimSnapshot, jobs: Sequence[Claimed]) -> None:
+        if view.awaited and any((job.tenant, job.queue) in view.awaited for job in jobs):
+            self._board.db.tell(Topic.ROOM)
+
+    def _note_rotation(self, view: ClaimSnapshot) -> None:
+        """Note whether tenants are in rotation.  Once they were, they are to the end, though none has a job left."""
+        self._last_served = max(self._last_served, view.last_served)
+        if any(tenant for tenant, _ in view.with_jobs()):
+            self._rotates = True
+            self._board.db.need_gates()  # so that which tenant is served, and when, is one decision
+
+    def _note_served(self, jobs: Sequence[Claimed]) -> None:
+        """Write down which tenants were served, in order, if they are in rotation."""
+        if not self._rotates:
+            return
+        # The last job of each counts.
+        served = {(job.queue, job.tenant): number for number, job in enumerate(jobs, self._last_served + 1)}
+        self._last_served += len(jobs)
+        queue_rows.serve(self._board.db, [(*key, number) for key, number in served.items()])
+
+    def _divided(self, claim: Claim) -> list[Claim]:
+        """Divide the jobs: they were taken for one claim after the other."""
+        if len(self._requests) == 1:
+            return [claim]
+        answers, begin = [], 0
+        for request in self._requests:
+            jobs = claim.jobs[begin : begin + request.count]
+            begin += request.count
+            full = len(jobs) == request.count
+            answers.append(Claim(jobs, claim.more and not full, self._board.now if full else claim.next_at))
+        return answers
+
+
+def _by_weight(weights: Sequence[int], count: int, chance: float) -> list[int]:
+    """Share *count* in proportion to *weights*, each share rounded down or up.
+
+    *chance*, from 0 up to but not including 1, decides which queue gets what is left over: each as often as its
+    weight says, also when there is only one to give at a time.
+    """
+    whole = sum(weights)
+    given = reached = 0
+    shares = []
+    for weight in weights:
+        reached += weight
+        upto = min(count, max(0, ceil(reached * count / whole - chance)))
+        shares.append(upto - given)
+        given = upto
+    return shares
+
+
+def _by_load(loads: Sequence[int], count: int) -> list[int]:
+    """Share *count* so that the loads get as equal as they can; of equal ones the first gets more."""
+    ranked = sorted(range(len(loads)), key=lambda n: loads[n])
+    filled, level, left = 1, loads[ranked[0]], count
+    while filled < len(ranked) and (loads[ranked[filled]] - level) * filled <= left:
+        left -= (loads[ranked[filled]] - level) * filled
+        level = loads[ranked[filled]]
+        filled += 1
+    level, over = level + left // filled, left % filled
+    shares = [0] * len(loads)
+    for place, n in enumerate(sorted(ranked[:filled])):
+        shares[n] = level - loads[n] + (place < over)
+    return shares
+
+
+def settle_down(board: Board) -> None:
+    """Write everything, so that the next claim of this transaction finds it."""
+    board.flush()
+    board.db.send_last()
+
+
+def catch_up(board: Board) -> bool:
+    """Do what is due; False if there is so much that the rest is left to the next transaction."""
+    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
+
+
+def _next_at(board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
+    """Return when the clock alone changes something for a claim."""
+    if view.in_flight(board.now):
+        # Another transaction is bringing it about and has not committed: its job is in no place that can be seen yet.
+        return AT_ONCE
+    if view.is_due(board.now):
+        # Something stays due, as the expiry of a job that runs: look beyond it.
+        moment = next_moment(board.db, board.now)
+        moments = [] if moment is None else [moment]
+    else:
+        moments = list(view.moments.values())
+    leases = (job.lease for job in jobs)
+    next_at = min(opens_at, board.next_wake, *leases, *moments)
+    return None if next_at == ON_RELEASE else next_at

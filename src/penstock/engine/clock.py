@@ -6,7 +6,7 @@ Followed in every transaction, so a machine whose clock is wrong does no harm.
 from typing import Final
 
 from penstock.clock import SECOND, Clock, SteadyClock, SystemClock, boot_name, since_boot
-from penstock.store import anchor
+from penstock.store import clock as clock_rows
 from penstock.store.session import Moment, Session
 
 STEP: Final = SECOND  # a clock this far off was set; less is drift, which the machine mends by itself
@@ -32,9 +32,9 @@ class EngineClock:
             if moment is not None:
                 self.heed(moment)
                 return moment.now
-            found = anchor.read(db)
+            found = clock_rows.anchor(db)
             if found is None or found[0] != self._boot:
-                anchor.drop(db, self._boot, SystemClock().now() - since_boot())
+                clock_rows.set_anchor(db, self._boot, SystemClock().now() - since_boot())
                 return self.now(db)
             self.clock.offset = found[1]
         return self.seen()
@@ -59,6 +59,6 @@ class EngineClock:
         off = SystemClock().now() - self.clock.now()
         if abs(off) < STEP:
             return 0
-        anchor.move(db, off)
+        clock_rows.move_anchor(db, off)
         self.clock.offset += off
         return off

@@ -1,13 +1,21 @@
 """Recompute everything that is stored though it could be derived, and report any difference."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import stand_of
 from penstock.engine.transactions import Transactions
+from penstock.engine.why import FARTHEST, UNASKED
+from penstock.engine.wording import unasked_in_words
+from penstock.job import UnknownTask
 from penstock.limits.rules import numbers_from_text
 from penstock.store import checks
+from penstock.store import floating as floating_rows
+from penstock.store import history as history_rows
 from penstock.store import lending as lending_rows
+from penstock.store import parts as part_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
@@ -24,26 +32,38 @@ class DoctorVerbs(Transactions):
         return self._read(_examine)
 
     def advice(self) -> list[str]:
-        """Return what an operator should attend to in the database, though nothing is wrong with the jobs."""
-        return self.store.advice()
+        """Return what an operator should attend to, though nothing is wrong with what is stored."""
+        return [*map(unasked_in_words, self.unknown_tasks()), *self.store.advice()]
+
+    def unknown_tasks(self, queues: Sequence[str] | None = None) -> list[UnknownTask]:
+        """Return the tasks, of all queues or these, whose jobs wait though no worker has asked for them for a while."""
+        found = self._read(lambda board: part_rows.unasked(board.db, board.now - UNASKED, FARTHEST))
+        return [each for each in found if queues is None or each.queue in queues]
 
 
 def _examine(board: Board) -> list[str]:
     db = board.db
-    return [
-        *_places(db),
-        *_running(db),
-        *_lanes(db),
-        *_asking(board),
-        *_heads(db),
-        *_uncalled(board),
-        *_workflows(db),
-        *_unique(db),
-    ]
+    told = [sentence.format(*row) for question, sentence in _ANSWERS for row in question(db)]
+    return [*told, *_running(db), *_counted(db), *_asking(board), *_uncalled(board), *_unique(db)]
 
 
-def _places(db: Session) -> list[str]:
-    return [f"job {id_} stands in {places} places instead of one" for id_, places in checks.places(db)]
+# What the store is asked, and what each row of its answer means.
+_ANSWERS: Final[Sequence[tuple[Callable[[Session], Iterable[tuple[object, ...]]], str]]] = (
+    (checks.places, "job {} stands in {} places instead of one"),
+    (checks.lane_heads, "lane {} names {} as its first job, but {} is"),
+    (
+        part_rows.misplaced,
+        "{3} jobs of task {2!r} stand in the part {1!r} of queue {0!r}, where no claim finds them",
+    ),
+    (checks.lost_lanes, "lane {} is neither ready nor parked, but jobs wait in it"),
+    (lending_rows.orphans, "holder {} has or wants slots, but does not exist"),
+    (workflow_rows.miscounted, "workflow {} counts {} steps that have not ended, but {} have not"),
+    (workflow_rows.stuck, "step {1!r} of workflow {0} will never go on"),
+    (history_rows.orphans, "job number {} does not exist, but {} attempts at it are kept"),
+    (history_rows.gaps, "job {} keeps {} attempts that are not numbered one after the other up to {}"),
+    (floating_rows.asleep, "the floating limit of {} is not refreshed, though its key is in use"),
+    (successor_rows.forsaken, "job {} waits for the end of job number {}, which does not know of it"),
+)
 
 
 def _running(db: Session) -> list[str]:
@@ -59,59 +79,27 @@ def _running(db: Session) -> list[str]:
     ]
 
 
-def _lanes(db: Session) -> list[str]:
+def _counted(db: Session) -> list[str]:
     return [
-        f"gate {checks.gate_name(db, gate)} counts {stored} lanes behind it, but {true} are"
-        for gate, stored, true in checks.lane_counts(db)
+        f"gate {checks.gate_name(db, gate)} counts {stored} {what.format(true)}"
+        for question, what in (
+            (checks.lane_counts, "lanes behind it, but {} are"),
+            (lending_rows.miscounted, "calls that wait for slots, but {} do"),
+        )
+        for gate, stored, true in question(db)
     ]
 
 
 def _asking(board: Board) -> list[str]:
-    db = board.db
-    found = [
-        f"gate {checks.gate_name(db, gate)} counts {stored} calls that wait for slots, but {true} do"
-        for gate, stored, true in lending_rows.miscounted(db)
-    ]
-    found += [
-        f"holder {holder} has or wants slots, but does not exist" for (holder,) in lending_rows.orphans(db)
-    ]
-    for gate in lending_rows.asked_gates(db, board.now):
+    found = []
+    for gate in lending_rows.asked_gates(board.db, board.now):
         board.load_gates([gate])
-        post, first = board.posts[gate], lending_rows.first(db, gate)
+        post, first = board.posts[gate], lending_rows.first(board.db, gate)
         if first is None or post.gate.starts is not None or post.turn is not None:
             continue
         if board.loans.opens_at(post, numbers_from_text(first.own), first.slots) <= board.now < first.lease:
-            found.append(
-                f"gate {checks.gate_name(db, gate)} is open, but the first call that waits for slots was given none"
-            )
-    return found
-
-
-def _heads(db: Session) -> list[str]:
-    return [
-        f"lane {lane} names {stored} as its first job, but {true} is"
-        for lane, stored, true in checks.lane_heads(db)
-    ]
-
-
-def _workflows(db: Session) -> list[str]:
-    found = [
-        f"workflow {id_} counts {stored} steps that have not ended, but {true} have not"
-        for id_, stored, true in workflow_rows.miscounted(db)
-    ]
-    found += [f"step {step!r} of workflow {id_} will never go on" for id_, step in workflow_rows.stuck(db)]
-    return found
-
-
-def _unique(db: Session) -> list[str]:
-    found = [
-        f"job {id_} waits for the end of job number {earlier}, which does not know of it"
-        for id_, earlier in successor_rows.forsaken(db)
-    ]
-    found += [
-        f"{jobs} jobs stand for the unique key {key.rpartition(chr(0x1F))[2]!r} at once"
-        for key, jobs in unique_rows.twice(db)
-    ]
+            name = checks.gate_name(board.db, gate)
+            found.append(f"gate {name} is open, but the first call that waits for slots was given none")
     return found
 
 
@@ -128,11 +116,13 @@ def _uncalled(board: Board) -> list[str]:
         if board.posts[gate].heavy or board.posts[gate].turn is not None:
             continue
         if board.opens_at(stand, lane) <= board.now:
-            found.append(
-                f"gate {checks.gate_name(board.db, gate)} is open, but the first in line was not called"
-            )
-    found += [
-        f"lane {lane} is neither ready nor parked, but jobs wait in it"
-        for (lane,) in checks.lost_lanes(board.db)
-    ]
+            name = checks.gate_name(board.db, gate)
+            found.append(f"gate {name} is open, but the first in line was not called")
     return found
+
+
+def _unique(db: Session) -> list[str]:
+    return [
+        f"{jobs} jobs stand for the unique key {key.rpartition(chr(0x1F))[2]!r} at once"
+        for key, jobs in unique_rows.twice(db)
+    ]

@@ -5,25 +5,23 @@ Blocking and safe to call from any thread.  Time comes from one clock, read insi
 
 from collections.abc import Callable, Sequence
 
-from penstock.engine.bounds import BoundVerbs
-from penstock.engine.claim_batch import ClaimVerbs
+from penstock.engine.claim import ClaimVerbs
+from penstock.engine.claim_one import ClaimOneVerbs
 from penstock.engine.doctor import DoctorVerbs
 from penstock.engine.enqueue import EnqueueVerbs
 from penstock.engine.floating import FloatingVerbs
 from penstock.engine.gates import GateVerbs
+from penstock.engine.history import HistoryVerbs
+from penstock.engine.importing import ImportVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
+from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
-from penstock.engine.slots import SlotVerbs
 from penstock.engine.tenants import TenantVerbs
 from penstock.engine.upkeep import UpkeepVerbs
-from penstock.engine.views.gates import GateViews
-from penstock.engine.views.jobs import JobViews
-from penstock.engine.views.queues import QueueViews
-from penstock.engine.views.workflows import WorkflowViews
 from penstock.engine.webhooks import WebhookVerbs
 from penstock.engine.workflows import WorkflowVerbs
 from penstock.job import Event, Listener, Topic
@@ -32,25 +30,23 @@ from penstock.job import Event, Listener, Topic
 class Engine(
     EnqueueVerbs,
     ClaimVerbs,
+    ClaimOneVerbs,
     LeaseVerbs,
     SettleVerbs,
     JobVerbs,
+    HistoryVerbs,
+    ImportVerbs,
     GateVerbs,
     FloatingVerbs,
     QueueVerbs,
-    BoundVerbs,
     TenantVerbs,
-    SlotVerbs,
+    LendingVerbs,
     ScheduleVerbs,
     WorkflowVerbs,
     WebhookVerbs,
     SettingVerbs,
     UpkeepVerbs,
     DoctorVerbs,
-    JobViews,
-    GateViews,
-    QueueViews,
-    WorkflowViews,
 ):
     """Jobs, gates and queues in one store."""
 

@@ -1,22 +1,20 @@
 """Add jobs: all of a batch or none."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from penstock.engine import bounds
 from penstock.engine import tenants as tenant_limits
 from penstock.engine.admission.arrivals import Arrival, arrive
 from penstock.engine.admission.board import Board
-from penstock.engine.bulk_insert import BulkInsert
 from penstock.engine.events import enqueued
-from penstock.engine.replacing import Placed, Replacement, by_itself, take_place
+from penstock.engine.queues import bound_lock, bounds_of, make_room
 from penstock.engine.tenants import Coming
 from penstock.engine.transactions import Transactions
-from penstock.engine.uniqueness import holder, unique_to_text
+from penstock.engine.uniqueness import Placed, Replacement, by_itself, holder, take_place, unique_to_text
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
 from penstock.job import Enqueued, NewJob
@@ -27,12 +25,14 @@ from penstock.lifecycle.checks import (
     check_priority,
     check_queue,
     check_task_name,
+    check_tenant,
     check_whole,
 )
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
+from penstock.limits.costs import costs_to_text
 from penstock.limits.spec import limits_to_json
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
@@ -60,29 +60,26 @@ class EnqueueVerbs(Transactions):
             return self.store.within(
                 connection, lambda db: self._run(db, lambda board: enqueue(board, jobs, own=True))[0]
             )
-        if self._plain is not None and all(is_plain(job) for job in jobs):
+        if self.store.add_free is not None and all(is_plain(job) for job in jobs):
             with suppress(BoundedError):
-                return self._add_plain(self._plain, jobs)
+                return self._add_plain(self.store.add_free, jobs)
         gated = any(job.limits or job.tenant or replaces(job) for job in jobs)
         locks = Locks.GATES_IF_FREE if gated else Locks.NONE
         return self._write(lambda board: enqueue(board, jobs), locks=locks)
 
-    def _add_plain(self, plain: BulkInsert, jobs: Sequence[NewJob]) -> list[Enqueued]:
+    def _add_plain(self, add: Callable[[Sequence[JobRow]], None], jobs: Sequence[NewJob]) -> list[Enqueued]:
         now = self._time.seen()
         rows = [job_row(job, None, new_id(), now, "") for job in jobs]
         if self._publisher.listeners:
-            self._add_and_tell(plain, rows, now)
+            number, told = self._publisher.number(), []
+            try:
+                add(rows)
+                told = [enqueued(row, now) for row in rows]
+            finally:
+                self._publisher.told(number, told)
         else:
-            plain.add(rows)
+            add(rows)
         return [Enqueued(row[1], at=now) for row in rows]
-
-    def _add_and_tell(self, plain: BulkInsert, rows: list[JobRow], now: int) -> None:
-        number, told = self._publisher.number(), []
-        try:
-            plain.add(rows)
-            told = [enqueued(row, now) for row in rows]
-        finally:
-            self._publisher.told(number, told)
 
 
 @dataclass(slots=True)
@@ -90,6 +87,7 @@ class _Batch:
     """What one enqueue will write."""
 
     jobs: list[JobRow] = field(default_factory=list)
+    weighed: list[tuple[*JobRow, str]] = field(default_factory=list)  # those with costs for each limit
     arrivals: list[Arrival] = field(default_factory=list)
     scheduled: list[tuple[int, int, int, int]] = field(default_factory=list)
     expiring: list[tuple[int, int]] = field(default_factory=list)
@@ -100,6 +98,8 @@ class _Batch:
         """Write the jobs down and stand them in line."""
         if self.jobs:
             job_rows.add(board.db, self.jobs)
+        if self.weighed:
+            job_rows.add_weighed(board.db, self.weighed)
         if self.arrivals and board.db.gated:
             arrive(board, self.arrivals)
         elif self.arrivals:
@@ -111,12 +111,14 @@ class _Batch:
         if self.leases:
             lease_rows.set_own(board.db, self.leases)
         self.jobs, self.arrivals, self.scheduled, self.keys = [], [], [], set()
-        self.expiring, self.leases = [], []
+        self.expiring, self.leases, self.weighed = [], [], []
 
 
 def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
     """Let new jobs wait without a look at any gate: those with limits or a tenant wait at the door."""
-    free = [(j.seq, j.queue, j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)]
+    free = [
+        (j.seq, j.queue, "", j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)
+    ]
     if free:
         waiting_rows.get_ready(board.db, free)
     if len(free) < len(arrivals):
@@ -128,7 +130,7 @@ def check(job: NewJob) -> None:
     _check_names(job.queue, job.task)
     if job.priority != _DEFAULT_PRIORITY:
         check_priority(job.priority)
-    if job.cost != 1:
+    if job.cost != 1 or any(limit.cost is not None for limit in job.limits):
         _check_weight(job)
     if job.id is not None:
         check_job_id(job.id)
@@ -140,7 +142,8 @@ def check(job: NewJob) -> None:
         check_text(name, text)
         if is_deep(text):
             raise InvalidJobError(name, TOO_DEEP)
-    check_text("tenant", job.tenant)
+    if job.tenant:
+        check_tenant(job.tenant)
     if len(job.args) > MAX_ARGS:
         raise InvalidJobError("args", f"{len(job.args)} bytes of JSON; at most {MAX_ARGS} are allowed")
 
@@ -194,13 +197,13 @@ def enqueue(
     unique key is replaced only after it has committed.  So many jobs will be *following* these by themselves, and
     count for their tenant now.
     """
-    given = [job.id for job in jobs if job.id is not None]
+    given = [(job.tenant, job.id) for job in jobs if job.id is not None]
     keys = {_key(job, job.unique) for job in jobs if job.unique is not None}
-    bounded = bounds.known(board.db, ((job.tenant, job.queue) for job in jobs))
+    bounded = bounds_of(board.db, ((job.tenant, job.queue) for job in jobs))
     limited = tenant_limits.known(board.db, (job.tenant for job in jobs))
     if given or keys or bounded or limited:
-        names = [*map(bounds.lock_name, bounded), *map(tenant_limits.lock_name, limited)]
-        board.db.lock([*given, *keys, *names])
+        names = [*map(bound_lock, bounded), *map(tenant_limits.lock_name, limited)]
+        board.db.lock([*map(_id_lock, given), *keys, *names])
     if limited:
         board.look_at_clock()
     if given:
@@ -211,6 +214,14 @@ def enqueue(
         # Lock them in one order everywhere, before they are marked one after the other.
         attempt_rows.locked(board.db, unique_rows.seqs(board.db, keys))
     return add(board, jobs, seqs or board.db.numbers(len(jobs)), own=own)
+
+
+def reserve(board: Board, jobs: Sequence[NewJob]) -> None:
+    """Lock the ids that jobs bring; raise `DuplicateJobError` if one is taken."""
+    given = [(job.tenant, job.id) for job in jobs if job.id is not None]
+    if given:
+        board.db.lock([*map(_id_lock, given)])
+        _check_ids(board, given)
 
 
 def add(board: Board, jobs: Sequence[NewJob], seqs: Sequence[int], *, own: bool = False) -> list[Enqueued]:
@@ -253,7 +264,7 @@ def _make_room(board: Board, jobs: Sequence[NewJob], following: int) -> None:
         tenants[jobs[0].tenant].follow(following)
     # A refused job may not have others dropped for it, nor count as one that came.
     arrived = tenant_limits.check(board, tenants)
-    bounds.make_room(board, queues, spared)
+    make_room(board, queues, spared)
     tenant_limits.remember(board, arrived)
 
 
@@ -271,7 +282,8 @@ def _gives_way(unique: Unique, state: State) -> bool:
 def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> Enqueued:
     id_ = job.id or new_id()
     limits = limits_to_json(job.limits) if job.limits else ""
-    arrival = Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, seq, 0, 0)
+    costs = costs_to_text(job.limits, job.cost) if job.limits else None
+    arrival = Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, costs, seq, 0, 0)
     placed = Placed(arrival, job.due or 0, board.now)
     if job.unique is not None:
         new = Replacement(arrival, id_, board.now, job.due or 0, job.unique.pause)
@@ -279,7 +291,11 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
         if isinstance(found, str):
             return Enqueued(found, reused=True)
         placed = found
-    batch.jobs.append(job_row(job, seq, id_, board.now, limits))
+    row = job_row(job, seq, id_, board.now, limits)
+    if costs is None:
+        batch.jobs.append(row)
+    else:
+        batch.weighed.append((*row, costs))
     if placed.arrival is not None and placed.due > board.now:
         batch.scheduled.append((seq, placed.due, 0, 0))
     elif placed.arrival is not None:
@@ -293,6 +309,7 @@ def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> 
         if batch.scheduled and batch.scheduled[-1][0] == seq:
             facts["due"] = placed.due
         board.events.tell("job.enqueued", **facts)
+        board.events.know(seq, id_, job.task, job.queue, job.tenant)
     return Enqueued(id_, at=board.now)
 
 
@@ -322,21 +339,30 @@ def _key(job: NewJob | Arrival, unique: Unique) -> str:
     return f"{job.tenant}\x1f{unique.key}"
 
 
-def _check_ids(board: Board, ids: list[str]) -> None:
-    if len(set(ids)) < len(ids):
-        raise DuplicateJobError(next(i for n, i in enumerate(ids) if i in ids[:n]))
-    taken = job_rows.known_ids(board.db, ids)
-    if taken:
-        raise DuplicateJobError(taken[0])
+def _id_lock(named: tuple[str, str]) -> str:
+    """Return the name of the lock for an id of a tenant."""
+    return "\x1d".join(named)
+
+
+def _check_ids(board: Board, given: Sequence[tuple[str, str]]) -> None:
+    of_tenant: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for tenant, id_ in given:
+        if id_ in of_tenant[tenant]:
+            raise DuplicateJobError(id_)
+        of_tenant[tenant][id_] = None
+    for tenant, ids in of_tenant.items():
+        taken = job_rows.known_ids(board.db, tenant, list(ids))
+        if taken:
+            raise DuplicateJobError(taken[0])
 
 
 def _check_weight(job: NewJob) -> None:
     check_cost(job.cost)
     for limit in job.limits:
-        rate = limit.numbers.rate
-        if rate is not None and 0 < rate.limit < job.cost:
+        rate, cost = limit.numbers.rate, job.cost if limit.cost is None else limit.cost
+        if rate is not None and 0 < rate.limit < cost:
             raise InvalidJobError(
-                "cost", f"{job.cost} is more than the rate of {limit.key!r} ever allows ({rate.limit})"
+                "cost", f"{cost} is more than the rate of {limit.key!r} ever allows ({rate.limit})"
             )
 
 

@@ -1,14 +1,18 @@
-"""Attempts that run: renew their leases, report when they began and how far they are."""
+"""Attempts that run: renew their leases, report when they began, how far they are and what they used."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from penstock.clock import MILLISECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.transactions import Transactions
-from penstock.job import LEASE, Beat, Running
+from penstock.engine.wording import not_carried
+from penstock.errors import InvalidError
+from penstock.job import LEASE, Beat, Running, Spending
+from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.store import attempts as attempt_rows
+from penstock.store import gates as gate_rows
 from penstock.store import leases as lease_rows
 from penstock.store.attempts import AttemptRow
 from penstock.store.session import Locks
@@ -23,30 +27,31 @@ class LeaseVerbs(Transactions):
         if reports:
             self._write(lambda board: begun(board, reports), keep=False)
 
+    def spend(self, reports: Sequence[Spending]) -> list[bool]:
+        """Report what running attempts used, as (seq, fence, what was used by key); False for one whose lease was lost.
+
+        It takes the place of what was estimated, or reported before.  Less gives budget back at once; more may fill a
+        window beyond its limit, and nothing else starts until it fits again.
+        """
+        for _, _, used in reports:
+            check_used(used)
+        return self._write(lambda board: spend(board, reports)) if reports else []
+
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
         """Renew the leases of attempts; tell which are lost and which should stop."""
         if not attempts:
             return []
-        return self._write(
-            lambda board: renew(board, attempts, lease),
-            Locks.NONE,
-            keep=self.far,
-        )
+        return self._write(lambda board: renew(board, attempts, lease), Locks.NONE, keep=self.far)
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
         """Store the progress of a running attempt, as JSON; False if its lease was lost."""
         return self._write(
-            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now),
-            Locks.NONE,
-            keep=False,
+            lambda board: lease_rows.progress(board.db, seq, fence, value, board.now), Locks.NONE, keep=False
         )
 
-    def attempts(self, ids: Sequence[str]) -> dict[str, Running]:
-        """Return the attempts of these jobs that run now."""
-        if not ids:
-            return {}
-        found = self.store.read(lambda db: lease_rows.running(db, ids))
-        return {attempt.id: attempt for attempt in found}
+    def attempts(self, ids: Sequence[str], tenant: str | None = None) -> list[Running]:
+        """Return the attempts that run now of the jobs of a tenant, or of all, that have these ids."""
+        return self.store.read(lambda db: lease_rows.running(db, ids, tenant)) if ids else []
 
 
 def renew(board: Board, attempts: Sequence[tuple[int, int]], lease: int) -> list[Beat]:
@@ -78,18 +83,70 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
             continue
         board.load_gates(attempt.gate_ids)
         corrected = [
-            g for g in attempt.gate_ids if correct(board.posts[g], attempt.begin_by, attempt.cost, at)
+            g for g, cost in attempt.weights() if correct(board.posts[g], attempt.begin_by, cost, at)
         ]
-        if corrected:
+        # Where it weighs nothing any more, what is reported later counts from the true moment too.
+        if corrected or not all(cost for _, cost in attempt.weights()):
             attempt_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
             changed.update(corrected)
     board.ring(changed)
 
 
+def spend(board: Board, reports: Sequence[Spending]) -> list[bool]:
+    """Have starts weigh what their attempts used, given (seq, fence, what it used by key); False for a lost lease."""
+    known = {
+        attempt.seq: attempt for attempt in attempt_rows.locked(board.db, [seq for seq, _, _ in reports])
+    }
+    answers, changed = [], set()
+    for seq, fence, used in reports:
+        attempt = known.get(seq)
+        answers.append(attempt is not None and attempt.fence == fence)
+        if attempt is None or attempt.fence != fence:
+            continue
+        keys = list(gate_rows.keys(board.db, attempt.gate_ids).values())
+        for key in used.keys() - set(keys):
+            raise InvalidError("used", not_carried(key, sorted(keys), "nothing was settled"))
+        if attempt.gates:
+            known[seq], gates = spent(board, attempt, used)
+            changed |= gates
+            attempt_rows.set_costs(board.db, seq, known[seq].costs)
+    board.ring(changed)
+    return answers
+
+
+def spent(board: Board, attempt: AttemptRow, used: Mapping[str, int]) -> tuple[AttemptRow, set[int]]:
+    """Have the start of an attempt weigh what it *used* of each key in place of what was estimated.
+
+    Returns the attempt as it is then, and the gates that changed, which the caller must ring.
+    """
+    keys, changed, costs = gate_rows.keys(board.db, attempt.gate_ids), set(), []
+    board.load_gates(attempt.gate_ids)
+    for gate, cost in attempt.weights():
+        amount = used.get(keys.get(gate, ""), cost)
+        costs.append(str(amount))
+        post = board.posts[gate]
+        starts = post.gate.starts
+        if (
+            starts is not None
+            and attempt.begin_by
+            and starts.weigh(attempt.begin_by, cost, amount, board.now)
+        ):
+            post.memory_changed = True
+            changed.add(gate)
+    board.events.tell("job.spent", job=attempt.seq, used=dict(used))
+    return attempt._replace(costs=",".join(costs) or None), changed
+
+
+def check_used(used: Mapping[str, int]) -> None:
+    """Raise unless an attempt can have used that much."""
+    for key, amount in used.items():
+        check_whole(f"used.{key}", amount, 0, MAX_NUMBER)
+
+
 def correct(post: Post, begin_by: int, cost: int, began: int) -> bool:
     """Move a start in a gate's memory from the latest moment it could begin to when it did."""
     starts = post.gate.starts
-    if starts is None or not begin_by or began + GUARD == begin_by:
+    if starts is None or not begin_by or not cost or began + GUARD == begin_by:
         return False
     # A start that was merged or forgotten is left alone, unless it began later than it is remembered.
     if not starts.remove(begin_by, cost) and began + GUARD < begin_by:

@@ -8,29 +8,30 @@ from penstock.engine.admission.placement import Budget, place
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
+from penstock.store.jobs import Made
 
 
 def remove(board: Board, seq: int, state: State, reason: str) -> bool:
     """End a job that waits or is scheduled; tell whether it did."""
     board.db.need_gates()
     board.flush_lanes()  # a job that was dropped in this transaction waits no more
-    attempt = None
-    while attempt is None:
+    made = None
+    while made is None:
         found = job_rows.place(board.db, seq)
         if found is None or found.table == "running":
             return False
         # A job without limits may start at this very moment; then it is found elsewhere.
         if found.lane is not None:
-            attempt = _leave_line(board, seq, board.lane(found.lane))
+            made = leave_line(board, seq, board.lane(found.lane))
         else:
-            attempt = job_rows.leave(board.db, found.table, seq)
-    end(board, seq, attempt, state, reason)
+            made = job_rows.leave(board.db, found.table, seq)
+    end(board, seq, made, state, reason)
     return True
 
 
-def end(board: Board, seq: int, attempt: int, state: State, reason: str) -> None:
+def end(board: Board, seq: int, made: Made, state: State, reason: str) -> None:
     """Write down how a job ended that has left its place."""
-    job_rows.end(board.db, [(seq, state.value, board.now, None, attempt, None, None, reason)])
+    job_rows.end(board.db, [job_rows.unstarted(seq, state, board.now, made, reason)])
     _tell(board, seq, state, reason)
 
 
@@ -41,10 +42,7 @@ def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> 
     if gone:
         job_rows.end(
             board.db,
-            [
-                (seq, state.value, board.now, None, attempt, None, None, reason)
-                for seq, attempt in gone.items()
-            ],
+            [job_rows.unstarted(seq, state, board.now, made, reason) for seq, made in gone.items()],
         )
     others = []
     for seq in seqs:
@@ -68,14 +66,16 @@ def _tell(board: Board, seq: int, state: State, reason: str) -> None:
     board.events.tell(f"job.{state.value}", job=seq, reason=reason)
 
 
-def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
+def leave_line(board: Board, seq: int, lane: Lane) -> Made | None:
+    """Take a job out of its lane, wherever it stands there; return its attempts so far."""
+    board.blocked.removed(seq)
     if lane.head != seq:
         board.turns.gone(lane, seq)
         lane.upcoming = []
         return job_rows.leave(board.db, "lane_job", seq)
     # It may have been called or have the turn: both pass to the next job.
     board.turns.gone(lane)
-    attempt = job_rows.leave(board.db, "lane_job", seq)
+    made = job_rows.leave(board.db, "lane_job", seq)
     left = board.leave(lane)
     lane.upcoming = []
     board.next_head(lane)
@@ -83,4 +83,4 @@ def _leave_line(board: Board, seq: int, lane: Lane) -> int | None:
     place(board, lane, Budget(1_000))
     if left is not None:
         board.call([left])
-    return attempt
+    return made

@@ -23,7 +23,6 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
-from penstock.store.schedules import ScheduleRow
 from penstock.store.session import Locks, NamesTakenError, Session
 
 LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
@@ -42,7 +41,7 @@ class ScheduleVerbs(Transactions):
         """Return a page of schedules by name, of one tenant or of all, and how many there are."""
 
         def work(db: Session) -> tuple[list[Schedule], int]:
-            return [_schedule(row) for row in rows.page(db, tenant, offset, limit)], rows.total(db, tenant)
+            return rows.page(db, tenant, offset, limit), rows.total(db, tenant)
 
         return self.store.read(work)
 
@@ -63,7 +62,7 @@ class ScheduleVerbs(Transactions):
         """Let a schedule fire again, from its next moment on."""
 
         def work(board: Board) -> Schedule:
-            schedule = _locked(board, tenant, name)
+            schedule = rows.locked(board.db, tenant, name)
             if schedule is None:
                 raise NotFoundError("schedule", name)
             if not schedule.enabled:
@@ -84,7 +83,7 @@ class ScheduleVerbs(Transactions):
 
 def fire(board: Board, most: int) -> int:
     """Fire what is due; return how many were looked at."""
-    due = [_schedule(row) for row in rows.due(board.db, board.now, most)]
+    due = rows.due(board.db, board.now, most)
     if due:
         # A transaction that waits for a lock must hold nothing that the lock's owner may wait for.
         board.db.need_gates()
@@ -96,14 +95,14 @@ def fire(board: Board, most: int) -> int:
         rows.fired(board.db, [(board.now, job, s.tenant, s.name) for s, job in fired])
         board.db.keep()  # or the moment would come again if the machine loses its power
         for s, job in fired:
-            board.events.tell(
-                "schedule.fired",
-                schedule=s.name,
-                tenant=s.tenant,
-                job=job,
-                task=s.job.task,
-                queue=s.job.queue,
-            )
+            facts = {
+                "schedule": s.name,
+                "tenant": s.tenant,
+                "job": job,
+                "task": s.job.task,
+                "queue": s.job.queue,
+            }
+            board.events.tell("schedule.fired", **facts)
     return len(due)
 
 
@@ -133,7 +132,7 @@ def _without_overlap(board: Board, schedules: Sequence[Schedule]) -> list[Schedu
     live = rows.live(board.db, last) if last else {}
     firing = []
     for schedule in schedules:
-        seq = live.get(schedule.last_job) if schedule.last_job is not None else None
+        seq = live.get((schedule.tenant, schedule.last_job)) if schedule.last_job is not None else None
         if seq is not None and schedule.overlap is Overlap.SKIP:
             _skip(board, schedule, "its last job has not ended")
             continue
@@ -203,32 +202,24 @@ def _checked(schedule: Schedule) -> Schedule:
 
 def _put(board: Board, schedule: Schedule) -> Schedule:
     """Add a `checked` schedule, or replace the one of its name."""
-    before = _locked(board, schedule.tenant, schedule.name)
+    before = rows.locked(board.db, schedule.tenant, schedule.name)
     if not schedule.enabled:
         next_at = None
     elif before is not None and before.enabled and _when(before) == _when(schedule):
         next_at = before.next_at  # its moment may just have come
     else:
         next_at = _next(board, schedule)
-    rows.put(board.db, _row(structs.replace(schedule, created=board.now, next_at=next_at)))
+    new = structs.replace(schedule, created=board.now, next_at=next_at, last_at=None, last_job=None, fired=0)
+    rows.put(board.db, new)
     return _get(board.db, schedule.name, schedule.tenant)
 
 
 def _get(db: Session, name: str, tenant: str) -> Schedule:
     """Return one schedule."""
-    row = rows.of(db, tenant, name)
-    if row is None:
+    found = rows.of(db, tenant, name)
+    if found is None:
         raise NotFoundError("schedule", name)
-    return _schedule(row)
-
-
-def _schedule(row: ScheduleRow) -> Schedule:
-    """Return a schedule from its row."""
-    return Schedule(
-        row.name, row.expression, msgspec.json.decode(row.job, type=NewJob), row.timezone, row.tenant,
-        Overlap(row.overlap), bool(row.enabled), row.ttl, row.meta, row.created, row.next_at, row.last_at,
-        row.last_job, row.fired,
-    )  # fmt: skip
+    return found
 
 
 def _json_object(meta: str) -> dict[str, object]:
@@ -248,15 +239,3 @@ def _next(board: Board, schedule: Schedule) -> int:
 
 def _when(schedule: Schedule) -> tuple[str, str]:
     return schedule.expression, schedule.timezone
-
-
-def _locked(board: Board, tenant: str, name: str) -> Schedule | None:
-    row = rows.locked(board.db, tenant, name)
-    return None if row is None else _schedule(row)
-
-
-def _row(s: Schedule) -> ScheduleRow:
-    return ScheduleRow(
-        s.tenant, s.name, s.expression, s.timezone, s.overlap.value, int(s.enabled),
-        msgspec.json.encode(s.job).decode(), s.ttl, s.meta, s.created, s.next_at, None, None, 0,
-    )  # fmt: skip

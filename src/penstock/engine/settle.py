@@ -3,7 +3,6 @@
 Invariant: an attempt is settled once.  A report with another fence is refused.
 """
 
-import json
 import random
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -11,9 +10,9 @@ from typing import Final
 from penstock.clock import MILLISECOND
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Post
 from penstock.engine.gates import keys, shut_until
-from penstock.engine.leases import began_at, correct
+from penstock.engine.history import record
+from penstock.engine.leases import began_at, correct, spent
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import (
     between_attempts,
@@ -24,9 +23,9 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
-from penstock.engine.workflow_progress import follow
+from penstock.engine.workflows import follow
 from penstock.job import Sequel, Settled, Settlement, Topic
-from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
+from penstock.lifecycle.outcomes import Again, Cancelled, Done, Ending, Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
@@ -37,7 +36,8 @@ from penstock.store import uniqueness as unique_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.attempts import AttemptRow
-from penstock.store.jobs import EndedRow
+from penstock.store.history import EndedAttempt
+from penstock.store.jobs import DoneRow, EndedRow
 from penstock.store.session import Locks
 from penstock.store.successors import Successor
 
@@ -65,7 +65,8 @@ class Settling:
     def __init__(self, board: Board) -> None:
         self.board = board
         self._ended: list[EndedRow] = []
-        self._failures: list[tuple[int, int, int, str]] = []
+        self._done: list[DoneRow] = []
+        self._history: list[EndedAttempt] = []
         self._put_off: list[tuple[int, int, int, int, str | None]] = []
         self._arriving: list[tuple[int, int | None, int, int]] = []
         self._rung: set[int] = set()
@@ -87,9 +88,13 @@ class Settling:
                 accepted.append(False)
                 continue
             del running[s.seq]
+            if s.used:
+                # The gates are rung when its slots are given back.
+                attempt, _ = spent(self.board, attempt, s.used)
             if s.heed_cancel and attempt.cancel:
                 accepted.append(False)
-                self._stop(attempt, s.began_after)
+                began = self._stop(attempt, s.began_after)
+                self._note(attempt, Ending.CANCELLED, began, "cancelled while it ran")
                 self._end(attempt, State.CANCELLED, "cancelled while it ran")
                 continue
             accepted.append(self._one(attempt, s) or True)
@@ -104,29 +109,41 @@ class Settling:
         self.board.load_gates(gate for attempt in attempts for gate in attempt.gate_ids)
         attempt_rows.stop(self.board.db, [attempt.seq for attempt in attempts])
         deadlines = lease_rows.deadlines(self.board.db, [attempt.seq for attempt in attempts])
+        policies = job_rows.policies(self.board.db, [attempt.seq for attempt in attempts])
         for attempt in attempts:
             self._stop(attempt)
             deadline = deadlines.get((attempt.seq, attempt.fence))
             # If the lease ended before the deadline its worker was lost, however late that is seen.
             if deadline is not None and attempt.lease >= deadline:
-                self._fail(attempt, too_long(deadline - attempt.started))
-                continue
-            lost = attempt.lost + 1
-            error = {
-                "kind": "LeaseLost",
-                "message": f"attempt {attempt.attempt}: its worker was not heard from",
-            }
-            self._failures.append((attempt.seq, attempt.attempt, self.board.now, json.dumps(error)))
-            returns = not attempt.cancel and lost <= MAX_LOST and attempt.seq not in self._successors
-            self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=returns)
-            if attempt.cancel:
-                self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
-            elif lost > MAX_LOST:
-                error["message"] = f"lost its worker {lost} times; it may be what kills them"
-                self._end(attempt, State.FAILED, "its workers were lost", error=json.dumps(error))
+                self._fail(attempt, too_long(deadline - attempt.started), None)
             else:
-                self._wait(attempt, None, attempt.ord, attempt.attempt, lost)
+                self._lose(attempt, policy_from_json(policies[attempt.seq]))
         self._save()
+
+    def _lose(self, attempt: AttemptRow, policy: RetryPolicy) -> None:
+        """Settle an attempt whose worker was lost: it is made once more, unless it counts or there were too many."""
+        lost = Failed("LeaseLost", f"attempt {attempt.attempt}: its worker was not heard from")
+        if policy.lost_counts:
+            self._tell_rescued(attempt, again=False)
+            self._fail(attempt, lost, None, Ending.LOST)
+            return
+        self._note(attempt, Ending.LOST, None, error=error_text(lost))
+        times = attempt.lost + 1
+        attempt = attempt._replace(lost=times)
+        returns = not attempt.cancel and times <= MAX_LOST and attempt.seq not in self._successors
+        self._tell_rescued(attempt, again=returns)
+        if attempt.cancel:
+            self._end(attempt, State.CANCELLED, "cancelled; its worker was lost")
+        elif times > MAX_LOST:
+            told = f"lost its worker {times} times; it may be what kills them"
+            self._end(
+                attempt, State.FAILED, "its workers were lost", error=error_text(Failed("LeaseLost", told))
+            )
+        else:
+            self._wait(attempt, None, attempt.ord, attempt.attempt, times)
+
+    def _tell_rescued(self, attempt: AttemptRow, *, again: bool) -> None:
+        self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=again)
 
     def _meet_workflows(self, attempts: Iterable[AttemptRow]) -> None:
         if any(attempt.workflow is not None for attempt in attempts):
@@ -143,43 +160,68 @@ class Settling:
     def _one(self, attempt: AttemptRow, s: Settlement) -> Sequel | None:
         outcome = s.outcome
         if isinstance(outcome, Done):
-            self._stop(attempt, s.began_after)
-            self._end(attempt, State.DONE, "", result=outcome.result)
+            began = self._stop(attempt, s.began_after)
+            self._end(attempt, State.DONE, "", result=outcome.result, began=began)
             return None
         if isinstance(outcome, HandedBack):
             self._hand_back(attempt, outcome, s.began_after)
             return None
-        self._stop(attempt, s.began_after)
+        began = self._stop(attempt, s.began_after)
         match outcome:
             case Cancelled(reason):
+                self._note(attempt, Ending.CANCELLED, began, reason)
                 self._end(attempt, State.CANCELLED, reason or "given up by its handler")
             case Limited(until, key, reason):
                 # A moment in the past, as by another machine's clock, would let it come back at once, for ever.
                 until = max(until, self.board.now + LEAST_PAUSE)
                 if shut_until(self.board, attempt.gate_ids, until, key, reason):
+                    self._note(attempt, Ending.LIMITED, began, reason)
                     self._return_to_line(attempt)
                 else:
-                    self._limit_alone(attempt, until, key, reason)
-            case Failed() | Again():
-                return self._fail(attempt, outcome)
+                    self._limit_alone(attempt, outcome, until, began)
+            case Failed():
+                return self._fail(attempt, outcome, began)
+            case Again():
+                return self._fail(attempt, outcome, began, Ending.AGAIN)
         return None
 
-    def _limit_alone(self, attempt: AttemptRow, until: int, key: str | None, reason: str) -> None:
+    def _limit_alone(self, attempt: AttemptRow, outcome: Limited, until: int, began: int | None) -> None:
         """Put off a job that was told "too many" and has no gate to shut."""
-        if key is not None:
+        reason, error = outcome.reason, None
+        if outcome.key is not None:
             # A mistake of the handler.  The job waits all the same, and uses up no attempt.
-            reason = f"{not_carried(key, keys(self.board, attempt.gate_ids))}; {reason}".removesuffix("; ")
+            known = keys(self.board, attempt.gate_ids)
+            reason = f"{not_carried(outcome.key, known)}; {reason}".removesuffix("; ")
             error = error_text(Failed("InvalidError", reason))
-            self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+        self._note(attempt, Ending.LIMITED, began, outcome.reason, error)
         self._return_to_line(attempt, until, rate_limited(reason))
 
+    def _note(
+        self,
+        attempt: AttemptRow,
+        outcome: Ending,
+        began: int | None,
+        reason: str = "",
+        error: str | None = None,
+    ) -> None:
+        """Keep what became of an attempt that did not end done."""
+        self._history.append(
+            EndedAttempt(
+                attempt.seq, 0, attempt.attempt, outcome, attempt.started, began, self.board.now, attempt.worker,
+                attempt.gates, attempt.behind, in_short(reason), error,
+            )
+        )  # fmt: skip
+
     def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
-        self._stop(attempt, began_after if outcome.begun else None)
-        if not outcome.begun:
+        began = self._stop(attempt, began_after if outcome.begun else None)
+        if outcome.begun:
+            self._note(attempt, Ending.HANDED_BACK, began, outcome.reason)
+        else:
             if attempt.workflow is not None and attempt.attempt == 1:
                 workflow_rows.not_begun(self.board.db, attempt.seq)
-            for post in self._remembering(attempt):
-                if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, attempt.cost):
+            for gate, cost in attempt.weights():
+                post = self.board.posts[gate]
+                if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, cost):
                     post.memory_changed = True
         returns = not attempt.cancel and attempt.seq not in self._successors
         self.board.events.tell("job.handed_back", job=attempt.seq, again=returns)
@@ -208,18 +250,24 @@ class Settling:
         else:
             self._arriving.append((attempt.seq, ord_, made, lost))
 
-    def _fail(self, attempt: AttemptRow, outcome: Failed | Again) -> Sequel:
+    def _fail(
+        self,
+        attempt: AttemptRow,
+        outcome: Failed | Again,
+        began: int | None,
+        ending: Ending = Ending.FAILED,
+    ) -> Sequel:
         if isinstance(outcome, Failed) and outcome.shut_until is not None:
             shut_until(self.board, attempt.gate_ids, outcome.shut_until, outcome.shut_key, outcome.message)
         if attempt.cancel:
             error = error_text(outcome)
-            self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+            self._note(attempt, ending, began, error=error)
             self._end(attempt, State.CANCELLED, "cancelled", error=error)
             return Sequel(State.CANCELLED)
         policy = self._policy(attempt)
         after = self._after(policy, attempt, outcome)
         error = error_text(outcome, None if isinstance(after, Exhausted) else after)
-        self._failures.append((attempt.seq, attempt.attempt, self.board.now, error))
+        self._note(attempt, ending, began, error=error)
         if isinstance(after, Exhausted):
             spent = attempt.attempt - attempt.lost >= policy.attempts
             reason = "attempts used up" if spent else "an error that is not to be retried"
@@ -256,24 +304,21 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _stop(self, attempt: AttemptRow, began_after: int | None = None) -> None:
-        """Give back the attempt's slots, and remember when it really began."""
+    def _stop(self, attempt: AttemptRow, began_after: int | None = None) -> int | None:
+        """Give back the attempt's slots, and remember when it really began; return that, if it was told."""
         if not attempt.gates:
-            return
-        gates = attempt.gate_ids
+            return None
         began = began_at(attempt, began_after, self.board.now)
-        for gate in gates:
+        for gate, cost in attempt.weights():
             post = self.board.posts[gate]
             post.gate.release()
             if post.gate.rules is not None and not post.lanes:
                 # Jobs of a queue, a type or a pool may wait for it without a lane behind the gate.
                 self.board.db.tell(Topic.WORK)
             if began is not None:
-                correct(post, attempt.begin_by, attempt.cost, began)
-        self._rung.update(gates)
-
-    def _remembering(self, attempt: AttemptRow) -> list[Post]:
-        return [self.board.posts[gate] for gate in attempt.gate_ids]
+                correct(post, attempt.begin_by, cost, began)
+        self._rung.update(attempt.gate_ids)
+        return began
 
     def _end(
         self,
@@ -283,11 +328,28 @@ class Settling:
         *,
         result: str | None = None,
         error: str | None = None,
+        began: int | None = None,
     ) -> None:
         now, reason = self.board.now, storable(reason)
-        self._ended.append(
-            (attempt.seq, state.value, now, attempt.started, attempt.attempt, result, error, reason)
-        )
+        if state is State.DONE:
+            self._done.append(
+                (attempt.seq, now, attempt.started, attempt.attempt, result, attempt.lost, began, attempt.worker,
+                 attempt.gates, attempt.behind)
+            )  # fmt: skip
+        else:
+            self._ended.append(
+                (
+                    attempt.seq,
+                    state.value,
+                    now,
+                    attempt.started,
+                    attempt.attempt,
+                    result,
+                    error,
+                    reason,
+                    attempt.lost,
+                )
+            )
         if attempt.workflow is not None:
             self.board.ended[attempt.seq] = (state, result)
         if attempt.seq in self._successors:
@@ -309,13 +371,11 @@ class Settling:
 
     def _save(self) -> None:
         db = self.board.db
-        if self._ended:
-            job_rows.finish(db, self._ended)
-        if self._failures:
-            job_rows.failed(db, self._failures)
+        job_rows.finish(db, self._ended, self._done)
+        record(db, self._history)
         if self._put_off:
             waiting_rows.put_off(db, self._put_off)
-        self.board.ring(self._rung)
+        self.board.ring(self._rung, released=True)
         rejoin(self.board, self._arriving)
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.gates import change, count_running, gate_of
+from penstock.engine.gates import change, configured, count_running, gate_of
 from penstock.engine.transactions import Transactions
-from penstock.engine.views.gates import configured
 from penstock.errors import InvalidError, TenantLimitError
 from penstock.job import TenantLimits
-from penstock.lifecycle.checks import MAX_NUMBER, check_whole
+from penstock.lifecycle.checks import MAX_NUMBER, check_tenant, check_whole
 from penstock.lifecycle.states import State
 from penstock.limits.gate import ON_RELEASE, Gate, Starts
 from penstock.limits.rules import Numbers, Window
@@ -107,7 +106,7 @@ def _arrive(board: Board, tenant: str, rate: Window, jobs: int) -> Starts:
     gate = Gate(0, starts=tenant_rows.arrivals(board.db, tenant))
     # The clock may have been set back, and a transaction that went ahead may have read a later time.
     now = max([board.now, *(gate.starts.times[-1:] if gate.starts is not None else ())])
-    gate.remember(rate.period, now)
+    gate.remember(Numbers(rate=rate), now)
     assert gate.starts is not None  # noqa: S101 - it remembers
     at = gate.opens_at(Numbers(rate=rate), jobs, now)
     if at > now:
@@ -136,6 +135,7 @@ def _put(board: Board, tenant: str, limits: TenantLimits) -> None:
 def _check(tenant: str, limits: TenantLimits) -> None:
     if not tenant:
         raise InvalidError("tenant", "must not be empty")
+    check_tenant(tenant)
     for name in ("slots", "waiting", "scheduled"):
         if (number := getattr(limits, name)) is not None:
             check_whole(name, number, 0, MAX_NUMBER)

@@ -6,10 +6,8 @@ from typing import Final, TypeVar
 from penstock.clock import Clock
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.placement import MOVES
-from penstock.engine.bulk_insert import BulkInsert
 from penstock.engine.clock import EngineClock
-from penstock.engine.events import Events, named
-from penstock.engine.publisher import Publisher
+from penstock.engine.events import Events, Publisher, named
 from penstock.job import Event
 from penstock.store.session import Locks, Session, Store
 
@@ -33,7 +31,6 @@ class Transactions:
         self._before_close: list[Callable[[], None]] = []
         self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates
-        self._plain = None if store.add_free is None else BulkInsert(store.add_free)
         store.write(self._time.now, keep=False)
 
     def close(self) -> None:
@@ -90,7 +87,7 @@ class Transactions:
         while board.ended:
             self._follow(board)
             board.flush()
-        return answer, named(db, events.gathered)
+        return answer, named(db, events)
 
     def _follow(self, board: Board) -> None:
         """Let what the ends of this transaction's jobs set free arrive; `WorkflowVerbs` knows how."""

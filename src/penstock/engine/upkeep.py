@@ -6,8 +6,8 @@ against lines that should have been called already.
 
 from typing import Final
 
-from penstock.engine import replacing
-from penstock.engine.admission.arrivals import rejoin
+from penstock.engine import uniqueness
+from penstock.engine.admission.arrivals import PART_LASTS, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import stands_from_text
 from penstock.engine.gates import forget_past
@@ -15,13 +15,14 @@ from penstock.engine.removal import remove_all
 from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.transactions import Transactions
-from penstock.engine.workflow_progress import follow
+from penstock.engine.workflows import follow
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import lending as lending_rows
+from penstock.store import parts as part_rows
 from penstock.store import prune as prune_rows
 from penstock.store import queues as queue_rows
 from penstock.store import successors as successor_rows
@@ -43,6 +44,13 @@ class UpkeepVerbs(Transactions):
 
         done = self._write(work, keep=False)
         self._swept, swept = self._write(lambda board: _sweep(board, self._swept), keep=False)
+        if self._read(lambda board: part_rows.are_unused(board.db, board.now - PART_LASTS)):
+            # No claim moves a job to a part meanwhile.
+            self._write(
+                lambda board: part_rows.forget_unused(board.db, board.now - PART_LASTS),
+                Locks.RULES,
+                keep=False,
+            )
         return done | swept
 
     def prune(self, older_than: int, most: int | None = None) -> int:
@@ -72,7 +80,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     if gone:
         done["gone"] = len(gone)
         board.db.need_gates()
-        board.ring(set().union(*(board.loans.forget(holder) for holder in gone)))
+        board.ring(set().union(*(board.loans.forget(holder) for holder in gone)), released=True)
     overdue = attempt_rows.overdue(board.db, board.now, BATCH)
     if overdue:
         done["rescued"] = len(overdue)
@@ -85,7 +93,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
     let_in = waiting_rows.at_door(board.db, BATCH) if board.db.gated else []
     if let_in:
         done["let_in"] = len(let_in)
-        replacing.let_in(board, let_in)
+        uniqueness.let_in(board, let_in)
     expired = job_rows.expired(board.db, board.now, BATCH)
     if expired:
         done["expired"] = len(expired)

@@ -12,12 +12,9 @@ from penstock.ids import new_id
 from penstock.job import Webhook
 from penstock.store import webhooks as rows
 from penstock.store.session import Locks
-from penstock.store.webhooks import WebhookRow
 
 MOST: Final = 1_000  # of all tenants together
 _replace: Final = msgspec.structs.replace
-_encode: Final = msgspec.json.Encoder().encode
-_names: Final = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class WebhookVerbs(Transactions):
@@ -29,7 +26,7 @@ class WebhookVerbs(Transactions):
             if rows.count(board.db) >= MOST:
                 raise InvalidError("webhooks", f"there are {MOST} already, which is as many as are allowed")
             added = _replace(webhook, id=f"sub_{new_id()}", created=board.now, changed=board.now)
-            rows.put(board.db, _row(added))
+            rows.put(board.db, added)
             return added
 
         return self._write(work, Locks.NONE)
@@ -44,7 +41,7 @@ class WebhookVerbs(Transactions):
             after = _replace(
                 edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
             )
-            rows.put(board.db, _row(after))
+            rows.put(board.db, after)
             return after
 
         return self._write(work, Locks.NONE)
@@ -64,25 +61,10 @@ class WebhookVerbs(Transactions):
 
     def webhooks(self, tenant: str | None = None) -> list[Webhook]:
         """Return the webhooks of one tenant, or of all."""
-        return self.store.read(lambda db: [_webhook(row) for row in rows.all_of(db, tenant)])
+        return self.store.read(lambda db: rows.all_of(db, tenant))
 
 
-def _own(row: WebhookRow | None, id_: str, tenant: str | None) -> Webhook:
-    if row is None or (tenant is not None and row.tenant != tenant):
+def _own(found: Webhook | None, id_: str, tenant: str | None) -> Webhook:
+    if found is None or (tenant is not None and found.tenant != tenant):
         raise NotFoundError("webhook", id_)
-    return _webhook(row)
-
-
-def _webhook(row: WebhookRow) -> Webhook:
-    return Webhook(
-        row.url, _names(row.events), row.secret, row.id, row.tenant, _names(row.queues), _names(row.tasks),
-        bool(row.active), row.previous, row.previous_until, row.meta, row.created, row.changed,
-    )  # fmt: skip
-
-
-def _row(w: Webhook) -> WebhookRow:
-    events, queues, tasks = (_encode(names).decode() for names in (w.events, w.queues, w.tasks))
-    return WebhookRow(
-        w.id, w.tenant, w.url, events, queues, tasks, int(w.active), w.secret, w.previous, w.previous_until, w.meta,
-        w.created, w.changed,
-    )  # fmt: skip
+    return found

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
-from penstock.job import JobView
+from penstock.clock import SECOND
+from penstock.job import JobView, UnknownTask
 from penstock.lifecycle.outcomes import Again, Failed
 from penstock.limits.durations import format_duration
 from penstock.limits.gate import Gate
@@ -50,20 +52,40 @@ def between_attempts(outcome: Failed | Again, used: int, attempts: int) -> str:
     return in_short(f"attempt {used} of {attempts} {how}" + (f": {why}" if why else ""))
 
 
+def unasked(since: int) -> str:
+    """Return since when no worker has asked for a task."""
+    moment = datetime.fromtimestamp(since // SECOND, UTC)
+    return f"no worker has asked for it since {moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def unasked_in_words(unknown: UnknownTask) -> str:
+    """Return what to do about a task that no worker has asked for."""
+    jobs = f"{unknown.waiting} job{'' if unknown.waiting == 1 else 's'} of task {unknown.task!r}"
+    return (
+        f"{jobs} wait{'s' if unknown.waiting == 1 else ''} in queue {unknown.queue!r}, but {unasked(unknown.since)};"
+        " start or deploy a worker that knows the task"
+    )
+
+
 def rate_limited(reason: str) -> str:
     """Return why a job waits whose handler was told "too many"."""
     return in_short("rate limited" + (f": {reason}" if reason else ""))
 
 
-def not_carried(key: str, keys: Sequence[str]) -> str:
+def not_carried(key: str, keys: Sequence[str], so: str = "nothing was shut") -> str:
     """Return what is wrong with the *key* of a job that has others."""
     has = f"the keys of this job are {', '.join(map(repr, keys))}" if keys else "this job has no keys"
-    return f"key: {key!r} is none of its keys, so nothing was shut; {has}"
+    return f"key: {key!r} is none of its keys, so {so}; {has}"
 
 
 def too_long(timeout: int) -> Failed:
     """Return how an attempt ends that outlived its timeout."""
     return Failed("timeout", f"the attempt took longer than {format_duration(timeout)}")
+
+
+def gate_title(kind: str, name: str) -> str:
+    """Return what a gate is called: by its key, or by what it limits."""
+    return name if kind == "key" else f"{kind} {name}".rstrip()
 
 
 def scheduled(view: JobView, now: int) -> str:
@@ -84,8 +106,24 @@ def shut_rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
     if numbers.slots is not None and gate_.running >= numbers.slots:
         return _full_slots(gate_.running, numbers.slots)
     full = _full_rate(gate_, numbers.rate, cost, now) if numbers.rate is not None else ""
-    spaced = f"starts {format_duration(numbers.throttle.gap)} apart" if numbers.throttle is not None else ""
+    spaced = _spaced(numbers.throttle) if numbers.throttle is not None else ""
     return full or spaced or "open, but others come first"
+
+
+def floating_value(value: int, refreshed: int | None, failures: int, now: int) -> str:
+    """Say how old a floating value is."""
+    if refreshed is None:
+        age = "and was not computed yet"
+    else:
+        seconds = max(now - refreshed, 0) // SECOND
+        age = f"and was computed {format_duration(seconds * SECOND) + ' ago' if seconds else 'just now'}"
+    failed = f"; {failures} {'try' if failures == 1 else 'tries'} failed since" if failures else ""
+    return f"the {value} floats {age}{failed}"
+
+
+def _spaced(throttle: Window) -> str:
+    burst = f" after a burst of {throttle.burst}" if throttle.burst > 1 else ""
+    return f"starts {format_duration(throttle.gap)} apart{burst}"
 
 
 def _full_slots(running: int, slots: int) -> str:

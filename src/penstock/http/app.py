@@ -9,8 +9,8 @@ from penstock.http.asgi import MOST_BYTES, AsgiApp
 from penstock.http.counters import Metrics
 from penstock.http.cross_site import Visitors
 from penstock.http.dialect import Dialect
+from penstock.http.engine_service import EngineService
 from penstock.http.routes import Route
-from penstock.http.service import Service
 from penstock.http.tokens import Keyring
 
 
@@ -32,7 +32,7 @@ def app_for(
     """
     # Clients may be anywhere, also behind a proxy on this machine.
     engine.far = True
-    service = Service(engine, test_mode=test_mode, loopback=loopback)
+    service = EngineService(engine, test_mode=test_mode, loopback=loopback)
     for dialect in dialects:
         dialect.attach(service)
     observed = Metrics(service)

@@ -12,11 +12,11 @@ from penstock.errors import InvalidError, PenstockError
 from penstock.http.access import Access
 from penstock.http.cross_site import Refusal, Visitors
 from penstock.http.dialect import Dialect
+from penstock.http.engine_service import EngineService
 from penstock.http.errors import ForbiddenError, GoneError, RefusedError
 from penstock.http.reading import Receive, read_body
 from penstock.http.router import Router
 from penstock.http.routes import Reply, Request, Route, Stream
-from penstock.http.service import Service
 from penstock.http.sockets import Socket
 from penstock.http.tenancy import tenant_of
 from penstock.http.tokens import Keyring
@@ -27,6 +27,7 @@ Scope = MutableMapping[str, Any]
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 _MOST_HEADER: Final = 200
+_MOST_REASON: Final = 120  # bytes
 _REFUSED: Final = 400  # the first status of an answer that refuses
 
 log = logging.getLogger("penstock.server")
@@ -37,7 +38,7 @@ class AsgiApp:
 
     def __init__(
         self,
-        service: Service,
+        service: EngineService,
         dialects: Sequence[Dialect],
         *,
         keyring: Keyring | None = None,
@@ -176,7 +177,7 @@ class AsgiApp:
         try:
             tenant = _tenant(self._dialect(scope), access, headers)
         except PenstockError as error:
-            await send({"type": "websocket.close", "code": 4403, "reason": str(error)[:100]})
+            await send({"type": "websocket.close", "code": 4403, "reason": _reason(error)})
             return
         offered = scope.get("subprotocols") or ()
         spoken = route.subprotocol if route.subprotocol in offered else None
@@ -188,7 +189,7 @@ class AsgiApp:
         try:
             await route.handler(request, Socket(receive, send))
         except PenstockError as error:
-            await send({"type": "websocket.close", "code": 4400, "reason": str(error)[:100]})
+            await send({"type": "websocket.close", "code": 4400, "reason": _reason(error)})
         except Exception:
             log.exception("%s failed (%s)", _path(scope), request.id)
             with suppress(OSError, RuntimeError):  # it may be closed already
@@ -212,9 +213,15 @@ def _path(scope: Scope) -> str:
     return sent.partition(b"?")[0].decode("ascii", "backslashreplace")
 
 
+def _reason(error: PenstockError) -> str:
+    """Return why a socket is closed, as much as its last frame holds."""
+    return str(error).encode()[:_MOST_REASON].decode(errors="ignore")
+
+
 def _tenant(dialect: Dialect, access: Access, headers: Mapping[str, str]) -> str | None:
-    name = dialect.tenant_header
-    return tenant_of(access, headers.get(name.lower()), name)
+    header = dialect.tenant_header
+    named = headers.get(header.lower())
+    return tenant_of(access, None if named is None else dialect.read_tenant(named, header))
 
 
 def _chosen(methods: Mapping[str, Route], scope: Scope) -> Route:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
+from penstock.http.engine_service import EngineService
 from penstock.http.feed import LOST, FeedEntry
-from penstock.http.service import Service
 from penstock.job import Event, Gauges
 
 MOST: Final = 1_000  # different labels of one number; all that come later count together
@@ -44,9 +44,10 @@ _REQUESTS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 class Metrics:
     """What this process has counted.  Belongs to the event loop."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: EngineService) -> None:
         self.jobs = {name: LabelCounter() for name in JOBS}
         self.exceeded = LabelCounter()
+        self.dropped = LabelCounter()
         self.lost = LabelCounter()
         self.durations = Histogram(_DURATIONS)
         self.queued = Histogram(_WAITS)
@@ -62,11 +63,11 @@ class Metrics:
         """Note a request that took so many microseconds."""
         self.requests.add(took / SECOND, method, route, str(status))
 
-    async def gauges(self, service: Service) -> Gauges:
+    async def gauges(self, service: EngineService) -> Gauges:
         """Return how full everything is, as of a moment ago."""
         now = monotonic()
         if self._gauges is None or now >= self._gauges[0]:
-            found = await service.run(lambda engine: engine.gauges(MOST, without="@"))
+            found = await service.run(lambda engine: engine.gauges(MOST))
             took = monotonic() - now
             self._gauges = (monotonic() + max(_FRESH, _SHARE * took), found)
         return self._gauges[1]
@@ -79,8 +80,10 @@ class Metrics:
         elif event.name == "limit.exceeded":
             key, tenant, rule = (str(facts.get(name) or "") for name in ("key", "owner", "rule"))
             self.exceeded.add(key, tenant, rule)
+        elif event.name == "limit.dropped":
+            self.dropped.add(str(facts["key"]), str(facts["owner"]))
         elif event.name == "limit.released":
-            self._released[facts.get("job")] = (str(facts["key"]), str(facts["owner"]), facts.get("since"))
+            self._released[_job(event)] = (str(facts["key"]), str(facts["owner"]), facts.get("since"))
         elif event.name == LOST:
             self.lost.add(count=int(str(facts["count"])))
 
@@ -94,7 +97,7 @@ class Metrics:
             self.durations.add(max(0, event.at - started) / SECOND, queue, task)
         if event.name == "job.enqueued" and not facts.get("again"):
             self.jobs["enqueued"].add(queue, task)
-            self._schedule(facts.get("job"), facts.get("due"))
+            self._schedule(_job(event), facts.get("due"))
         elif event.name == "job.discarded":
             self.jobs["discarded"].add(queue, task)
             if facts.get("error"):
@@ -109,7 +112,7 @@ class Metrics:
                 self._scheduled.popitem(last=False)
 
     def _started(self, event: Event, queue: str, task: str) -> None:
-        job, enqueued = event.facts.get("job"), event.facts.get("enqueued")
+        job, enqueued = _job(event), event.facts.get("enqueued")
         due = self._scheduled.pop(job, 0) if self._scheduled else 0
         first = event.facts.get("attempt") == 1 and isinstance(enqueued, int)
         since = max(enqueued, due) if first and isinstance(enqueued, int) else None
@@ -117,8 +120,8 @@ class Metrics:
             self.queued.add(max(0, event.at - since) / SECOND, queue, task)
         if job in self._released:
             key, tenant, blocked = self._released.pop(job)
-            # A job behind others waits because of the limit too, though only the first is tested.
-            begin = since if since is not None else blocked
+            # Told by another process, or too long ago, it waits since it came as far as is known.
+            begin = blocked if blocked is not None else since
             if isinstance(begin, int):
                 self.waits.add(max(0, event.at - begin) / SECOND, key, tenant)
 
@@ -150,6 +153,11 @@ class Histogram:
             kept = self.values[labels] = [0] * (len(self.bounds) + 2)
         kept[bisect_left(self.bounds, value)] += 1
         kept[-1] += value
+
+
+def _job(event: Event) -> tuple[object, object]:
+    """Return whose job an event is about, and its id."""
+    return event.facts.get("tenant"), event.facts.get("job")
 
 
 def known(

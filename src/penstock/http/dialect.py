@@ -7,10 +7,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from penstock.errors import PenstockError
+from penstock.http.engine_service import EngineService
 from penstock.http.errors import RefusedError, status_of
 from penstock.http.routes import Reply, Route
-from penstock.http.service import Service
 from penstock.http.sockets import SocketRoute
+from penstock.http.tenancy import check_tenant
 
 JSON: Final = "application/json"
 
@@ -62,6 +63,7 @@ class Dialect:
     media: str = JSON
     headers: Mapping[str, str] = field(default_factory=dict)
     tenant_header: str = "X-Penstock-Tenant"
+    read_tenant: Callable[[str, str], str] = check_tenant  # takes what the header says, and the header's name
     sockets: tuple[SocketRoute, ...] = ()
     test_routes: tuple[Route, ...] = ()  # offered in test mode only
     metrics: MetricNames | None = None
@@ -69,4 +71,4 @@ class Dialect:
     path_schema: Callable[[str, str], dict[str, Any]] = lambda _name, _path: {"type": "string"}
     query_schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     tag: str = ""  # one heading for all its routes; else they are told apart by their paths
-    attach: Callable[[Service], object] = lambda _: None  # starts what goes on without requests
+    attach: Callable[[EngineService], object] = lambda _: None  # starts what goes on without requests

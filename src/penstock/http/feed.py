@@ -11,7 +11,7 @@ and every event is in exactly one of them.
 import asyncio
 import logging
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -28,6 +28,8 @@ SOON: Final = 0.01  # seconds: many transactions wake the loop once
 READERS: Final = 1_000
 ALL: Final = "all"
 LOST: Final = "system.events_dropped"
+BLOCKED: Final = 100_000  # jobs of which it is known since when they are blocked
+_UNBLOCKED: Final = frozenset({"job.started", "job.cancelled", "job.expired", "job.discarded"})
 
 log = logging.getLogger("penstock.server")
 
@@ -242,3 +244,26 @@ class FeedReader:
         for channel in list(self.channels):
             self.unsubscribe(channel)
         self._feed.gone(self)
+
+
+class BlockedSince:
+    """Remembers which rule blocked a job and when, and adds that to the event of its release."""
+
+    def __init__(self) -> None:
+        self._blocked: OrderedDict[object, tuple[object, int]] = OrderedDict()
+
+    def note(self, entry: FeedEntry) -> None:
+        """Remember what an event tells, or add to it what is remembered."""
+        event = entry.event
+        job = (event.facts.get("tenant"), event.facts.get("job"))
+        if event.name == "limit.exceeded":
+            self._blocked[job] = (event.facts.get("rule"), event.at)
+            if len(self._blocked) > BLOCKED:
+                self._blocked.popitem(last=False)
+        elif event.name == "limit.released":
+            rule, since = self._blocked.get(job, ("slots", None))
+            event.facts.setdefault("rule", rule)
+            if since is not None:
+                event.facts["since"] = since
+        elif event.name in _UNBLOCKED and self._blocked:
+            self._blocked.pop(job, None)

@@ -7,8 +7,8 @@ from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.errors import NotFoundError
+from penstock.http.engine_service import EngineService
 from penstock.http.routes import Request
-from penstock.http.service import Service
 from penstock.job import Claimed, ClaimFor, Order, Pool
 
 FRESH: Final = SECOND  # how long other servers may not know of a changed pool
@@ -27,6 +27,7 @@ class Fetch:
     pool: str | None = None
     order: Order = Order.STRICT
     weights: Mapping[str, int] = field(default_factory=dict)
+    tasks: tuple[str, ...] | None = None  # those that it knows, and patterns; None for all
 
 
 class Queues:
@@ -39,7 +40,7 @@ class Queues:
         self.window = monotonic() // WINDOW
         self._pools_read: int | None = None
 
-    async def refresh_pools(self, service: Service) -> list[Pool]:
+    async def refresh_pools(self, service: EngineService) -> list[Pool]:
         """Return the pools of all tenants."""
         now = monotonic()
         if self._pools_read is None or now - self._pools_read > FRESH:
@@ -74,7 +75,7 @@ async def claim(request: Request, fetch: Fetch) -> list[Claimed]:
     weights = tuple(known.get(queue, 1) for queue in fetch.queues) if order is Order.WEIGHTED else ()
     wanted = ClaimFor(
         tuple(fetch.queues), fetch.count, fetch.worker, fetch.lease, timed=True, order=order, weights=weights,
-        tenant=request.tenant,
+        tenant=request.tenant, tasks=fetch.tasks,
     )  # fmt: skip
     jobs = await request.service.claim(wanted, request.claims, fetch.wait / SECOND)
     part.went(jobs)

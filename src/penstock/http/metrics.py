@@ -5,6 +5,7 @@ others are counted together as "other".
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -12,6 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from penstock.clock import SECOND
 from penstock.http.access import OPERATORS
 from penstock.http.counters import JOBS, MOST, OTHER, Histogram, LabelCounter, Labels, Metrics
 from penstock.http.dialect import MetricNames
@@ -36,7 +38,8 @@ class _Scrape(Collector):
         }
         self._counters = [
             *((f"{job}s_{name}", JOBS[name], by_type, dict(tally.counts)) for name, tally in metrics.jobs.items()),
-            (f"{limit}_exceeded", "Times that a limit was hit.", (*by_key, names.rule), exceeded),
+            (f"{limit}_exceeded", "Jobs that a limit kept from starting.", (*by_key, names.rule), exceeded),
+            (f"{limit}_dropped", "Jobs that a limit threw away.", by_key, dict(metrics.dropped.counts)),
             ("penstock_events_dropped", "Events that readers cannot get any more, since too many came at once.", (),
              dict(metrics.lost.counts)),
         ]  # fmt: skip
@@ -60,7 +63,7 @@ class _Scrape(Collector):
         for name, text, labels, bounds, spreads in self._spreads:
             histogram = HistogramMetricFamily(name, text, labels=labels)
             for values, spread in spreads.items():
-                histogram.add_metric(values, *_cumulated(bounds, spread))
+                histogram.add_metric(values, _cumulated(bounds, spread[:-1]), spread[-1])
             yield histogram
 
     def _full(self) -> Iterator[Metric]:
@@ -75,7 +78,7 @@ class _Scrape(Collector):
             depth.add_metric(labels, count)
         by_key = ("key", "tenant")
         active = GaugeMetricFamily(f"{limit}_active", "Jobs of a key that run.", labels=by_key)
-        waiting = GaugeMetricFamily(f"{limit}_waiting", "Jobs of a key that wait.", labels=by_key)
+        waiting = GaugeMetricFamily(f"{limit}_waiting", "Jobs that wait because of a key.", labels=by_key)
         for key in self._gauges.keys:
             active.add_metric((key.key, key.tenant), key.running)
             waiting.add_metric((key.key, key.tenant), key.waiting)
@@ -83,18 +86,30 @@ class _Scrape(Collector):
             active.add_metric((OTHER, ""), self._gauges.other_running)
             waiting.add_metric((OTHER, ""), self._gauges.other_waiting)
         yield from (depth, active, waiting)
+        yield from self._floating(f"{limit}_floating")
+
+    def _floating(self, name: str) -> Iterator[Metric]:
+        by_key = ("key", "tenant")
+        value = GaugeMetricFamily(f"{name}_value", "Slots of a floating limit in use.", labels=by_key)
+        failures = GaugeMetricFamily(
+            f"{name}_failures", "Times that it could not be computed since it was.", labels=by_key
+        )
+        age = GaugeMetricFamily(f"{name}_age_seconds", "How long ago it was computed.", labels=by_key)
+        for each in self._gauges.floating:
+            labels = (each.key, each.tenant)
+            value.add_metric(labels, each.value)
+            failures.add_metric(labels, each.failures)
+            if each.age is not None:
+                age.add_metric(labels, each.age / SECOND)
+        yield from (value, failures, age)
 
 
 def _taken(spread: Histogram) -> tuple[tuple[float, ...], dict[tuple[str, ...], list[float]]]:
     return spread.bounds, {labels: list(values) for labels, values in spread.values.items()}
 
 
-def _cumulated(bounds: tuple[float, ...], values: list[float]) -> tuple[list[tuple[str, float]], float]:
-    buckets, total = [], 0.0
-    for bound, count in zip((*map(str, bounds), "+Inf"), values[:-1], strict=True):
-        total += count
-        buckets.append((bound, total))
-    return buckets, values[-1]
+def _cumulated(bounds: tuple[float, ...], counts: list[float]) -> list[tuple[str, float]]:
+    return list(zip((*map(str, bounds), "+Inf"), accumulate(counts), strict=True))
 
 
 def route(names: MetricNames) -> Route:

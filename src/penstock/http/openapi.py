@@ -13,7 +13,7 @@ from penstock import __version__
 from penstock.http.access import PUBLIC, Role
 from penstock.http.dialect import JSON, Dialect
 from penstock.http.routes import Reply, Request, Route
-from penstock.http.tenancy import LONGEST, PATTERN
+from penstock.http.tenancy import LONGEST, PATTERN, check_tenant
 
 _SCHEMAS: Final = "#/components/schemas/"
 _READS: Final = (400, 404, 405)
@@ -140,7 +140,9 @@ class _Writer:
 
 
 def _tenant(dialect: Dialect) -> dict[str, Any]:
-    schema = {"type": "string", "pattern": f"^{PATTERN}$", "maxLength": LONGEST, "examples": ["acme"]}
+    schema: dict[str, Any] = {"type": "string", "examples": ["acme"]}
+    if dialect.read_tenant is check_tenant:
+        schema |= {"pattern": f"^{PATTERN}$", "maxLength": LONGEST}
     described = "for which tenant the request speaks"
     return {"name": dialect.tenant_header, "in": "header", "schema": schema, "description": described}
 

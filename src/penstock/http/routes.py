@@ -2,19 +2,16 @@
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from penstock.errors import InvalidError
 from penstock.http.access import Access, Role
-from penstock.http.claims import Claims
 from penstock.http.codec import decode
+from penstock.http.engine_service import Claims, EngineService
 from penstock.http.errors import BadBodyError
-
-if TYPE_CHECKING:
-    from penstock.http.service import Service
 
 T = TypeVar("T")
 
@@ -23,32 +20,30 @@ _MOST_PER_PAGE: Final = 1_000
 log = logging.getLogger("penstock.server")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Request:
-    """One HTTP request whose token and route are known."""
+    """One HTTP request whose token and route are known.  It is never shown: its headers hold the token."""
 
-    __slots__ = ("access", "body", "claims", "headers", "id", "params", "query", "service", "tenant")
+    service: EngineService
+    access: Access
+    _: KW_ONLY
+    id: str
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    tenant: str | None
+    claims: Claims = field(default_factory=Claims)
 
-    def __init__(
-        self,
-        service: "Service",
-        access: Access,
-        *,
-        id: str,  # noqa: A002 - its ordinary name
-        params: Mapping[str, str],
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        body: bytes,
-        tenant: str | None,
-    ) -> None:
-        self.service = service
-        self.access = access
-        self.id = id
-        self.params = params
-        self.query = query
-        self.headers = headers
-        self.body = body
-        self.tenant = tenant
-        self.claims = Claims()
+    @property
+    def now(self) -> int:
+        """The time, by the clock of the engine."""
+        return self.service.engine.clock.now()
+
+    @property
+    def owner(self) -> str:
+        """The name of the tenant, empty for none."""
+        return self.tenant or ""
 
     def json(self) -> Any:  # noqa: ANN401 - anything may have been sent
         """Return the plain values of the body."""
@@ -114,15 +109,15 @@ Handler = Callable[[Request], Awaitable[Reply | Stream]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path, for one of *roles*; *body* and *answer* are the types that the OpenAPI page shows."""
+    """One method of one path, for one of *roles*; *answer* and *body* are the types that the OpenAPI page shows."""
 
     method: str
     path: str
     handler: Handler
     roles: frozenset[Role]
     summary: str
-    body: Any = None
     answer: Any = None
+    body: Any = None
     status: int = 200
     query: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()

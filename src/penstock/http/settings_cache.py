@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from penstock.clock import MILLISECOND, monotonic
 from penstock.http.codec import decode, encode
-from penstock.http.service import Service
+from penstock.http.engine_service import EngineService
 
 FRESH: Final = 500 * MILLISECOND
 _PREFIX: Final = "http:"
@@ -27,7 +27,7 @@ class SettingsCache:
         return self.read is not None and monotonic() - self.read <= FRESH
 
 
-async def settings(service: Service) -> Mapping[str, Any]:
+async def settings(service: EngineService) -> Mapping[str, Any]:
     """Return all settings, by name."""
     cache = service.part(SettingsCache)
     if not cache.is_fresh:
@@ -41,7 +41,7 @@ async def settings(service: Service) -> Mapping[str, Any]:
     return cache.values
 
 
-async def set_setting(service: Service, name: str, value: object) -> None:
+async def set_setting(service: EngineService, name: str, value: object) -> None:
     """Set something for every process; None removes it."""
     text = None if value is None else encode(value).decode()
     await service.run(lambda engine: engine.set_setting(f"{_PREFIX}{name}", text))

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import unquote
 
-from penstock.errors import InvalidError, NotFoundError
+from penstock.errors import InvalidError
 from penstock.http.access import Access
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Request
 from penstock.job import JobView, NewJob
+from penstock.names import name_problem
 
 PATTERN: Final = "[a-zA-Z0-9][a-zA-Z0-9._:-]*"
 LONGEST: Final = 100  # characters
@@ -25,12 +27,23 @@ def check_tenant(name: object, field: str = "tenant") -> str:
     return name
 
 
-def tenant_of(access: Access, named: str | None, header: str) -> str | None:
-    """Return the tenant of a request: its token's, or the one that it names in its header."""
-    if named is not None:
-        check_tenant(named, header)
-        if access.tenant is not None and named != access.tenant:
-            raise ForbiddenError(f"this token speaks for tenant {access.tenant!r} only")
+def unquoted_tenant(text: str, field: str = "tenant") -> str:
+    """Return the tenant that *text* names: any text, percent-encoded where a header or a file cannot hold it."""
+    try:
+        name = unquote(text.encode("ascii").decode(), errors="strict")
+    except UnicodeError:
+        raise InvalidError(
+            field, f"{text[:_SHOWN]!r} must be ASCII, or UTF-8 that is percent-encoded"
+        ) from None
+    if (problem := name_problem(name)) is not None:
+        raise InvalidError(field, problem)
+    return name
+
+
+def tenant_of(access: Access, named: str | None) -> str | None:
+    """Return the tenant of a request: its token's, or the one that it names."""
+    if named is not None and access.tenant is not None and named != access.tenant:
+        raise ForbiddenError(f"this token speaks for tenant {access.tenant!r} only")
     return access.tenant if access.tenant is not None else named
 
 
@@ -49,8 +62,5 @@ def check_shared(request: Request, jobs: Iterable[NewJob]) -> None:
 
 
 async def own(request: Request, job_id: str) -> JobView:
-    """Return a job of the request's tenant; `NotFoundError` if it is another's."""
-    view = await request.service.run(lambda engine: engine.job(job_id))
-    if request.tenant is not None and view.tenant != request.tenant:
-        raise NotFoundError("job", job_id)
-    return view
+    """Return the job of the request's tenant that has this id; `NotFoundError` if it has none."""
+    return await request.service.run(lambda engine: engine.job(job_id, request.tenant))

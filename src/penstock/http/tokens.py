@@ -1,7 +1,8 @@
 """Tokens, and what each allows.
 
 A token may be bound to a tenant and to roles.  In a file each stands on a line of its own, `TOKEN` or
-`TOKEN roles=worker,producer tenant=acme name=reports`; empty lines and those that begin with # do not count.
+`TOKEN roles=worker,producer tenant=acme name=reports`; empty lines and those that begin with # do not count.  What a
+line cannot hold of a tenant's name is percent-encoded.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from typing import Final
 
 from penstock.errors import InvalidError
 from penstock.http.access import EVERYTHING, Access, Role
-from penstock.http.tenancy import check_tenant
+from penstock.http.tenancy import unquoted_tenant
 
 FIELD: Final = "--token-file"
 LEAST: Final = 16  # characters of a token
@@ -101,7 +102,7 @@ def _access(words: list[str], name: str) -> Access:
         if field == "roles" and found:
             roles = frozenset(_role(each) for each in value.split(","))
         elif field == "tenant" and found:
-            tenant = check_tenant(value)
+            tenant = unquoted_tenant(value)
         elif field == "name" and found:
             name = value
         else:

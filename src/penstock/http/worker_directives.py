@@ -40,4 +40,4 @@ async def unless_idle(
 async def _is_idle(request: Request, worker: str) -> bool:
     service = request.service
     willing = service.part(WorkerRegistry).fetches(worker, request.tenant, service.engine.clock.now())
-    return not willing or bool(await directive(request, request.tenant or "", worker))
+    return not willing or bool(await directive(request, request.owner, worker))

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 
 from penstock.http.codec import encode
 from penstock.http.dialect import Dialect
+from penstock.http.engine_service import EngineService
 from penstock.http.reading import Message, Receive
 from penstock.http.routes import Reply, Stream
-from penstock.http.service import Service
 
 Send = Callable[[Message], Awaitable[None]]
 
@@ -26,7 +26,7 @@ def encoded(reply: Reply) -> bytes:
 
 
 async def write(
-    service: Service,
+    service: EngineService,
     dialect: Dialect,
     reply: Reply,
     request_id: str,

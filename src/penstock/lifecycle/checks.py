@@ -9,26 +9,27 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from penstock.errors import InvalidJobError
+from penstock.names import name_problem
 
-MAX_QUEUE: Final = 255
 MAX_TASK: Final = 255
-MAX_ID: Final = 64
 MAX_SCHEDULE: Final = 240  # part of a key
 MAX_PRIORITY: Final = 100
 MAX_NUMBER: Final = 2**53 - 1
 
-_QUEUE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
-_ID: Final = re.compile(r"[A-Za-z0-9._:-]+")
+_SCHEDULE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]*")
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def check_queue(name: object) -> None:
     """Raise unless *name* can name a queue."""
-    if not isinstance(name, str) or not _QUEUE.fullmatch(name):
-        problem = f"{name!r} must be letters, digits and . _ : - and begin with a letter or a digit"
-        raise InvalidJobError("queue", problem)
-    check_length("queue", name, MAX_QUEUE)
+    _check_name("queue", name)
+
+
+def check_tenant(name: object) -> None:
+    """Raise unless *name* can name a tenant; no tenant is the empty text."""
+    if name != "":
+        _check_name("tenant", name)
 
 
 def check_task_name(name: object) -> None:
@@ -40,14 +41,12 @@ def check_task_name(name: object) -> None:
 
 def check_job_id(name: object) -> None:
     """Raise unless *name* can be the id of a job."""
-    if not isinstance(name, str) or not _ID.fullmatch(name):
-        raise InvalidJobError("id", f"{name!r} must be letters, digits and . _ : - and not empty")
-    check_length("id", name, MAX_ID)
+    _check_name("id", name)
 
 
 def check_schedule_name(name: object) -> None:
     """Raise unless *name* can name a schedule."""
-    if not isinstance(name, str) or not _QUEUE.fullmatch(name):
+    if not isinstance(name, str) or not _SCHEDULE.fullmatch(name):
         problem = f"{name!r} must be letters, digits and . _ : - and begin with a letter or a digit"
         raise InvalidJobError("name", problem)
     check_length("name", name, MAX_SCHEDULE)
@@ -82,6 +81,11 @@ def check_known(field: str, chosen: Iterable[str], parameter_names: Iterable[str
         if name not in known:
             arguments = ", ".join(sorted(known)) or "none"
             raise InvalidJobError(field, f"there is no argument {name!r}; the arguments are: {arguments}")
+
+
+def _check_name(field: str, name: object) -> None:
+    if (problem := name_problem(name)) is not None:
+        raise InvalidJobError(field, problem)
 
 
 def choose(field: str, choices: type[Choice], value: str) -> Choice:

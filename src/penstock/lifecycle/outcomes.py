@@ -5,6 +5,7 @@ A handler ends by returning a value, by raising an error, or by returning or rai
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -77,3 +78,16 @@ class HandedBack:
 
 
 Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack
+
+
+class Ending(StrEnum):
+    """What became of an attempt, in one word; *running* is still to end."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    AGAIN = "again"
+    LIMITED = "limited"
+    CANCELLED = "cancelled"
+    HANDED_BACK = "handed_back"
+    LOST = "lost"  # its worker was not heard from

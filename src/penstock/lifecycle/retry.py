@@ -37,7 +37,8 @@ class Exhausted(StrEnum):
 class RetryPolicy:
     """How often and when a failed attempt is followed by another. Delays in microseconds.
 
-    *never* names errors that are final; a name without a dot stands for every error called so.
+    *never* names errors that are final; a name without a dot stands for every error called so.  With *lost_counts*
+    an attempt whose worker was lost is a failed one, of kind `LeaseLost`; else it is made once more, in its old place.
     """
 
     attempts: int = 1
@@ -48,6 +49,7 @@ class RetryPolicy:
     jitter: bool = True
     never: tuple[str, ...] = ()
     exhausted: Exhausted = Exhausted.KEEP
+    lost_counts: bool = False
     # Written once, because a policy is made per task and stored per job.
     text: str = field(default="", init=False, repr=False, compare=False)
 
@@ -60,7 +62,8 @@ class RetryPolicy:
                     name, f"is in microseconds here; RetryPolicy.of({name}=...) takes {span!r}"
                 )
             check_whole(name, span, 0, MAX_NUMBER)
-        _check_jitter(self.jitter)
+        _check_choice("jitter", self.jitter)
+        _check_choice("lost_counts", self.lost_counts)
         _check_never(self.never)
         # A frozen dataclass is filled in this way.
         object.__setattr__(self, "factor", _factor(self.factor))
@@ -80,6 +83,7 @@ class RetryPolicy:
         jitter: bool = True,
         never: Iterable[type[BaseException] | str] | type[BaseException] = (),
         exhausted: Exhausted | str = "keep",
+        lost_counts: bool = False,
     ) -> Self:
         """Return a policy from what users write: durations as in "1s", errors as classes or names."""
         return cls(
@@ -91,6 +95,7 @@ class RetryPolicy:
             jitter,
             tuple(_name(error) for error in _listed(never)),
             choose("exhausted", Exhausted, exhausted),
+            lost_counts,
         )
 
 
@@ -172,9 +177,9 @@ def _factor(factor: object) -> float:
     return float(factor)
 
 
-def _check_jitter(jitter: object) -> None:
-    if not isinstance(jitter, bool):
-        raise InvalidJobError("jitter", f"{jitter!r} must be true or false")
+def _check_choice(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidJobError(name, f"{value!r} must be true or false")
 
 
 def _check_never(never: object) -> None:

@@ -12,10 +12,11 @@ from typing import Final, assert_never
 import msgspec
 
 from penstock.errors import InvalidJobError
-from penstock.lifecycle.checks import MAX_NUMBER, check_known, check_length, check_whole, choose
+from penstock.lifecycle.checks import MAX_NUMBER, check_known, check_whole, choose
 from penstock.lifecycle.states import LIVE, State
+from penstock.names import MAX_NAME, name_problem
 
-MAX_UNIQUE_KEY: Final = 512
+MAX_UNIQUE_KEY: Final = MAX_NAME + 64  # bytes: the longest name of a task, and a digest
 _DIGEST: Final = 32
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -146,6 +147,5 @@ def _states(states: Iterable[str]) -> frozenset[State]:
 
 
 def _check_key(key: object) -> None:
-    if not isinstance(key, str) or not key or not key.isprintable():
-        raise InvalidJobError("unique", f"{key!r} must be printable text, and not empty")
-    check_length("unique", key, MAX_UNIQUE_KEY)
+    if (problem := name_problem(key, MAX_UNIQUE_KEY)) is not None:
+        raise InvalidJobError("unique", problem)

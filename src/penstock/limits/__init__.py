@@ -1,5 +1,6 @@
 """When may a job start?  The rules, and what users write to set them."""
 
+from penstock.limits.costs import Cost
 from penstock.limits.durations import Duration, format_duration, parse_duration, to_iso
 from penstock.limits.rules import UNLIMITED, Floating, Limit, Numbers, OnLimit, Window
 from penstock.limits.spec import (
@@ -19,6 +20,7 @@ from penstock.limits.template import check_template
 __all__ = [
     "UNLIMITED",
     "Concurrency",
+    "Cost",
     "Duration",
     "Floating",
     "Key",

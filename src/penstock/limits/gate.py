@@ -2,7 +2,8 @@
 
 A gate belongs to one (tenant, key).  Many jobs with different numbers may share it: each is checked
 against its own numbers over this shared memory.  Numbers in force, component by component: a live
-override, else the configured (or floating) value, else the job's own.
+override, else the configured value, else the job's own; where the key floats, the smaller of that value and the
+job's own number of slots.
 
 Pure: times are arguments, in microseconds.
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final
 
+from penstock.limits.bucket import Bucket
 from penstock.limits.rules import Numbers, Window
 
 ALWAYS: Final = 0
@@ -27,11 +29,17 @@ _NARROW: Final = 2**32  # microseconds between two starts that fit into four byt
 
 @dataclass(slots=True)
 class Starts:
-    """Past starts as (time, weight) pairs, oldest first, no older than *span* when pruned."""
+    """Past starts as (time, weight) pairs, oldest first, no older than *span* when pruned.
+
+    Where starts are *paced* by a throttle it sees a heavy one for its weight in gaps, each of at most the whole span.
+    Where a throttle lets bursts through, what is pruned stays in the *bucket*.
+    """
 
     span: int
     times: list[int] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
+    paced: bool = False
+    bucket: Bucket | None = None
 
     def add(self, at: int, weight: int) -> None:
         """Remember a start *at* a moment (which may lie a little ahead)."""
@@ -40,6 +48,24 @@ class Starts:
         self.weights.insert(index, weight)
         if len(self.times) > EXACT_STARTS + COARSE_STARTS:
             self._merge()
+
+    def weigh(self, at: int, weight: int, used: int, now: int) -> bool:
+        """Have a start weigh what it *used* in place of *weight*; tell whether that changed anything.
+
+        Of one that was merged with others only what it used beyond its weight counts.
+        """
+        if used == weight:
+            return False
+        found = self.remove(at, weight)
+        forgotten = at + self._seen_for(weight) <= now
+        if forgotten and self.bucket is not None and not found:
+            # The bucket lacks its weight already; more counts from now on.
+            at, forgotten = now, False
+        more = used if found or forgotten else used - weight
+        if more > 0 and at + self._seen_for(more) > now:
+            self.add(at, more)
+            return True
+        return found
 
     def remove(self, at: int, weight: int) -> bool:
         """Forget a start remembered *at* exactly that moment; tell whether it was found."""
@@ -51,10 +77,11 @@ class Starts:
         return False
 
     def prune(self, now: int) -> None:
-        """Forget what no rule can see any more: a heavy start shuts a throttle for its weight in gaps."""
+        """Forget what no rule can see any more."""
         if not self.times or self.times[0] + self.span > now:
             return
-        kept = [(t, w) for t, w in zip(self.times, self.weights, strict=True) if t + self.span * w > now]
+        pairs = zip(self.times, self.weights, strict=True)
+        kept = [(t, w) for t, w in pairs if t + self._seen_for(w) > now or self._fold(t, w)]
         self.times = [at for at, _ in kept]
         self.weights = [weight for _, weight in kept]
 
@@ -77,18 +104,41 @@ class Starts:
         return head + weights + array("Q" if wide else "I", steps[1:]).tobytes()
 
     @classmethod
-    def unpack(cls, span: int, packed: bytes) -> "Starts":
+    def unpack(cls, span: int, packed: bytes, *, paced: bool = False) -> "Starts":
         """Read back what `pack` wrote."""
         head = array("Q", packed[:16])
         if len(head) == 1:
-            return cls(span)
+            return cls(span, paced=paced)
         wide, weighted = head[0] >> 1, head[0] & 1
         size = (8 if wide else 4) + (8 if weighted else 0)
         count = 1 + (len(packed) - (24 if weighted else 16)) // size
         weights_end = 16 + 8 * count * weighted
         weights = array("Q", packed[16:weights_end]).tolist() if weighted else [1] * count
         steps = array("Q" if wide else "I", packed[weights_end:])
-        return cls(span, list(accumulate((head[1], *steps))), weights)
+        return cls(span, list(accumulate((head[1], *steps))), weights, paced)
+
+    @property
+    def kept_until(self) -> int:
+        """The moment from which on no rule can see any of them."""
+        pairs = zip(self.times, self.weights, strict=True)
+        seen = max((at + self._seen_for(weight) for at, weight in pairs), default=0)
+        return seen if self.bucket is None else max(seen, self._full_at(self.bucket))
+
+    def _full_at(self, bucket: Bucket) -> int:
+        due = bucket.due
+        for at, weight in zip(self.times, self.weights, strict=True):
+            due = max(due, at) + weight * bucket.gap
+        return due
+
+    def _fold(self, at: int, weight: int) -> bool:
+        if self.bucket is not None:
+            self.bucket.fold(at, weight)
+        return False
+
+    def _seen_for(self, weight: int) -> int:
+        if self.paced:
+            return self.span * weight
+        return self.span if self.bucket is None else max(self.span, self.bucket.gap * weight)
 
     def _merge(self) -> None:
         # Merging towards the later time can only make a job wait; it never admits too much.
@@ -135,7 +185,7 @@ class Rules:
         """Return the numbers in force for a job that brings *own*."""
         slots, rate, throttle = own.slots, own.rate, own.throttle
         if self.floating is not None:
-            slots = self.floating
+            slots = self.floating if slots is None or own.floats else min(slots, self.floating)
         for numbers in (self.configured, self.live_override(now)):
             if numbers is not None:
                 slots = slots if numbers.slots is None else numbers.slots
@@ -179,7 +229,7 @@ class Gate:
         if numbers.rate is not None:
             at = max(at, self._rate_opens_at(numbers.rate, cost + kept, now))
         if numbers.throttle is not None:
-            at = max(at, ON_RELEASE if kept else self.throttle_opens_at(numbers.throttle))
+            at = max(at, self.throttle_opens_at(numbers.throttle, cost, kept))
         return at
 
     def start(self, at: int, cost: int) -> None:
@@ -192,17 +242,68 @@ class Gate:
         """Give a slot back."""
         self.running -= 1
 
-    def remember(self, span: int, now: int) -> None:
-        """Begin to remember starts, as far back as *span*; lengthen the memory if it was shorter."""
+    def remember(self, numbers: Numbers, now: int) -> bool:
+        """Begin to remember starts as far back as *numbers* look; tell whether that is further back than before."""
+        if not numbers.span:
+            return False
         if self.starts is None:
-            self.starts = Starts(span)
-        self.starts.span = max(self.starts.span, span)
-        self.starts.prune(now)
+            self.starts = Starts(0)
+        starts = self.starts
+        before = (starts.span, starts.paced, starts.bucket and starts.bucket.gap)
+        throttle = numbers.throttle
+        starts.span = max(starts.span, numbers.span)
+        if throttle is not None and throttle.limit:
+            starts.paced = starts.paced or throttle.burst == 1
+            if throttle.burst > 1 and starts.bucket is None:
+                starts.bucket = Bucket(throttle.gap)
+            if starts.bucket is not None:
+                starts.bucket.slow_down(throttle)
+        starts.prune(now)
+        return (starts.span, starts.paced, starts.bucket and starts.bucket.gap) != before
 
     def too_heavy(self, own: Numbers, cost: int, now: int) -> bool:
         """Tell whether a start of *cost* can never fit into the rate now in force."""
         rate = self.numbers(own, now).rate
         return rate is not None and 0 < rate.limit < cost
+
+    def leaves_room(self, own: Numbers, cost: int, other: int, now: int, slots: int = 1) -> bool:
+        """Tell whether a start of *cost* that brings *own* would fit after one of cost *other* that takes *slots*."""
+        numbers = self.numbers(own, now)
+        if numbers.slots is not None and self.running + slots + 1 > numbers.slots:
+            return False
+        if numbers.rate is not None and self._used(numbers.rate, now) + other + cost > numbers.rate.limit:
+            return False
+        return numbers.throttle is None or self.throttle_opens_at(numbers.throttle, cost, other) <= now
+
+    def outdone(self, own: Numbers, now: int) -> bool:
+        """Tell whether a job that brings *own* is shut out by starts that brought larger numbers.
+
+        Ask after a release: then a gate whose jobs all bring the same numbers has a free slot.
+        """
+        numbers = self.numbers(own, now)
+        if own.slots and own.slots == numbers.slots and self.running >= own.slots:
+            return True
+        if (
+            own.rate is not None
+            and own.rate == numbers.rate
+            and self._used(own.rate, now) > own.rate.limit > 0
+        ):
+            return True
+        throttle = own.throttle
+        return throttle is not None and throttle == numbers.throttle and self._is_outpaced(throttle)
+
+    def _is_outpaced(self, throttle: Window) -> bool:
+        """Tell whether the last starts are closer, or the bucket emptier, than where all obey this throttle."""
+        if not throttle.limit or self.starts is None or not self.starts.times:
+            return False
+        times, weights = self.starts.times, self.starts.weights
+        if throttle.burst > 1:
+            most = max(throttle.burst, *weights) * throttle.gap
+            return self.throttle_due(throttle) - times[-1] > most
+        return len(times) > 1 and times[-1] - times[-2] < throttle.gap * weights[-2]
+
+    def _used(self, rate: Window, now: int) -> int:
+        return 0 if self.starts is None else self.starts.since(now - rate.period)
 
     def _rate_opens_at(self, rate: Window, cost: int, now: int) -> int:
         if cost > rate.limit:
@@ -218,13 +319,23 @@ class Gate:
             index += 1
         return ALWAYS if index == first else times[index - 1] + rate.period
 
-    def throttle_opens_at(self, throttle: Window) -> int:
-        """Return the first moment far enough from the starts that are remembered."""
+    def throttle_opens_at(self, throttle: Window, cost: int, kept: int = 0) -> int:
+        """Return the first moment far enough from the starts that are remembered, with *kept* as in `opens_at`."""
         if not throttle.limit:
             return ON_RELEASE
-        if self.starts is None or not self.starts.times:
+        before_full = throttle.lead(cost) - kept * throttle.gap
+        return ON_RELEASE if before_full < 0 else max(self.throttle_due(throttle) - before_full, ALWAYS)
+
+    def throttle_due(self, throttle: Window) -> int:
+        """Return when the bucket of a throttle is full; one without bursts holds a single start."""
+        if self.starts is None:
             return ALWAYS
-        # A heavy start pays for its weight by a longer gap after it.
         gap = throttle.gap
         pairs = zip(self.starts.times, self.starts.weights, strict=True)
-        return max(at + gap * weight for at, weight in pairs)
+        if throttle.burst == 1:
+            # A heavy start pays for its weight by a longer gap after it.
+            return max((at + gap * weight for at, weight in pairs), default=ALWAYS)
+        due = ALWAYS if self.starts.bucket is None else self.starts.bucket.due_by(throttle)
+        for at, weight in pairs:
+            due = max(due, at) + gap * weight
+        return due

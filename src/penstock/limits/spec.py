@@ -9,19 +9,21 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 
 import msgspec
 
 from penstock.errors import InvalidLimitError
+from penstock.limits.costs import Cost, check_cost_of, cost_for
 from penstock.limits.durations import Duration, parse_duration
 from penstock.limits.rules import Floating, Limit, Numbers, OnLimit, Window, check_key, numbers_from_text
 from penstock.limits.template import check_template, parse_template
 
 Key = str | Callable[..., str]
-Fit = Callable[[Callable[..., str]], Callable[..., str]]
+Fit = Callable[[Callable[..., Any]], Callable[..., Any]]
 OnLimitName = OnLimit | Literal["wait", "reschedule", "drop"]
 
+_C = TypeVar("_C")
 _by_key: Final = attrgetter("key")
 # A frozen dataclass is filled in this way.
 _put: Final = object.__setattr__
@@ -34,11 +36,13 @@ class Spec:
     """What all specs share: *key* names the gate, *on_limit* says what to do when it is shut.
 
     *key* is a format string over the task's arguments, or a callable that takes the same arguments as the task;
-    once a spec is fitted to a task, one that takes them as a mapping.
+    once a spec is fitted to a task, one that takes them as a mapping.  So is *cost*, if it is no number: what a start
+    weighs at this gate.  Without one it weighs what the job costs.
     """
 
     key: Key
     on_limit: OnLimitName = "wait"
+    cost: Cost | None = field(default=None, init=False)
     action: OnLimit = field(init=False, repr=False, compare=False)
     numbers: Numbers = field(init=False, repr=False, compare=False)
     refresh: Floating | None = field(default=None, init=False, repr=False)
@@ -50,12 +54,14 @@ class Spec:
         _put(self, "action", action)
         _put(self, "numbers", numbers)
         _put(self, "refresh", refresh)
+        check_cost_of(self.cost)
         if isinstance(self.key, str):
             template = parse_template(self.key)
             if template.literals or not template.fields:
                 check_key(template.literals)
-            if not template.fields:
-                _put(self, "constant", Limit(template.literals, numbers, action, refresh))
+            if not template.fields and (self.cost is None or isinstance(self.cost, int)):
+                limit = Limit(template.literals, numbers, action, refresh, cost=self.cost)
+                _put(self, "constant", limit)
         elif not callable(self.key):
             raise InvalidLimitError("key", f"{self.key!r} must be text, or a callable that returns text")
 
@@ -78,22 +84,29 @@ class Concurrency(Spec):
         handler: str,
         every: Duration = "60s",
         metadata: Mapping[str, object] | None = None,
+        least: int = 0,
+        most: int | None = None,
         on_limit: OnLimitName = "wait",
     ) -> Self:
-        """Return a limit of *default* slots at first, which *handler* recomputes every so often."""
+        """Return a limit of *default* slots at first, which *handler* recomputes every so often.
+
+        A value below *least* becomes *least*, one above *most* becomes *most*.
+        """
         _check_handler(handler)
         period = parse_duration(every, "every", error=InvalidLimitError)
         spec = cls(default, key=key, on_limit=on_limit)
-        spec._complete(spec.numbers, Floating(handler, period, _metadata(metadata or {})))
+        floating = Floating(handler, period, _metadata(metadata or {}), least, most)
+        spec._complete(Limit("any", spec.numbers, floating=floating).numbers, floating)
         return spec
 
 
 @dataclass(frozen=True, slots=True)
 class Rate(Spec):
-    """At most *limit* starts of a key in any window as long as *per*."""
+    """At most *limit* starts of a key in any window as long as *per*; of starts that have a *cost*, so much of it."""
 
     limit: int
     per: Duration = field(kw_only=True)
+    cost: Cost | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._complete(Numbers(rate=_window(self.limit, self.per)))
@@ -101,13 +114,18 @@ class Rate(Spec):
 
 @dataclass(frozen=True, slots=True)
 class Throttle(Spec):
-    """Starts of a key evenly spaced: at least *per* / *limit* apart."""
+    """Starts of a key evenly spaced: at least *per* / *limit* apart, and *cost* times as far after one of that cost.
+
+    With a *burst* it is a bucket of so many starts, which fills at that pace: they may come at once, then one by one.
+    """
 
     limit: int
     per: Duration = field(kw_only=True)
+    burst: int = field(default=1, kw_only=True)
+    cost: Cost | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._complete(Numbers(throttle=_window(self.limit, self.per)))
+        self._complete(Numbers(throttle=_window(self.limit, self.per, self.burst)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +137,7 @@ class _Joined(Spec):
 
     def __post_init__(self) -> None:
         limit = _combine(_stand_in(self.first), _stand_in(self.second), repr(self.key))
+        _put(self, "cost", _one_cost(self.first.cost, self.second.cost, repr(self.key)))
         self._complete(limit.numbers, limit.floating)
 
 
@@ -127,7 +146,7 @@ def check_specs(
 ) -> tuple[Spec, ...]:
     """Return *specs* as `resolve` likes them best, or raise for what can be seen before any job exists.
 
-    *fit* makes of a callable key one that takes the task's arguments as a mapping, or raises `TypeError`.
+    *fit* makes of a callable key or cost one that takes the task's arguments as a mapping, or raises `TypeError`.
     """
     found: dict[Key, Spec] = {}
     if not isinstance(specs, Spec | Iterable):
@@ -137,6 +156,7 @@ def check_specs(
             raise InvalidLimitError("limits", f"{spec!r} must be a Concurrency, a Rate or a Throttle")
         if isinstance(spec.key, str):
             check_template(spec.key, parameter_names)
+        check_cost_of(spec.cost, parameter_names)
         earlier = found.get(spec.key)
         found[spec.key] = spec if earlier is None else _join(earlier, spec)
     return tuple(found.values()) if fit is None else tuple(_fitted(spec, fit) for spec in found.values())
@@ -155,7 +175,10 @@ def resolve(specs: Sequence[Spec], arguments: Mapping[str, object]) -> tuple[Lim
 
 
 def limits_to_json(limits: Sequence[Limit]) -> str:
-    """Return *limits* as compact, canonical JSON: equal limits in any order, equal text."""
+    """Return *limits* as compact, canonical JSON: equal limits in any order, equal text.
+
+    Without their costs: jobs of different costs share a lane.
+    """
     if len(limits) > 1:
         limits = sorted(limits, key=_by_key)
         for first, second in pairwise(limits):
@@ -172,21 +195,24 @@ def limits_from_json(text: str) -> tuple[Limit, ...]:
 
 
 def _fitted(spec: Spec, fit: Fit) -> Spec:
-    if isinstance(spec.key, str):
-        return spec
-    fitted = copy(spec)
-    try:
-        _put(fitted, "key", fit(spec.key))
-    except TypeError as error:
-        raise InvalidLimitError("key", f"of {spec}: {error}") from None
+    fitted = spec
+    for name, value in (("key", spec.key), ("cost", spec.cost)):
+        if not callable(value):
+            continue
+        fitted = copy(fitted)
+        try:
+            _put(fitted, name, fit(value))
+        except TypeError as error:
+            raise InvalidLimitError(name, f"of {spec}: {error}") from None
     return fitted
 
 
 def _limit(spec: Spec, arguments: Mapping[str, object]) -> Limit:
     source = spec.key
     key = parse_template(source).fill(arguments) if isinstance(source, str) else source(arguments)
+    cost = cost_for(spec.cost, arguments)
     try:
-        return Limit(key, spec.numbers, spec.action, spec.refresh)
+        return Limit(key, spec.numbers, spec.action, spec.refresh, cost=cost)
     except InvalidLimitError as error:
         raise InvalidLimitError(
             "key", f"{source!r} gave a key that cannot be used: {error.problem}"
@@ -217,17 +243,31 @@ def _combine(first: Limit, second: Limit, name: str) -> Limit:
         rate=one.rate or other.rate,
         throttle=one.throttle or other.throttle,
     )
-    return Limit(first.key, numbers, first.on_limit, first.floating or second.floating)
+    cost = _one_cost(first.cost, second.cost, name)
+    return Limit(first.key, numbers, first.on_limit, first.floating or second.floating, cost=cost)
+
+
+def _one_cost(first: _C | None, second: _C | None, name: str) -> _C | None:
+    """Return the cost of two limits on one key, or raise an error that names it."""
+    if None not in (first, second) and first != second:
+        problem = f"limits on {name} say {first!r} and {second!r}; a start has one cost at a gate"
+        raise InvalidLimitError("cost", problem)
+    return second if first is None else first
 
 
 def _plain(limit: Limit) -> list[object]:
     plain: list[object] = [limit.key, limit.numbers.text]
     if limit.floating is not None or limit.shared:
-        floating = limit.floating and [limit.floating.handler, limit.floating.every, limit.floating.metadata]
+        floating = limit.floating and _plain_floating(limit.floating)
         return [*plain, limit.on_limit, floating, *([True] if limit.shared else [])]
     if limit.on_limit is not OnLimit.WAIT:
         plain.append(limit.on_limit)
     return plain
+
+
+def _plain_floating(floating: Floating) -> list[object]:
+    plain: list[object] = [floating.handler, floating.every, floating.metadata]
+    return plain if (floating.least, floating.most) == (0, None) else [*plain, floating.least, floating.most]
 
 
 def _from_plain(
@@ -251,8 +291,8 @@ def _slots(slots: int) -> Numbers:
     return Numbers(slots=slots)
 
 
-def _window(limit: int, per: Duration) -> Window:
-    return Window(limit, parse_duration(per, "per", error=InvalidLimitError))
+def _window(limit: int, per: Duration, burst: int = 1) -> Window:
+    return Window(limit, parse_duration(per, "per", error=InvalidLimitError), burst)
 
 
 def _action(on_limit: str) -> OnLimit:

@@ -4,6 +4,7 @@ A key is written as a format string over a task's arguments: "account:{account_i
 It is read once, and filled in for every job.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ _CONVERSIONS: Final[dict[str | None, Callable[[object], object] | None]] = {
 }
 
 
+class _NoValueError(Exception):
+    """What stands at a place is None."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A place in a template: an argument, the way into it, and how to show what is found there."""
@@ -32,12 +37,15 @@ class Field:
     steps: tuple[Callable[[Any], object], ...] = ()
     convert: Callable[[object], object] | None = None
     layout: str = ""
+    path: str = dataclasses.field(default="", compare=False)  # as it is written
 
     def show(self, arguments: Mapping[str, object]) -> str:
         """Return the text that stands at this place for *arguments*."""
         value = arguments[self.name]
         for step in self.steps:
             value = step(value)
+        if value is None:
+            raise _NoValueError(self.path)
         if self.convert is not None:
             value = self.convert(value)
         # Not format(): that shows some enums by another name than str() does.
@@ -65,13 +73,24 @@ class Template:
     def fill(self, arguments: Mapping[str, object]) -> str:
         """Return the key for *arguments*."""
         try:
-            if self.simple is not None:
-                before, name, after = self.simple
-                return f"{before}{arguments[name]!s}{after}"
-            return "".join([part if isinstance(part, str) else part.show(arguments) for part in self.parts])
+            return self._filled(arguments)
+        except _NoValueError as error:
+            # All calls without a value would share one gate, by accident.
+            how = "pass a value, or write a function in its place that says what stands for None"
+            problem = f"{self.text!r} cannot be filled in: {error} is None; {how}"
+            raise InvalidLimitError("key", problem) from None
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             problem = f"{self.text!r} cannot be filled in from the arguments: {type(error).__name__}: {error}"
             raise InvalidLimitError("key", problem) from error
+
+    def _filled(self, arguments: Mapping[str, object]) -> str:
+        if self.simple is None:
+            return "".join([part if isinstance(part, str) else part.show(arguments) for part in self.parts])
+        before, name, after = self.simple
+        value = arguments[name]
+        if value is None:
+            raise _NoValueError(name)
+        return f"{before}{value!s}{after}"
 
 
 @lru_cache(maxsize=1024)
@@ -108,7 +127,7 @@ def _field(text: str, name: str, layout: str, conversion: str | None) -> Field:
         attrgetter(attribute) if attribute else itemgetter(int(index) if index.isdecimal() else index)
         for attribute, index in _STEP.findall(match["steps"])
     )
-    return Field(match["name"], steps, _CONVERSIONS[conversion], layout)
+    return Field(match["name"], steps, _CONVERSIONS[conversion], layout, name)
 
 
 def _simple(parts: list[str | Field]) -> tuple[str, str, str] | None:

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from penstock.clock import SECOND
@@ -70,18 +69,14 @@ class Breaker(Wrapper):
         self._entered.push(self.admit())
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         self.settle(self._entered.pop(), error)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, traceback)
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self.settle(self._entered.pop(), error)
 
     def listen(self, listener: Listener) -> None:
         """Tell *listener* of every event from now on."""
@@ -89,17 +84,7 @@ class Breaker(Wrapper):
 
     def stats(self) -> Stats:
         """Return a snapshot: calls under way, and what happened so far."""
-        counters = self._counters
-        return Stats(
-            counters.name,
-            self._threshold,
-            self._out,
-            0,
-            0,
-            counters.acquired,
-            dict(counters.rejected),
-            counters.cancelled,
-        )
+        return self._counters.stats(self._threshold, self._out)
 
     def admit(self) -> int:
         """Let a call through and return the epoch it belongs to, or raise `CircuitOpen`."""

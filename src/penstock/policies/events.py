@@ -106,6 +106,13 @@ class Counters:
         )
         lock.outbox.append((_tell, (tuple(self.listeners), event)))
 
+    def stats(self, limit: int, in_use: int, queued: int = 0, keys: int = 0, mean_hold: float = 0.0) -> Stats:
+        """Return a snapshot of what was counted, with these numbers of the moment."""
+        return Stats(
+            self.name, limit, in_use, queued, keys,
+            self.starts(), dict(self.rejected), self.cancelled, self.abandoned, mean_hold,
+        )  # fmt: skip
+
     def starts(self) -> int:
         """Return how many calls were let in."""
         # A `count` shows how far it is in its `repr` only, as in "count(3)".

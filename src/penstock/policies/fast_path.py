@@ -12,17 +12,14 @@ the whole way through a limit.
 from asyncio import Task
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Final
 
 from penstock.clock import SECOND
 from penstock.policies import clock
-from penstock.policies.call_limit import CallLimit
-from penstock.policies.deadline import NEVER, ambient
-from penstock.policies.keys import Pick
-from penstock.policies.options import WaitOptions
+from penstock.policies.call_limit import CallLimit, Slot
+from penstock.policies.clock import NEVER, deadline
+from penstock.policies.options import Pick, WaitOptions
 from penstock.policies.process_lock import lock
-from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
 from penstock.policies.wait_list import WaitList
 from penstock.policies.wait_moves import advance, leave_and_advance
@@ -85,7 +82,7 @@ class FastSlotPool(SlotPool):
         wait_list = self.wait_lists.get(None)
         if wait_list is None or not self.fast or not self._simple or owner in self.owners:
             return None
-        if not isinstance(owner, Task) or ambient.get() != NEVER:
+        if not isinstance(owner, Task) or deadline.get() != NEVER:
             return None
         loop = owner.get_loop()
         waiter = Waiter(self, None, 1, owner, clock.now(), wait_list, loop, loop.create_future())
@@ -247,9 +244,7 @@ class FastPath(CallLimit):
         slot = pool.owners[owner] = BlockSlot(self, None, 1, owner, grant, waited)
         return slot
 
-    def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> Any:
+    def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> Any:
         # It never waits, so it needs no coroutine: what it returns is done already.
         pool = self._fast
         if pool is None or self._entered.stacks or not pool.fast:

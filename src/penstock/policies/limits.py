@@ -12,22 +12,21 @@ from typing import Any, Final
 
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ON_RELEASE
-from penstock.policies import clock, deadline
-from penstock.policies.admission import Admission
-from penstock.policies.call_limit import CallLimit
-from penstock.policies.deadline import NEVER
+from penstock.policies import clock
+from penstock.policies.call_admission import CallAdmission
+from penstock.policies.call_limit import CallLimit, Slot
+from penstock.policies.clock import NEVER
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener, Stats
-from penstock.policies.keys import Pick
+from penstock.policies.options import Pick
 from penstock.policies.process_lock import ForkAware, lock, registry
-from penstock.policies.slot import Slot
 from penstock.policies.wait_list import Shut, WaitList
 from penstock.policies.wait_moves import advance, block, wait
 from penstock.policies.waiter import CALLED, GRANTED, WAITING, Waiter, myself
 
 PATIENCE: Final = 20  # refusals, after which slots that are offered may be reserved
 
-Demand = tuple[Admission, Hashable, int]  # of a limit, for a key, so many slots
+Demand = tuple[CallAdmission, Hashable, int]  # of a limit, for a key, so many slots
 Demands = tuple[Demand, ...]
 
 
@@ -36,7 +35,7 @@ class Limits(CallLimit, ForkAware):
 
     def __init__(self, *members: CallLimit, name: str | None = None) -> None:
         super().__init__()
-        if not members or not all(isinstance(getattr(each, "pool", None), Admission) for each in members):
+        if not members or not all(isinstance(getattr(each, "pool", None), CallAdmission) for each in members):
             raise InvalidPolicyError(
                 "members", "must be bulkheads, throttlers and rate limiters of this process"
             )
@@ -140,9 +139,7 @@ class Limits(CallLimit, ForkAware):
     def _join(self, slot: Slot, loop: AbstractEventLoop | None) -> Any:
         """Return the grants, or a waiter, or raise."""
         demands = self._demands(slot)
-        until = min(slot.wishes.until, deadline.current())
-        if loop is None:
-            until = min(until, deadline.cut_off.get())
+        until = clock.latest(slot.wishes.until, in_thread=loop is None)
         with lock, lock.mutex:
             now = clock.now()
             if self._ask(demands, slot.owner, now):
@@ -223,11 +220,11 @@ class JointWaiters:
         return self.waiters[0]
 
     @property
-    def last(self) -> tuple[Admission, Hashable]:
+    def last(self) -> tuple[CallAdmission, Hashable]:
         """Where it waits while it is called: at a limit that opens by the clock, if there is one."""
         return self.ordered[-1][:2]
 
-    def needs(self, admission: Admission) -> bool:
+    def needs(self, admission: CallAdmission) -> bool:
         return any(pool is admission for pool, _, _ in self.demands)
 
     def all_waiting(self) -> list[Waiter]:

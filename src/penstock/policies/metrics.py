@@ -7,9 +7,10 @@ limits that are listened to, so those are named.  Keys are not told apart: there
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from typing import Any, Final, Literal
 
-from penstock.policies.admission import Admission
+from penstock.policies.call_admission import CallAdmission
 from penstock.policies.call_limit import CallLimit
 from penstock.policies.events import LimitEvent, Stats
 from penstock.policies.process_lock import DeferringLock, ForkAware, registry
@@ -44,7 +45,7 @@ _SPANS: Final[dict[Span, tuple[str, str]]] = {
 def snapshots() -> list[Stats]:
     """Return the stats of every limit of this process, by name."""
     return sorted(
-        (limit.stats() for limit in list(registry) if isinstance(limit, Admission)),
+        (limit.stats() for limit in list(registry) if isinstance(limit, CallAdmission)),
         key=lambda stats: stats.name,
     )
 
@@ -169,18 +170,17 @@ class Histograms(SpanListener):
                 for (kind, limit), counts in self._counts.items()
                 if kind == span
             ]
-        return [(limit, list(self._buckets(counts)), total) for limit, counts, total in found]
+        return [(limit, _cumulated(self._bounds, counts), total) for limit, counts, total in found]
 
     def reset(self) -> None:
         super().reset()
         self._counts.clear()
         self._sums.clear()
 
-    def _buckets(self, counts: list[int]) -> Iterator[tuple[str, float]]:
-        so_far = 0
-        for bound, count in zip((*map(str, self._bounds), "+Inf"), counts, strict=True):
-            so_far += count
-            yield bound, so_far
+
+def _cumulated(bounds: Iterable[float], counts: Iterable[float]) -> list[tuple[str, float]]:
+    """Return for each of *bounds*, and for no bound, how many values were no larger."""
+    return list(zip((*map(str, bounds), "+Inf"), accumulate(counts), strict=True))
 
 
 class Recorder(SpanListener):

@@ -1,20 +1,26 @@
-"""The options that every limit has, checked where a limit is made."""
+"""The options that every limit has, checked where a limit is made; and the key of a call.
 
-from collections.abc import Callable, Hashable
+A key is a function of the call's own arguments, the name of one of them, or a format string over them.
+"""
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from penstock.limits.durations import Duration
+from penstock.limits.template import check_template, parse_template
 from penstock.policies import clock
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listeners
-from penstock.policies.keys import Key, check_key
 from penstock.policies.wait_list import DISCIPLINES, FairList, PriorityList, WaitList
 
 if TYPE_CHECKING:
-    from penstock.policies.admission import Admission
+    from penstock.policies.call_admission import CallAdmission
 
+Key = str | Callable[..., Hashable]
+Pick = Callable[[tuple[Any, ...], Mapping[str, Any]], Hashable]
 Discipline = Literal["fifo", "priority", "adaptive_lifo"]
 _MODES: Final = {"queue", "delay", "reject"}
 _numbers: Final = count(1)
@@ -101,6 +107,43 @@ def whole(field: str, value: object, least: int = 1) -> int:
     return value
 
 
+def check_key(key: object) -> None:
+    """Raise unless *key* can pick keys."""
+    if key is not None and not callable(key) and (not isinstance(key, str) or not key):
+        raise InvalidPolicyError(
+            "key", f"{key!r} must be a function of the call's arguments, or the name of one"
+        )
+    if isinstance(key, str) and "{" in key:
+        parse_template(key)
+
+
+def picker(key: Key | None, function: Callable[..., Any]) -> Pick | None:
+    """Return a function that picks the key of a call of *function*, as *key* says."""
+    if key is None:
+        return None
+    if callable(key):
+        return _by_call(key)
+    names = _parameters(function)
+    if "{" in key:
+        check_template(key, names)
+        return _by_template(key, inspect.signature(function))
+    if key not in names:
+        raise InvalidPolicyError("key", f"{key!r} is no argument of {_name(function)}; there are {names}")
+    return _by_name(key, function, names.index(key))
+
+
+def checked_key(key: object, source: object) -> Hashable:
+    """Return *key* if it can be one."""
+    if key is None:
+        raise TypeError(f"the key function {_name(source)} returned None; return a text, such as 'anonymous'")
+    try:
+        hash(key)
+    except TypeError:
+        message = f"the key function {_name(source)} returned {key!r}, which cannot be hashed"
+        raise TypeError(message) from None
+    return key
+
+
 def _wait_list(order: str, *, fair: bool, aging: int) -> Callable[..., WaitList]:
     if fair:
         if order != "fifo":
@@ -110,8 +153,48 @@ def _wait_list(order: str, *, fair: bool, aging: int) -> Callable[..., WaitList]
         raise InvalidPolicyError("order", f"{order!r} must be one of: {', '.join(DISCIPLINES)}")
     if order == "priority":
 
-        def by_priority(admission: "Admission", key: Hashable) -> WaitList:
+        def by_priority(admission: "CallAdmission", key: Hashable) -> WaitList:
             return PriorityList(admission, key, aging)
 
         return by_priority
     return DISCIPLINES[order]
+
+
+def _by_call(key: Callable[..., Hashable]) -> Pick:
+    def pick(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+        picked = key(*args, **kwargs)
+        return picked if type(picked) is str else checked_key(picked, key)
+
+    return pick
+
+
+def _by_template(text: str, signature: inspect.Signature) -> Pick:
+    template = parse_template(text)
+
+    def pick(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return template.fill(bound.arguments)
+
+    return pick
+
+
+def _by_name(name: str, function: Callable[..., Any], place: int) -> Pick:
+    parameter = inspect.signature(function).parameters[name]
+
+    def pick(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
+        if len(args) > place and parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
+            return checked_key(args[place], name)
+        return checked_key(
+            kwargs.get(name, None if parameter.default is parameter.empty else parameter.default), name
+        )
+
+    return pick
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _name(source: object) -> str:
+    return getattr(source, "__qualname__", None) or repr(source)

@@ -6,19 +6,20 @@ A start is noted when its call begins, by that call.  A key is forgotten once it
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, ClassVar, Final, Unpack
+from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack
 
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, Gate
 from penstock.limits.rules import Numbers, Window
 from penstock.policies import clock
-from penstock.policies.admission import Admission
+from penstock.policies.call_admission import CallAdmission
 from penstock.policies.call_limit import CallLimit
 from penstock.policies.errors import InvalidPolicyError, RateExceeded
 from penstock.policies.events import Stats
-from penstock.policies.keys import Key
-from penstock.policies.options import LimitOptions, WaitOptions, checked, whole
+from penstock.policies.options import Key, LimitOptions, WaitOptions, checked, whole
 from penstock.policies.process_lock import lock
+
+T = TypeVar("T")
 
 _SWEPT: Final = 2  # keys looked at with each start, so that more are forgotten than come
 
@@ -66,8 +67,8 @@ def _window(limit: int, per: Duration) -> Window:
     return Window(whole("limit", limit), clock.span(per, "per"))
 
 
-class Pace(Admission):
-    """The starts of late, for each key."""
+class Pace(CallAdmission, Generic[T]):
+    """The starts of late: what is remembered of them for each key."""
 
     error = RateExceeded
     timed: ClassVar[bool] = True
@@ -75,10 +76,17 @@ class Pace(Admission):
     def __init__(self, window: Window, options: WaitOptions) -> None:
         super().__init__(options)
         self.window = window
+        self._by_key: dict[Hashable, T] = {}
         self._old: deque[tuple[int, Hashable]] = deque()
 
     def limit(self, key: Hashable) -> int:  # noqa: ARG002
         return self.window.limit
+
+    def known(self, key: Hashable) -> bool:
+        return key in self._by_key
+
+    def keys(self) -> int:
+        return len(self._by_key)
 
     def release(
         self,
@@ -103,19 +111,8 @@ class Pace(Admission):
 
     def stats(self) -> Stats:
         with lock, lock.mutex:
-            now = clock.now()
-            self.forget(now, len(self._old))
-            counters = self.counters
-            return Stats(
-                counters.name,
-                self.window.limit,
-                self.in_use(None),
-                sum(wait_list.waiting for wait_list in self.wait_lists.values()),
-                self.keys(),
-                counters.acquired,
-                dict(counters.rejected),
-                counters.cancelled,
-            )
+            self.forget(clock.now(), len(self._old))
+            return self.counters.stats(self.window.limit, self.in_use(None), self.waiting(), self.keys())
 
     def note(self, key: Hashable, until: int, now: int) -> None:
         """Remember that *key* matters *until* then, and forget others."""
@@ -135,9 +132,10 @@ class Pace(Admission):
     def reset(self) -> None:
         super().reset()
         self._old.clear()
+        self._by_key.clear()
 
 
-class Spaced(Pace):
+class Spaced(Pace[int]):
     """Starts at least a gap apart, after a burst: for a key it remembers when the next start would be due by the gap.
 
     With a burst of one this is the throttle of `limits`.
@@ -146,53 +144,41 @@ class Spaced(Pace):
     def __init__(self, window: Window, burst: int, options: WaitOptions) -> None:
         super().__init__(window, options)
         self._lead = (burst - 1) * window.gap
-        self._due: dict[Hashable, int] = {}
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:  # noqa: ARG002
-        due = self._due.get(key)
+        due = self._by_key.get(key)
         return ALWAYS if due is None else due - self._lead
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
-        due = max(self._due.get(key, now), now) + self.window.gap * weight
-        self._due[key] = due
+        due = max(self._by_key.get(key, now), now) + self.window.gap * weight
+        self._by_key[key] = due
         self.note(key, due, now)
 
     def in_use(self, key: Hashable) -> int:
-        ahead = self._due.get(key, 0) - clock.now()
+        ahead = self._by_key.get(key, 0) - clock.now()
         return max(-(-ahead // self.window.gap), 0)
 
-    def known(self, key: Hashable) -> bool:
-        return key in self._due
-
-    def keys(self) -> int:
-        return len(self._due)
-
     def drop(self, key: Hashable, now: int) -> None:
-        if self._due.get(key, now + 1) <= now:
-            del self._due[key]
-
-    def reset(self) -> None:
-        super().reset()
-        self._due.clear()
+        if self._by_key.get(key, now + 1) <= now:
+            del self._by_key[key]
 
 
-class Windowed(Pace):
+class Windowed(Pace[Gate]):
     """So many starts in any window: a gate of `limits` for each key."""
 
     def __init__(self, window: Window, options: WaitOptions) -> None:
         super().__init__(window, options)
         self._numbers = Numbers(rate=window)
-        self._gates: dict[Hashable, Gate] = {}
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
-        gate = self._gates.get(key)
+        gate = self._by_key.get(key)
         return ALWAYS if gate is None else gate.opens_at(self._numbers, weight, now)
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
-        gate = self._gates.get(key)
+        gate = self._by_key.get(key)
         if gate is None:
-            gate = self._gates[key] = Gate(0)
-        gate.remember(self.window.period, now)
+            gate = self._by_key[key] = Gate(0)
+        gate.remember(self._numbers, now)
         gate.start(now, weight)
         self.note(key, now + self.window.period, now)
 
@@ -201,22 +187,12 @@ class Windowed(Pace):
             raise InvalidPolicyError("weight", f"{weight} never fits into {self.window.limit} starts")
 
     def in_use(self, key: Hashable) -> int:
-        gate = self._gates.get(key)
+        gate = self._by_key.get(key)
         if gate is None or gate.starts is None:
             return 0
         return gate.starts.since(clock.now() - self.window.period)
 
-    def known(self, key: Hashable) -> bool:
-        return key in self._gates
-
-    def keys(self) -> int:
-        return len(self._gates)
-
     def drop(self, key: Hashable, now: int) -> None:
-        gate = self._gates.get(key)
+        gate = self._by_key.get(key)
         if gate is not None and (gate.starts is None or not gate.starts.since(now - self.window.period)):
-            del self._gates[key]
-
-    def reset(self) -> None:
-        super().reset()
-        self._gates.clear()
+            del self._by_key[key]

@@ -6,15 +6,14 @@ Nothing is held between attempts: a slot taken inside belongs to one attempt.
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
-from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.clock import SECOND, pause
 from penstock.errors import InvalidJobError
 from penstock.lifecycle.retry import Backoff, RetryPolicy, delay_before
 from penstock.limits.durations import Duration
-from penstock.policies import clock, deadline
-from penstock.policies.deadline import NEVER
+from penstock.policies import clock
+from penstock.policies.clock import NEVER
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.wrapper import Wrapper
 
@@ -87,7 +86,7 @@ class Retrying(Wrapper):
         told = getattr(error, "retry_after", None)
         if isinstance(told, int | float) and not hasattr(error, "in_use"):
             wait = max(wait, float(told))
-        until = deadline.current()
+        until = clock.deadline.get()
         if until != NEVER and clock.now() + wait * SECOND >= until:
             return None
         if self._on_retry is not None:
@@ -144,8 +143,6 @@ class RetryAttempt:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         self.delay = None if error is None else self._retry.delay(self.number, error)
         return self.delay is not None

@@ -12,7 +12,7 @@ from penstock.clock import SECOND
 from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.policies import clock
 from penstock.policies.adaptive import Adaptive
-from penstock.policies.admission import Admission
+from penstock.policies.call_admission import CallAdmission
 from penstock.policies.errors import BulkheadFull, InvalidPolicyError, ReentryError
 from penstock.policies.events import Stats
 from penstock.policies.options import WaitOptions, whole
@@ -23,7 +23,7 @@ FREE: Final = "free"  # the grant of a caller that holds a slot already, in a re
 _NOT_HELD: Final = object()
 
 
-class SlotPool(Admission):
+class SlotPool(CallAdmission):
     """So many slots for each key."""
 
     error = BulkheadFull
@@ -133,18 +133,9 @@ class SlotPool(Admission):
 
     def stats(self) -> Stats:
         with lock, lock.mutex:
-            return Stats(
-                self.counters.name,
-                self.slots,
-                sum(self.in_use(key) for key in self.used),
-                sum(wait_list.waiting for wait_list in self.wait_lists.values()),
-                self.keys(),
-                self.counters.starts(),
-                dict(self.counters.rejected),
-                self.counters.cancelled,
-                self.counters.abandoned,
-                self.hold_times.mean / SECOND,
-            )
+            in_use = sum(self.in_use(key) for key in self.used)
+            mean_hold = self.hold_times.mean / SECOND
+            return self.counters.stats(self.slots, in_use, self.waiting(), self.keys(), mean_hold)
 
     def reset(self) -> None:
         super().reset()

@@ -14,7 +14,7 @@ from typing import Any, Self
 from penstock.clock import SECOND
 from penstock.limits.durations import Duration
 from penstock.policies import clock
-from penstock.policies.deadline import Caller, caller, cut_off
+from penstock.policies.clock import Caller, caller, cut_off
 from penstock.policies.errors import AttemptTimeout, LimitExceeded
 from penstock.policies.slot_pool import note_abandoned
 from penstock.policies.waiter import myself
@@ -50,9 +50,7 @@ class Timeout(Wrapper):
         self._entered.push((until, cut_off.set(min(until, cut_off.get()))))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         until, token = self._entered.pop()
         cut_off.reset(token)
         if clock.now() >= until and (error is None or isinstance(error, LimitExceeded)):

@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from penstock.policies.admission import Admission
+    from penstock.policies.call_admission import CallAdmission
     from penstock.policies.waiter import Waiter
 
 INTERVALS: Final = 20  # targets in an interval
@@ -19,7 +19,7 @@ _WEIGHT: Final = 8  # how slowly the mean hold time follows
 _SWEEP: Final = 64
 _STANDING: Final = 100_000  # microseconds: once the eldest has waited so long, there is a standing queue
 
-Shut = tuple["Admission", Hashable, int]  # a limit, a key of it, and when it opens
+Shut = tuple["CallAdmission", Hashable, int]  # a limit, a key of it, and when it opens
 
 
 class Entry(Protocol):
@@ -38,7 +38,7 @@ class Entry(Protocol):
     def size(self) -> int: ...
     @property
     def timed(self) -> bool: ...
-    def needs(self, admission: "Admission") -> bool: ...
+    def needs(self, admission: "CallAdmission") -> bool: ...
     def all_waiting(self) -> "list[Waiter]": ...
     def shut_by(self, now: int) -> Shut | None: ...
     def refused(self) -> None: ...
@@ -50,7 +50,7 @@ class WaitList:
 
     __slots__ = ("admission", "codel", "entries", "key", "stale", "waiting")
 
-    def __init__(self, admission: "Admission", key: Hashable) -> None:
+    def __init__(self, admission: "CallAdmission", key: Hashable) -> None:
         self.admission = admission
         self.key = key
         self.codel: CoDel | None = None
@@ -120,7 +120,7 @@ class PriorityList(WaitList):
 
     __slots__ = ("aging", "heap")
 
-    def __init__(self, admission: "Admission", key: Hashable, aging: int) -> None:
+    def __init__(self, admission: "CallAdmission", key: Hashable, aging: int) -> None:
         super().__init__(admission, key)
         self.aging = aging
         self.heap: list[tuple[int, int, Entry]] = []
@@ -163,7 +163,7 @@ class AdaptiveLifoList(WaitList):
 
     __slots__ = ("newest",)
 
-    def __init__(self, admission: "Admission", key: Hashable) -> None:
+    def __init__(self, admission: "CallAdmission", key: Hashable) -> None:
         super().__init__(admission, key)
         self.newest = False
 
@@ -188,7 +188,7 @@ class FairList(WaitList):
 
     __slots__ = ("groups", "heap", "next")
 
-    def __init__(self, admission: "Admission", key: Hashable) -> None:
+    def __init__(self, admission: "CallAdmission", key: Hashable) -> None:
         super().__init__(admission, key)
         self.groups: dict[Hashable, deque[Entry]] = {}
         self.heap: list[tuple[int, int, int, Hashable]] = []

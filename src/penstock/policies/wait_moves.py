@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.clock import SECOND
 from penstock.limits.gate import ON_RELEASE
 from penstock.policies import clock
-from penstock.policies.deadline import NEVER
+from penstock.policies.clock import NEVER
 from penstock.policies.process_lock import lock
 from penstock.policies.wait_list import Entry, WaitList
 from penstock.policies.waiter import CALLED, GONE, GRANTED, REFUSED, WAITING, Waiter

@@ -13,10 +13,10 @@ import msgspec
 
 from penstock.clock import SECOND
 from penstock.policies import clock
-from penstock.policies.deadline import NEVER
+from penstock.policies.clock import NEVER
 
 if TYPE_CHECKING:
-    from penstock.policies.admission import Admission
+    from penstock.policies.call_admission import CallAdmission
     from penstock.policies.limits import JointWaiters
     from penstock.policies.wait_list import Entry, Shut, WaitList
 
@@ -60,7 +60,7 @@ NO_WISHES: Final = Wishes()
 class Waiter(msgspec.Struct, eq=False, gc=False):
     """A call in a wait list, by *seq*, from the moment it *joined* until *until* at most."""
 
-    admission: "Admission"
+    admission: "CallAdmission"
     key: Hashable
     weight: int
     owner: object
@@ -100,7 +100,7 @@ class Waiter(msgspec.Struct, eq=False, gc=False):
     def timed(self) -> bool:
         return self.admission.timed
 
-    def needs(self, admission: "Admission") -> bool:
+    def needs(self, admission: "CallAdmission") -> bool:
         return self.admission is admission
 
     def all_waiting(self) -> "list[Waiter]":

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from penstock.errors import InvalidError
@@ -104,6 +104,10 @@ def _limit(name: str, content: object) -> PlannedLimit:
     key = table.text("key", name)
     slots = table.whole("slots", least=0) if "slots" in table else None
     rate, throttle = (_window(table, each) if each in table else None for each in ("rate", "throttle"))
+    if "burst" in table:
+        if throttle is None:
+            raise table.wrong("burst", "is that of a throttle; give one")
+        throttle = replace(throttle, burst=table.whole("burst", 1))
     on_limit = OnLimit(table.choice("on_limit", ("wait", "drop"), "wait"))
     table.done()
     numbers = Numbers(slots, rate, throttle)

@@ -47,12 +47,7 @@ def draw(played: Played, found: Report) -> str:
 
 
 def _panel(
-    top: int,
-    title: str,
-    curves: Sequence[Curve],
-    times: Axis,
-    until: int,
-    edges: Sequence[float] = (),
+    top: int, title: str, curves: Sequence[Curve], times: Axis, until: int, edges: Sequence[float] = ()
 ) -> list[str]:
     counts = count_axis(max((max(curve.values, default=0) for curve in curves), default=0))
     bottom = top + PANEL

@@ -131,22 +131,16 @@ class Lane:
 
 def rules_of(limit: PlannedLimit) -> tuple[Rule, ...]:
     """Return the rules of a limit, one for each of its numbers."""
-    numbers = limit.numbers
-    found = []
-    if numbers.slots is not None:
-        found.append(Rule(limit.name, "slots", Numbers(slots=numbers.slots)))
-    if numbers.rate is not None:
-        found.append(Rule(limit.name, "rate", Numbers(rate=numbers.rate)))
-    if numbers.throttle is not None:
-        found.append(Rule(limit.name, "throttle", Numbers(throttle=numbers.throttle)))
-    return tuple(found)
+    given = {kind: getattr(limit.numbers, kind) for kind in ("slots", "rate", "throttle")}
+    return tuple(
+        Rule(limit.name, kind, Numbers(**{kind: value})) for kind, value in given.items() if value is not None
+    )
 
 
 def seen_gate(limit: PlannedLimit, key: str, rules: tuple[Rule, ...]) -> SeenGate:
     """Return a gate at which nothing has happened yet."""
     memory = Gate(0)
-    if limit.numbers.span:
-        memory.remember(limit.numbers.span, 0)
+    memory.remember(limit.numbers, 0)
     return SeenGate(limit, rules, Group(key), Slots(limit.numbers.slots), memory)
 
 

@@ -3,12 +3,7 @@
 from itertools import pairwise
 from typing import Final
 
-_UNITS: Final = (
-    ("d", 86_400_000_000),
-    ("h", 3_600_000_000),
-    ("min", 60_000_000),
-    ("s", 1_000_000),
-)
+_UNITS: Final = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
 _PER: Final = (("s", 1), ("min", 60), ("h", 3_600), ("day", 86_400))
 _MILLISECOND: Final = 1_000
 _TEN: Final = 10

@@ -1,0 +1,1 @@
+"""The only SQL: what is remembered, in one SQLite file or in PostgreSQL."""

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from penstock.limits.costs import cost_at
 from penstock.store.jobs import OWN_LEASE, WORKFLOW
 from penstock.store.session import Session, StartedRow
 from penstock.store.waiting import leave_ready
@@ -27,12 +28,20 @@ class AttemptRow(NamedTuple):
     attempt: int
     lost: int
     cancel: int  # when it was asked to stop, or 0
+    behind: int | None  # the gate in whose line its lane stood when it started
+    costs: str | None
     has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
 
     @property
     def gate_ids(self) -> tuple[int, ...]:
         return gates_from_text(self.gates)
+
+    def weights(self) -> list[tuple[int, int]]:
+        """Return each of its gates, and what its start weighs there."""
+        if self.costs is None:
+            return [(gate, self.cost) for gate in self.gate_ids]
+        return [(gate, cost_at(place, self.cost, self.costs)) for place, gate in enumerate(self.gate_ids)]
 
 
 @lru_cache(maxsize=65_536)
@@ -42,7 +51,9 @@ def gates_from_text(text: str) -> tuple[int, ...]:
 
 
 # An attempt that begins: AttemptRow without its last two columns.
-NewAttempt = tuple[int, int, str, str, str, int, int, int, str, int, int, int, int, int, int]
+NewAttempt = tuple[
+    int, int, str, str, str, int, int, int, str, int, int, int, int, int, int, int | None, str | None
+]
 
 
 def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int, now: int) -> None:
@@ -73,13 +84,20 @@ STARTED: Final = """
 def starting(condition: str = "true") -> str:
     """Return the part of a statement that starts jobs at `at.now`, and has what is STARTED in `known`.
 
+    If one of those that come first is of none of `at.tasks` it starts none, and `strange.found` says so.
+
     Its values are a queue, how many jobs at most, their fence, their worker, and the length of the leases of jobs that
     have none of their own.
     """
     return f"""
-        taken AS (
-            DELETE FROM ready WHERE {condition} AND seq = ANY(ARRAY(
-                SELECT seq FROM ready WHERE queue = ? ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED))
+        front AS MATERIALIZED (
+            SELECT seq FROM ready WHERE {condition} AND queue = ? AND part = ''
+            ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED
+        ), strange AS MATERIALIZED (
+            SELECT EXISTS (SELECT 1 FROM at CROSS JOIN front f JOIN job j ON j.seq = f.seq
+                WHERE at.tasks IS NOT NULL AND j.task <> ALL(at.tasks)) AS found
+        ), taken AS (
+            DELETE FROM ready WHERE NOT (SELECT found FROM strange) AND seq = ANY(ARRAY(SELECT seq FROM front))
             RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
             SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires, {OWN_LEASE} AS own,
@@ -99,22 +117,31 @@ def starting(condition: str = "true") -> str:
 
 
 def start_first(
-    db: Session, queue: str, most: int, fence: int, worker: str, lease: int, now: int
-) -> list[StartedRow]:
+    db: Session, queue: str, most: int, fence: int, worker: str, lease: int, now: int, tasks: list[str] | None
+) -> list[StartedRow] | None:
     """Start the first jobs of a queue, on PostgreSQL, where one statement may change several tables.
 
-    Jobs that other transactions have locked are left out.
+    Jobs that other transactions have locked are left out.  None if one of them is of none of these *tasks*, where
+    those are named.
     """
     rows = db.all(
-        f"WITH at AS (SELECT CAST(? AS BIGINT) AS now), {starting()} SELECT {STARTED} FROM known",
+        f"""
+        WITH at AS (SELECT CAST(? AS BIGINT) AS now, CASE WHEN CAST(? AS BIGINT) = 0
+            THEN ARRAY(SELECT e.value FROM each(?) e) END AS tasks
+        ), {starting()} SELECT strange.found, {STARTED} FROM strange LEFT JOIN known ON true
+        """,
         now,
+        int(tasks is None),
+        tasks or [""],
         queue,
         most,
         fence,
         worker,
         lease,
     )
-    return [row[2:] for row in sorted(rows)]
+    if rows[0][0]:
+        return None
+    return [row[3:] for row in sorted(row for row in rows if row[3] is not None)]
 
 
 def started(db: Session, fence: int) -> tuple[int, list[StartedRow]]:
@@ -130,7 +157,7 @@ def started(db: Session, fence: int) -> tuple[int, list[StartedRow]]:
     return max((row[0] for row in rows), default=0), [row[1:] for row in rows]
 
 
-_COLUMNS: Final = ", ".join(AttemptRow._fields[:15])  # of NewAttempt
+_COLUMNS: Final = ", ".join(AttemptRow._fields[:17])  # of NewAttempt
 _ATTEMPT: Final = f"""
     {_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
@@ -140,7 +167,9 @@ _ATTEMPT: Final = f"""
 
 def start(db: Session, rows: Iterable[NewAttempt]) -> None:
     """Add running attempts, when the transaction ends."""
-    db.last(f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.last(
+        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+    )
 
 
 def locked(db: Session, seqs: list[int]) -> list[AttemptRow]:
@@ -149,7 +178,7 @@ def locked(db: Session, seqs: list[int]) -> list[AttemptRow]:
         f"SELECT {_ATTEMPT} FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE",
         seqs,
     )
-    return [AttemptRow(*row) for row in rows]
+    return list(map(AttemptRow._make, rows))
 
 
 def overdue(db: Session, now: int, most: int) -> list[AttemptRow]:
@@ -159,7 +188,7 @@ def overdue(db: Session, now: int, most: int) -> list[AttemptRow]:
         now,
         most,
     )
-    return [AttemptRow(*row) for row in rows]
+    return list(map(AttemptRow._make, rows))
 
 
 def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
@@ -172,14 +201,14 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
         sorted({seq for seq, _ in pairs}),
         sorted({fence for _, fence in pairs}),
     )
-    taken = [AttemptRow(*row) for row in rows]
+    taken = list(map(AttemptRow._make, rows))
     others = [attempt for attempt in taken if (attempt.seq, attempt.fence) not in pairs]
     if others:
         # A job whose lease was lost runs again, under the fence of another job of this batch.
         db.many(
             f"""
             INSERT INTO running ({_COLUMNS}, has_successor)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [attempt[:-1] for attempt in others],
         )
@@ -195,6 +224,11 @@ def stop(db: Session, seqs: list[int]) -> None:
 def set_begin_by(db: Session, seq: int, begin_by: int) -> None:
     """Set the moment at which the gates remember this attempt's start."""
     db.run("UPDATE running SET begin_by = ? WHERE seq = ?", begin_by, seq)
+
+
+def set_costs(db: Session, seq: int, costs: str | None) -> None:
+    """Set what this attempt's start weighs at each of its gates."""
+    db.run("UPDATE running SET costs = ? WHERE seq = ?", costs, seq)
 
 
 def of(db: Session, scope: str, tenant: str, name: str) -> list[tuple[int, str]]:

@@ -11,7 +11,7 @@ def places(db: Session) -> list[tuple[str, int]]:
             SELECT seq FROM scheduled UNION ALL SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job
             UNION ALL SELECT seq FROM running UNION ALL SELECT seq FROM done UNION ALL SELECT seq FROM door
             UNION ALL SELECT seq FROM successor
-        ) AS p ON p.seq = j.seq GROUP BY j.id HAVING count(p.seq) <> 1 LIMIT 100
+        ) AS p ON p.seq = j.seq GROUP BY j.seq, j.id HAVING count(p.seq) <> 1 LIMIT 100
         """
     )
 

@@ -1,11 +1,15 @@
-"""Statements that count jobs by tenant, queue and state."""
+"""Statements that count jobs, and how full queues and gates are."""
 
+from penstock.store.lanes import RESCHEDULED
 from penstock.store.session import Session
 
-_WAITING = """
-    SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, 'waiting' FROM lane_job
+_IN_LANES = f"CASE WHEN lane IN ({RESCHEDULED}) THEN 'scheduled' ELSE 'waiting' END"
+_WAITING = f"""
+    SELECT seq, 'waiting' AS state FROM ready UNION ALL SELECT seq, {_IN_LANES} FROM lane_job
     UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
 """
+# How many jobs stand in each lane, and whether they count as waiting or as scheduled.
+BY_LANE = f"SELECT lane, {_IN_LANES} AS state, count(*) AS jobs FROM lane_job GROUP BY lane"
 
 
 def tally(db: Session, now: int) -> list[tuple[str, str, str, int]]:
@@ -30,4 +34,42 @@ def ended_since(db: Session, since: int) -> list[tuple[str, str, str, int]]:
         WHERE d.finished > ? GROUP BY j.tenant, j.queue, d.state
         """,
         since,
+    )
+
+
+def live(db: Session) -> list[tuple[str, str, int]]:
+    """Return (queue, state, count) of the jobs that have not ended."""
+    return db.all(
+        f"""
+        SELECT queue, state, CAST(sum(jobs) AS BIGINT) FROM (
+            SELECT queue, 'waiting' AS state, count(*) AS jobs FROM ready GROUP BY queue
+            UNION ALL SELECT n.queue, c.state, c.jobs FROM ({BY_LANE}) AS c JOIN lane n ON n.id = c.lane
+            UNION ALL SELECT j.queue, 'waiting', count(*) FROM (
+                SELECT seq FROM door UNION ALL SELECT seq FROM successor
+            ) AS d JOIN job j ON j.seq = d.seq GROUP BY j.queue
+            UNION ALL SELECT queue, 'running', count(*) FROM running GROUP BY queue
+            UNION ALL
+            SELECT j.queue, 'scheduled', count(*) FROM scheduled s JOIN job j ON j.seq = s.seq GROUP BY j.queue
+        ) AS parts GROUP BY queue, state ORDER BY queue, state
+        """
+    )
+
+
+def busiest_keys(db: Session, most: int) -> list[tuple[str, str, int, int, int, int]]:
+    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys.
+
+    Only jobs that wait because of the key count.
+    """
+    return db.all(
+        """
+        SELECT g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),
+               CAST(sum(coalesce(w.waiting, 0)) OVER () AS BIGINT)
+        FROM gate g LEFT JOIN (
+            SELECT l.behind AS gate, count(*) AS waiting FROM lane l JOIN lane_job j ON j.lane = l.id
+            WHERE l.ready = 0 AND l.behind IS NOT NULL GROUP BY l.behind
+        ) AS w ON w.gate = g.id
+        WHERE g.kind = 'key'
+        ORDER BY g.running + coalesce(w.waiting, 0) DESC, g.tenant, g.name LIMIT ?
+        """,
+        most,
     )

@@ -1,16 +1,20 @@
 """Statements about gates: what they count and remember, when the clock opens them, which job has the turn."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from penstock.job import Topic
 from penstock.store.session import Session
 
-TurnRow = tuple[int, int, int, int, int, int | None]  # seq, lane, priority, ord, cost, until
+# gate, span, heavy, kept_until, starts, paced; gap, folded_at and due of the bucket
+MemoryRow = tuple[int, int, int, int, bytes, int, int | None, int, int]
 
 
 class GateRow(NamedTuple):
-    """A gate as it is stored; span, heavy and starts are of its memory, None if it has none."""
+    """A gate as it is stored; what follows its rules is of its memory, None if it has none.
+
+    What follows the bucket's due time is of its turn, and means nothing if *seq* is None.
+    """
 
     id: int
     running: int
@@ -20,27 +24,32 @@ class GateRow(NamedTuple):
     span: int | None
     heavy: int | None
     starts: bytes | None
-    turn: TurnRow | None
+    paced: int | None
+    gap: int | None
+    folded_at: int
+    due: int
+    seq: int | None
+    lane: int
+    priority: int
+    ord: int
+    cost: int
+    until: int | None
+    costs: str | None
 
 
 def load(db: Session, ids: list[int]) -> list[GateRow]:
     """Return the gates that exist."""
     rows = db.all(
         """
-        SELECT g.id, g.running, g.lanes, g.asking, g.rules, m.span, m.heavy, m.starts,
-               t.seq, t.lane, t.priority, t.ord, t.cost, t.until
+        SELECT g.id, g.running, g.lanes, g.asking, g.rules, m.span, m.heavy, m.starts, m.paced,
+               m.gap, m.folded_at, m.due,
+               t.seq, t.lane, t.priority, t.ord, t.cost, t.until, t.costs
         FROM gate g LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id
         WHERE g.id IN (SELECT value FROM each(?))
         """,
         ids,
     )
-    return [
-        GateRow(
-            id_, running, lanes, asking, rules, span, heavy, starts,
-            None if seq is None else (seq, lane, priority, ord_, cost, until),
-        )
-        for id_, running, lanes, asking, rules, span, heavy, starts, seq, lane, priority, ord_, cost, until in rows
-    ]  # fmt: skip
+    return list(map(GateRow._make, rows))
 
 
 def save(db: Session, rows: Iterable[tuple[int, int, int, int]]) -> None:
@@ -59,13 +68,15 @@ def keep_own(db: Session, rows: Iterable[tuple[str, int]]) -> None:
     db.many("UPDATE gate SET own = ? WHERE id = ?", rows)
 
 
-def save_memory(db: Session, rows: Iterable[tuple[int, int, int, int, bytes]]) -> None:
-    """Keep (gate, span, heavy, kept_until, starts)."""
+def save_memory(db: Session, rows: Iterable[MemoryRow]) -> None:
+    """Keep what gates remember."""
     db.last(
         """
-        INSERT INTO gate_memory (gate, span, heavy, kept_until, starts) VALUES (?, ?, ?, ?, ?)
+        INSERT INTO gate_memory (gate, span, heavy, kept_until, starts, paced, gap, folded_at, due)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (gate) DO UPDATE SET span = excluded.span, heavy = excluded.heavy,
-            kept_until = excluded.kept_until, starts = excluded.starts
+            kept_until = excluded.kept_until, starts = excluded.starts, paced = excluded.paced,
+            gap = excluded.gap, folded_at = excluded.folded_at, due = excluded.due
         """,
         rows,
     )
@@ -94,6 +105,14 @@ def name(db: Session, gate: int) -> tuple[str, str, str]:
     return row
 
 
+def keys(db: Session, gates: Sequence[int]) -> dict[int, str]:
+    """Return which of these gates are those of keys, with their names."""
+    rows = db.all(
+        "SELECT id, name FROM gate WHERE kind = 'key' AND id IN (SELECT value FROM each(?))", list(gates)
+    )
+    return dict(rows)
+
+
 def ruled(db: Session, kind: str) -> dict[str, int]:
     """Return the gates of this kind that have rules, by name."""
     return dict(db.all("SELECT name, id FROM gate WHERE kind = ? AND rules IS NOT NULL", kind))
@@ -118,13 +137,15 @@ def lower_wakes(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     )
 
 
-def save_turns(db: Session, rows: Iterable[tuple[int, int, int, int, int, int, int | None]]) -> None:
-    """Give jobs the turn at gates, as (gate, seq, lane, priority, ord, cost, until)."""
+def save_turns(
+    db: Session, rows: Iterable[tuple[int, int, int, int, int, int, int | None, str | None]]
+) -> None:
+    """Give jobs the turn at gates, as (gate, seq, lane, priority, ord, cost, until, costs)."""
     db.many(
         """
-        INSERT INTO turn (gate, seq, lane, priority, ord, cost, until) VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO turn (gate, seq, lane, priority, ord, cost, until, costs) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (gate) DO UPDATE SET seq = excluded.seq, lane = excluded.lane, priority = excluded.priority,
-            ord = excluded.ord, cost = excluded.cost, until = excluded.until
+            ord = excluded.ord, cost = excluded.cost, until = excluded.until, costs = excluded.costs
         """,
         rows,
     )

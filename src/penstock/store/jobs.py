@@ -1,6 +1,6 @@
 """Statements about jobs: what was asked for, how they ended, and in which table each stands."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from penstock.job import Topic
@@ -15,7 +15,11 @@ JOB_COLUMNS: Final = """
 PayloadRow = tuple[
     int, str, str, str, int | None, str, str, int, str, int | None, int | None, str | None
 ]  # fmt: skip
-EndedRow = tuple[int, str, int, int | None, int, str | None, str | None, str]
+Made = tuple[int, int]  # how many attempts a job has made, and how many of them were lost
+EndedRow = tuple[int, str, int, int | None, int, str | None, str | None, str, int]
+# Of a job that is done: seq, finished, started, attempt, result, lost; and of its last attempt when its handler began,
+# its worker, its gates, and the one in whose line its job stood.
+DoneRow = tuple[int, int, int | None, int, str | None, int, int | None, str, str, int | None]
 # Looked for only where any job has one.
 OWN_LEASE: Final = """
     CASE WHEN EXISTS (SELECT 1 FROM own_lease) THEN (SELECT o.lease FROM own_lease o WHERE o.seq = j.seq) END
@@ -24,6 +28,8 @@ WORKFLOW: Final = """
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
         THEN (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq) END
 """
+
+TENANTS: Final = 5  # whose jobs are looked at where an id is given without a tenant
 
 
 class ArrivingJob(NamedTuple):
@@ -36,6 +42,7 @@ class ArrivingJob(NamedTuple):
     limits: str
     priority: int
     cost: int
+    costs: str | None
 
 
 class JobName(NamedTuple):
@@ -53,9 +60,14 @@ class Place(NamedTuple):
 
     table: str
     attempt: int
+    lost: int
     lane: int | None
     ord: int | None
     refused: int
+
+    @property
+    def made(self) -> Made:
+        return self.attempt, self.lost
 
 
 def add(db: Session, rows: Iterable[JobRow]) -> None:
@@ -63,15 +75,25 @@ def add(db: Session, rows: Iterable[JobRow]) -> None:
     db.many(f"INSERT INTO job ({JOB_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def known_ids(db: Session, ids: list[str]) -> list[str]:
-    """Return which of these ids are taken."""
-    return [id_ for (id_,) in db.all("SELECT id FROM job WHERE id IN (SELECT value FROM each(?))", ids)]
+def add_weighed(db: Session, rows: Iterable[tuple[*JobRow, str]]) -> None:
+    """Add what was asked for, with its costs at the end: jobs whose limits have costs of their own."""
+    db.many(
+        f"INSERT INTO job ({JOB_COLUMNS}, costs) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
 
 
-def seq_of(db: Session, id_: str) -> int | None:
-    """Return the number of a job."""
-    row = db.one("SELECT seq FROM job WHERE id = ?", id_)
-    return None if row is None else int(row[0])
+def known_ids(db: Session, tenant: str, ids: list[str]) -> list[str]:
+    """Return which of these ids of a tenant are taken."""
+    rows = db.all("SELECT id FROM job WHERE id IN (SELECT value FROM each(?)) AND tenant = ?", ids, tenant)
+    return [id_ for (id_,) in rows]
+
+
+def of_id(db: Session, id_: str, tenant: str | None) -> list[tuple[int, str]]:
+    """Return (seq, tenant) of the job of a tenant that has this id; or of any tenant, at most `TENANTS`."""
+    if tenant is None:
+        return db.all("SELECT seq, tenant FROM job WHERE id = ? ORDER BY tenant LIMIT ?", id_, TENANTS)
+    return db.all("SELECT seq, tenant FROM job WHERE id = ? AND tenant = ?", id_, tenant)
 
 
 def queue_of(db: Session, seq: int) -> Queue:
@@ -97,7 +119,8 @@ def arriving(db: Session, seqs: list[int]) -> list[ArrivingJob]:
     """Return jobs that are about to stand in line again."""
     rows = db.all(
         """
-        SELECT seq, tenant, queue, task, limits, priority, cost FROM job WHERE seq IN (SELECT value FROM each(?))
+        SELECT seq, tenant, queue, task, limits, priority, cost, costs FROM job
+        WHERE seq IN (SELECT value FROM each(?))
         """,
         seqs,
     )
@@ -138,33 +161,37 @@ def policies(db: Session, seqs: list[int]) -> dict[int, str]:
 
 
 _ENDED = """
-    INSERT INTO done (seq, state, finished, started, attempt, result, error, reason)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO done (seq, state, finished, started, attempt, result, error, reason, lost)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_DONE = """
+    INSERT INTO done (seq, state, finished, started, attempt, result, reason, lost, began, worker, gates, behind)
+    VALUES (?, 'done', ?, ?, ?, ?, '', ?, ?, ?, ?, ?)
 """
 
 
-def end(db: Session, rows: Iterable[EndedRow]) -> None:
-    """Add jobs that ended, as (seq, state, finished, started, attempt, result, error, reason)."""
+def end(db: Session, rows: Iterable[EndedRow], done: Iterable[DoneRow] = ()) -> None:
+    """Add jobs that ended, as (seq, state, finished, started, attempt, result, error, reason, lost), or were done."""
     db.tell(Topic.ENDS)
     db.tell(Topic.ROOM)
     db.many(_ENDED, rows)
+    db.many(_DONE, done)
 
 
-def finish(db: Session, rows: Iterable[EndedRow]) -> None:
+def finish(db: Session, rows: Sequence[EndedRow], done: Sequence[DoneRow]) -> None:
     """Do what `end` does, when the transaction ends."""
-    db.tell(Topic.ENDS)
-    db.last(_ENDED, rows)
+    if rows or done:
+        db.tell(Topic.ENDS)
+    if done:
+        db.last(_DONE, done)
+    if rows:
+        db.last(_ENDED, rows)
 
 
-def failed(db: Session, rows: Iterable[tuple[int, int, int, str]]) -> None:
-    """Add failed attempts, as (seq, attempt, at, error)."""
-    db.many(
-        """
-        INSERT INTO failure (seq, attempt, at, error) VALUES (?, ?, ?, ?)
-        ON CONFLICT (seq, attempt) DO UPDATE SET at = excluded.at, error = excluded.error
-        """,
-        rows,
-    )
+def unstarted(seq: int, state: State, now: int, made: Made, reason: str) -> EndedRow:
+    """Return how a job ended that did not run."""
+    attempt, lost = made
+    return (seq, state.value, now, None, attempt, None, None, reason, lost)
 
 
 def expire_at(db: Session, rows: Iterable[tuple[int, int]]) -> None:
@@ -197,12 +224,22 @@ def forget_expiry(db: Session, seqs: list[int]) -> None:
 
 
 def revive(db: Session, seq: int) -> bool:
-    """Forget how a job ended and when it expires; False if it has just been deleted."""
+    """Forget how a job ended and when it expires, but not its attempts; False if it has just been deleted."""
     if not db.run("DELETE FROM done WHERE seq = ?", seq):
         return False
-    for table in ("failure", "progress", "expiry"):
+    for table in ("progress", "expiry"):
         db.run(f"DELETE FROM {table} WHERE seq = ?", seq)
     return True
+
+
+def set_made(db: Session, table: str, made: Made, seq: int) -> None:
+    """Set how many attempts a job has made elsewhere, in the table where it stands."""
+    db.run(f"UPDATE {table} SET attempt = ?, lost = ? WHERE seq = ?", *made, seq)
+
+
+def set_enqueued(db: Session, seq: int, at: int) -> None:
+    """Set when a job was asked for, elsewhere."""
+    db.run("UPDATE job SET enqueued = ? WHERE seq = ?", at, seq)
 
 
 # Where jobs stand.
@@ -212,12 +249,12 @@ def place(db: Session, seq: int) -> Place | None:
     """Return where a job stands; None if it has ended."""
     row = db.one(
         """
-        SELECT 'lane_job', attempt, lane, ord, refused FROM lane_job WHERE seq = ?
-        UNION ALL SELECT 'ready', attempt, NULL, ord, 0 FROM ready WHERE seq = ?
-        UNION ALL SELECT 'scheduled', attempt, NULL, NULL, 0 FROM scheduled WHERE seq = ?
-        UNION ALL SELECT 'running', attempt, NULL, NULL, 0 FROM running WHERE seq = ?
-        UNION ALL SELECT 'door', attempt, NULL, NULL, 0 FROM door WHERE seq = ?
-        UNION ALL SELECT 'successor', 0, NULL, NULL, 0 FROM successor WHERE seq = ?
+        SELECT 'lane_job', attempt, lost, lane, ord, refused FROM lane_job WHERE seq = ?
+        UNION ALL SELECT 'ready', attempt, lost, NULL, ord, 0 FROM ready WHERE seq = ?
+        UNION ALL SELECT 'scheduled', attempt, lost, NULL, NULL, 0 FROM scheduled WHERE seq = ?
+        UNION ALL SELECT 'running', attempt, lost, NULL, NULL, 0 FROM running WHERE seq = ?
+        UNION ALL SELECT 'door', attempt, lost, NULL, NULL, 0 FROM door WHERE seq = ?
+        UNION ALL SELECT 'successor', 0, 0, NULL, NULL, 0 FROM successor WHERE seq = ?
         """,
         *[seq] * 6,
     )
@@ -233,19 +270,18 @@ def state(db: Session, seq: int) -> State | None:
     return None if row is None else State(row[0])
 
 
-def leave(db: Session, table: str, seq: int) -> int | None:
-    """Delete a job from the table it waits in; return how many attempts it has made, or None if it just left."""
-    made = "0" if table == "successor" else "attempt"
-    row = db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING {made}", seq)
-    return int(row[0]) if row else None
+def leave(db: Session, table: str, seq: int) -> Made | None:
+    """Delete a job from the table it waits in; return its attempts so far, or None if it just left."""
+    made = "0, 0" if table == "successor" else "attempt, lost"
+    return db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING {made}", seq)
 
 
-def leave_free(db: Session, seqs: list[int]) -> dict[int, int]:
-    """Delete jobs that wait but stand in no lane; return how many attempts each has made."""
+def leave_free(db: Session, seqs: list[int]) -> dict[int, Made]:
+    """Delete jobs that wait but stand in no lane; return the attempts of each so far."""
     return {
-        seq: attempt
+        seq: (attempt, lost)
         for table in ("ready", "scheduled", "door")
-        for seq, attempt in db.all(
-            f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt", seqs
+        for seq, attempt, lost in db.all(
+            f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
         )
     }

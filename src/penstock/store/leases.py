@@ -70,17 +70,18 @@ def assign(db: Session, rows: Iterable[tuple[str, int]]) -> None:
     db.last("UPDATE running SET worker = ? WHERE seq = ?", rows)
 
 
-def running(db: Session, ids: Sequence[str]) -> list[Running]:
-    """Return the running attempts of these jobs."""
+def running(db: Session, ids: Sequence[str], tenant: str | None) -> list[Running]:
+    """Return the running attempts of the jobs of a tenant, or of all, that have these ids."""
     rows = db.all(
-        """
+        f"""
         SELECT j.id, j.seq, r.fence, r.worker, r.queue, r.task, j.tenant, j.meta, r.attempt, r.cancel, o.lease,
                r.lease, r.started, d.at
         FROM job j JOIN running r ON r.seq = j.seq LEFT JOIN own_lease o ON o.seq = j.seq
         LEFT JOIN deadline d ON d.seq = r.seq AND d.fence = r.fence
-        WHERE j.id IN (SELECT value FROM each(?))
+        WHERE j.id IN (SELECT value FROM each(?)){" AND j.tenant = ?" if tenant is not None else ""}
         """,
         ids,
+        *(() if tenant is None else (tenant,)),
     )
     return [Running(*row) for row in rows]
 

@@ -11,7 +11,7 @@ _FORGOTTEN: Final = 24 * 3_600 * SECOND  # no process asks any more what became 
 
 # Where something is kept about a job, by its number; the job itself last.
 OF_A_JOB: Final = (
-    "done", "progress", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job", "job",
+    "done", "progress", "attempt", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job", "job",
 )  # fmt: skip
 _SPARED: Final = frozenset({"schema_version", "anchor", "receipt"})
 

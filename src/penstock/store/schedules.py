@@ -1,66 +1,51 @@
 """Statements about schedules."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
-from penstock.job import Topic
-from penstock.store.session import Session
+import msgspec
+from msgspec import structs
 
+from penstock.job import NewJob, Schedule, Topic
+from penstock.lifecycle.overlap import Overlap
+from penstock.store.session import Row, Session
+from penstock.store.statements import chosen
 
-class ScheduleRow(NamedTuple):
-    """A schedule as it is stored."""
-
-    tenant: str
-    name: str
-    expression: str
-    timezone: str
-    overlap: str
-    enabled: int
-    job: str
-    ttl: int | None
-    meta: str
-    created: int
-    next_at: int | None
-    last_at: int | None
-    last_job: str | None
-    fired: int
+_COLUMNS: Final = ", ".join(Schedule.__struct_fields__)  # one for each field
 
 
-_COLUMNS: Final = ", ".join(ScheduleRow._fields)
-
-
-def of(db: Session, tenant: str, name: str) -> ScheduleRow | None:
+def of(db: Session, tenant: str, name: str) -> Schedule | None:
     """Return one schedule."""
     row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
-    return None if row is None else ScheduleRow(*row)
+    return None if row is None else _schedule(row)
 
 
-def locked(db: Session, tenant: str, name: str) -> ScheduleRow | None:
+def locked(db: Session, tenant: str, name: str) -> Schedule | None:
     """Return one schedule, and lock it."""
     row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
-    return None if row is None else ScheduleRow(*row)
+    return None if row is None else _schedule(row)
 
 
-def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[ScheduleRow]:
+def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[Schedule]:
     """Return schedules by name, of one tenant or of all."""
-    which, values = _of_tenant(tenant)
+    which, values = chosen(tenant=tenant)
     rows = db.all(
         f"SELECT {_COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
         *values,
         limit,
         offset,
     )
-    return [ScheduleRow(*row) for row in rows]
+    return [_schedule(row) for row in rows]
 
 
 def total(db: Session, tenant: str | None) -> int:
     """Return how many schedules there are, of one tenant or of all."""
-    which, values = _of_tenant(tenant)
+    which, values = chosen(tenant=tenant)
     row = db.one(f"SELECT count(*) FROM schedule {which}", *values)
     return int(row[0]) if row else 0
 
 
-def due(db: Session, now: int, most: int) -> list[ScheduleRow]:
+def due(db: Session, now: int, most: int) -> list[Schedule]:
     """Return schedules that are due, and lock them; those that other transactions have locked are left out."""
     rows = db.all(
         f"""
@@ -70,12 +55,14 @@ def due(db: Session, now: int, most: int) -> list[ScheduleRow]:
         now,
         most,
     )
-    return [ScheduleRow(*row) for row in rows]
+    return [_schedule(row) for row in rows]
 
 
-def put(db: Session, row: ScheduleRow) -> None:
+def put(db: Session, schedule: Schedule) -> None:
     """Add a schedule, or replace all of one but when it was made and what it did."""
     db.tell(Topic.WORK)
+    job = msgspec.json.encode(schedule.job).decode()
+    stored = {"job": job, "overlap": schedule.overlap.value, "enabled": int(schedule.enabled)}
     db.run(
         f"""
         INSERT INTO schedule ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -83,7 +70,7 @@ def put(db: Session, row: ScheduleRow) -> None:
             overlap = excluded.overlap, enabled = excluded.enabled, job = excluded.job, ttl = excluded.ttl,
             meta = excluded.meta, next_at = excluded.next_at
         """,
-        *row,
+        *(structs.asdict(schedule) | stored).values(),
     )
 
 
@@ -114,16 +101,16 @@ def fired(db: Session, jobs: Iterable[tuple[int, str, str, str]]) -> None:
     )
 
 
-def live(db: Session, ids: list[str]) -> dict[str, int]:
-    """Return the numbers of those jobs that have not ended, by their ids."""
+def live(db: Session, ids: list[str]) -> dict[tuple[str, str], int]:
+    """Return the numbers of those jobs that have not ended, by (tenant, id)."""
     rows = db.all(
         """
-        SELECT j.id, j.seq FROM job j WHERE j.id IN (SELECT value FROM each(?))
+        SELECT j.tenant, j.id, j.seq FROM job j WHERE j.id IN (SELECT value FROM each(?))
         AND NOT EXISTS (SELECT 1 FROM done d WHERE d.seq = j.seq)
         """,
         ids,
     )
-    return dict(rows)
+    return {(tenant, id_): seq for tenant, id_, seq in rows}
 
 
 def delete(db: Session, tenant: str, name: str) -> bool:
@@ -131,5 +118,9 @@ def delete(db: Session, tenant: str, name: str) -> bool:
     return db.run("DELETE FROM schedule WHERE tenant = ? AND name = ?", tenant, name) > 0
 
 
-def _of_tenant(tenant: str | None) -> tuple[str, list[object]]:
-    return ("", []) if tenant is None else ("WHERE tenant = ?", [tenant])
+def _schedule(row: Row) -> Schedule:
+    found = dict(zip(Schedule.__struct_fields__, row, strict=True))
+    job = msgspec.json.decode(found["job"], type=NewJob)
+    return Schedule(
+        **found | {"job": job, "overlap": Overlap(found["overlap"]), "enabled": bool(found["enabled"])}
+    )

@@ -10,6 +10,7 @@ T = TypeVar("T")
 
 Row = tuple[Any, ...]
 Queue = tuple[str, str]  # a tenant, empty if it belongs to none, and the name that its queue has there
+Part = tuple[str, str, str]  # the same, and that of a task, or empty for all others
 # A job in the order of `jobs.JOB_COLUMNS`; it has no number yet where `bulk_insert` adds it.
 JobRow = tuple[
     int | None, str, str, str, str, str, int, int, str, str, int | None, int | None, str, str | None, int,
@@ -148,11 +149,12 @@ class Store(Protocol):
         ...
 
     @property
-    def take_free(self) -> Callable[[str, int, str, int], StartedJobs | None] | None:
+    def take_free(self) -> Callable[[str, int, str, int, list[str] | None], StartedJobs | None] | None:
         """A function that starts jobs of a queue, if it is quicker than a transaction.
 
-        Its arguments are the queue, how many at most, the worker and the length of the lease.  It does nothing and
-        returns None if a claim has more to look at than jobs without limits.
+        Its arguments are the queue, how many at most, the worker, the length of the lease, and the tasks that the
+        worker knows (None: all).  It does nothing and returns None if a claim has more to look at than jobs without
+        limits, or meets one of another task.
         """
         ...
 

@@ -1,16 +1,13 @@
 """Statements about what operators decided."""
 
-from penstock.store.search import beginning
 from penstock.store.session import Session
+from penstock.store.statements import literally
 
 
 def under(db: Session, prefix: str) -> dict[str, str]:
     """Return the settings whose names begin with *prefix*."""
-    return dict(
-        db.all(
-            "SELECT name, value FROM setting WHERE name LIKE ? ESCAPE '!' ORDER BY name", beginning(prefix)
-        )
-    )
+    named = f"{literally(prefix)}%"
+    return dict(db.all("SELECT name, value FROM setting WHERE name LIKE ? ESCAPE '!' ORDER BY name", named))
 
 
 def put(db: Session, name: str, value: str, now: int) -> None:

@@ -112,6 +112,18 @@ def for_rows(sql: str) -> ForRows:
     return found
 
 
+def chosen(**wanted: object) -> tuple[str, list[object]]:
+    """Return a WHERE for the columns that are given a value, if any is, and the values."""
+    given = {column: value for column, value in wanted.items() if value is not None}
+    which = " AND ".join(f"{column} = ?" for column in given)
+    return f"WHERE {which}" if which else "", list(given.values())
+
+
+def literally(text: str) -> str:
+    """Return *text* as a part of a pattern, with ESCAPE '!'."""
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
 def refuse(sql: str, problem: str) -> NoReturn:
     """Raise an error about a statement of penstock's own."""
     raise AssertionError(f"outside the language of statements ({problem}): {' '.join(sql.split())}")

@@ -32,13 +32,7 @@ def of(db: Session, earlier: int) -> int | None:
 
 def add(db: Session, seq: int, earlier: int, ord_: int, due: int) -> None:
     """Have a job wait until an earlier one has ended."""
-    db.run(
-        "INSERT INTO successor (seq, earlier, ord, due) VALUES (?, ?, ?, ?)",
-        seq,
-        earlier,
-        ord_,
-        due,
-    )
+    db.run("INSERT INTO successor (seq, earlier, ord, due) VALUES (?, ?, ?, ?)", seq, earlier, ord_, due)
 
 
 def replace(db: Session, old: int, new: int, due: int) -> bool:

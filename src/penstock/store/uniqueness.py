@@ -49,12 +49,7 @@ def seqs(db: Session, keys: Collection[str]) -> list[int]:
 
 
 def take(
-    db: Session,
-    key: str,
-    seq: int,
-    states_: Collection[State],
-    until: int | None,
-    since: int | None = None,
+    db: Session, key: str, seq: int, states_: Collection[State], until: int | None, since: int | None = None
 ) -> None:
     """Let a job stand for a key, for calls that have come *since* then if it waits for a pause in them."""
     db.run(

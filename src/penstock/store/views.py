@@ -1,9 +1,22 @@
-"""Statements that show jobs, gates and lines.  Reads only."""
+"""Statements that show jobs, gates and lines, and search for jobs.  Reads only."""
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
+import msgspec
+
+from penstock.job import JobFilter
 from penstock.lifecycle.states import State
+from penstock.names import MAX_NAME
+from penstock.store.jobs import TENANTS
+from penstock.store.lanes import IS_RESCHEDULED, RESCHEDULED
 from penstock.store.session import Session
+from penstock.store.statements import literally
+
+# Where limits name a key.  LIKE would take no notice of case, on SQLite.
+_NAMES: Final = "replace(j.limits, ?, '') <> j.limits"
+# Comes after all that may follow the beginning of a name.
+_LAST: Final = "\U0010ffff" * (MAX_NAME // 4 + 1)
 
 
 class JobViewRow(NamedTuple):
@@ -17,6 +30,7 @@ class JobViewRow(NamedTuple):
     args: str
     priority: int
     cost: int
+    costs: str | None
     limits: str
     retry: str
     expires: int | None
@@ -45,39 +59,56 @@ class JobViewRow(NamedTuple):
     put_off: str | None  # why it is scheduled
     lost: int
     workflow: str | None
+    rescheduled: int  # whether it stands in a lane that is rescheduled
 
 
-JOB = """
-    SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.limits, j.retry, j.expires,
-           j.meta, j.enqueued,
+JOB = f"""
+    SELECT j.seq, j.id, j.tenant, j.queue, j.task, j.args, j.priority, j.cost, j.costs, j.limits, j.retry,
+           j.expires, j.meta, j.enqueued,
            s.due, s.attempt, coalesce(w.attempt, o.attempt), l.attempt,
            r.attempt, r.started, r.worker, r.lease, r.cancel,
            d.state, d.finished, d.started, d.attempt, d.result, d.error, d.reason, p.value, j.timeout,
            r.fence, (SELECT ol.lease FROM own_lease ol WHERE ol.seq = j.seq), s.reason,
-           coalesce(s.lost, w.lost, o.lost, l.lost, r.lost,
-               (SELECT count(*) FROM failure f WHERE f.seq = d.seq AND f.error LIKE '{"kind": "LeaseLost"%')),
-           (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq)
+           coalesce(s.lost, w.lost, o.lost, l.lost, r.lost, d.lost, 0),
+           (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq),
+           (SELECT count(*) FROM lane n WHERE n.id = l.lane AND {IS_RESCHEDULED})
     FROM job j
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN lane_job l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq
     LEFT JOIN door o ON o.seq = j.seq
 """
-WAITING = """
-    SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job UNION ALL SELECT seq FROM door
-    UNION ALL SELECT seq FROM successor
+WAITING = f"""
+    SELECT seq FROM ready UNION ALL SELECT seq FROM lane_job WHERE lane NOT IN ({RESCHEDULED})
+    UNION ALL SELECT seq FROM door UNION ALL SELECT seq FROM successor
 """
+_RESCHEDULED = f"SELECT seq FROM lane_job WHERE lane IN ({RESCHEDULED})"
 # A job that is due waits, though it may not stand in line yet.
 DUE = "SELECT seq FROM scheduled WHERE due <= ?"
 _AMONG = {  # where to look for the few that are not ended, among all that ever were, by the time
-    State.SCHEDULED: "SELECT seq FROM scheduled WHERE due > ?",
+    State.SCHEDULED: f"SELECT seq FROM scheduled WHERE due > ? UNION ALL {_RESCHEDULED}",
     State.WAITING: f"{WAITING} UNION ALL {DUE}",
+}
+_PLACES = {  # where to look for the same, told apart more finely: by the time, but for those that run
+    "scheduled": f"SELECT seq FROM scheduled WHERE due > ? AND attempt = lost UNION ALL {_RESCHEDULED}",
+    "retrying": "SELECT seq FROM scheduled WHERE due > ? AND attempt > lost",
+    "waiting": f"{WAITING} UNION ALL {DUE}",
+    "running": "SELECT seq FROM running",
 }
 
 
-def job(db: Session, id_: str) -> JobViewRow | None:
-    """Return all that is known of one job."""
-    row = db.one(f"{JOB} WHERE j.id = ?", id_)
-    return None if row is None else JobViewRow(*row)
+def of_id(db: Session, id_: str, tenant: str | None) -> list[JobViewRow]:
+    """Return all that is known of the job of a tenant that has this id; or of any tenant, at most `TENANTS`."""
+    if tenant is None:
+        rows = db.all(f"{JOB} WHERE j.id = ? ORDER BY j.tenant LIMIT ?", id_, TENANTS)
+    else:
+        rows = db.all(f"{JOB} WHERE j.id = ? AND j.tenant = ?", id_, tenant)
+    return [JobViewRow(*row) for row in rows]
+
+
+def of(db: Session, ids: Collection[str], tenant: str) -> list[JobViewRow]:
+    """Return all that is known of these jobs of a tenant."""
+    rows = db.all(f"{JOB} WHERE j.id IN (SELECT value FROM each(?)) AND j.tenant = ?", list(ids), tenant)
+    return [JobViewRow(*row) for row in rows]
 
 
 def jobs(
@@ -99,30 +130,34 @@ def jobs(
     elif state is not None:
         where.append(f"j.seq IN ({_AMONG[state]})" if state in _AMONG else "d.state = ?")
         values.append(now if state in _AMONG else state.value)
-    for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
+    named, given = _equal(queue=queue, task=task, tenant=tenant)
+    where += named
+    values += given
     if key is not None:
-        where.append("j.limits LIKE ? ESCAPE '!'")
+        where.append(_NAMES)
         values.append(_naming(key))
     if before is not None:
         where.append("j.seq < ?")
         values.append(before)
     if begins is not None:
         where.append("j.id >= ? AND j.id < ?")
-        values += [begins, begins + "\U0010ffff"]
+        values += [begins, begins + _LAST]
     rows = db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
     return [JobViewRow(*row) for row in rows]
 
 
-def count(db: Session, queue: str | None, task: str | None, tenant: str | None = None) -> dict[State, int]:
+def count(
+    db: Session,
+    queue: str | None,
+    task: str | None,
+    tenant: str | None = None,
+    tasks: list[str] | None = None,
+) -> dict[State, int]:
     """Return how many jobs are in each state."""
-    where, values = [], []
-    for column, value in (("j.queue", queue), ("j.task", task), ("j.tenant", tenant)):
-        if value is not None:
-            where.append(f"{column} = ?")
-            values.append(value)
+    where, values = _equal(queue=queue, task=task, tenant=tenant)
+    if tasks is not None:
+        where.append("j.task IN (SELECT value FROM each(?))")
+        values.append(tasks or [""])
     joined = f"JOIN job j ON j.seq = t.seq WHERE {' AND '.join(where)}" if where else ""
     parts = {
         "scheduled": State.SCHEDULED,
@@ -136,21 +171,81 @@ def count(db: Session, queue: str | None, task: str | None, tenant: str | None =
     for table, state in parts.items():
         row = db.one(f"SELECT count(*) FROM {table} t {joined}", *values)
         counts[state] = counts.get(state, 0) + (int(row[0]) if row else 0)
+    also = f"{joined} AND" if joined else "WHERE"
+    row = db.one(f"SELECT count(*) FROM lane_job t {also} t.lane IN ({RESCHEDULED})", *values)
+    if row and row[0]:
+        counts[State.WAITING] -= row[0]
+        counts[State.SCHEDULED] += row[0]
     for name, number in db.all(f"SELECT t.state, count(*) FROM done t {joined} GROUP BY t.state", *values):
         counts[State(name)] = number
     return {state: number for state, number in counts.items() if number}
 
 
-def failures(db: Session, seq: int) -> list[tuple[int, int, str]]:
-    """Return (attempt, at, error) of the failed attempts of a job."""
-    return db.all("SELECT attempt, at, error FROM failure WHERE seq = ? ORDER BY attempt", seq)
+def search(db: Session, now: int, wanted: JobFilter, offset: int, most: int) -> list[JobViewRow]:
+    """Return the jobs that fit, newest first."""
+    where, values = _where(now, wanted)
+    rows = db.all(f"{JOB} WHERE {where} ORDER BY j.seq DESC LIMIT ? OFFSET ?", *values, most, offset)
+    return [JobViewRow(*row) for row in rows]
 
 
-def gates(
-    db: Session, tenant: str | None, prefix: str, without: str, offset: int, most: int
-) -> list[tuple[int, str, str]]:
+def ids(db: Session, now: int, wanted: JobFilter, most: int) -> list[tuple[str, str]]:
+    """Return (id, tenant) of the jobs that fit, oldest first."""
+    where, values = _where(now, wanted)
+    return db.all(f"SELECT j.id, j.tenant FROM job j WHERE {where} ORDER BY j.seq LIMIT ?", *values, most)
+
+
+def total(db: Session, now: int, wanted: JobFilter) -> int:
+    """Return how many jobs fit."""
+    where, values = _where(now, wanted)
+    row = db.one(f"SELECT count(*) FROM job j WHERE {where}", *values)
+    return int(row[0]) if row else 0
+
+
+def _where(now: int, wanted: JobFilter) -> tuple[str, list[object]]:
+    where, values = ["1 = 1"], list[object]()
+    if wanted.states is not None:
+        where.append(_of_states(now, wanted.states, values))
+    if wanted.queues is not None:
+        where.append("j.queue IN (SELECT value FROM each(?))")
+        values.append(sorted(wanted.queues))
+    named, given = _equal(task=wanted.task, tenant=wanted.tenant)
+    where += named
+    values += given
+    if wanted.task_prefix is not None:
+        where.append("j.task LIKE ? ESCAPE '!'")
+        values.append(literally(wanted.task_prefix) + "%")
+    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
+        if moment is not None:
+            where.append(f"j.enqueued {sign} ?")
+            values.append(moment)
+    if wanted.ended_before is not None:
+        where.append("j.seq IN (SELECT seq FROM done WHERE finished < ?)")
+        values.append(wanted.ended_before)
+    return " AND ".join(where), values
+
+
+def _of_states(now: int, states: Collection[str], values: list[object]) -> str:
+    # The few that have not ended are looked up; the many that have are looked at, newest first, until a page is full.
+    live = [_PLACES[state] for state in sorted(states) if state in _PLACES]
+    values += [now for state in sorted(states) if state in _PLACES and state != "running"]
+    ended = [state for state in sorted(states) if state not in _PLACES]
+    either = [f"j.seq IN ({' UNION ALL '.join(live)})"] if live else []
+    if ended:
+        marks = ", ".join("?" for _ in ended)
+        either.append(f"EXISTS (SELECT 1 FROM done d WHERE d.seq = j.seq AND d.state IN ({marks}))")
+        values += ended
+    return f"({' OR '.join(either) or '1 = 0'})"
+
+
+def _equal(**wanted: str | None) -> tuple[list[str], list[object]]:
+    """Return conditions for the columns of a job that are given a value, and the values."""
+    given = {column: value for column, value in wanted.items() if value is not None}
+    return [f"j.{column} = ?" for column in given], list(given.values())
+
+
+def gates(db: Session, tenant: str | None, prefix: str, offset: int, most: int) -> list[tuple[int, str, str]]:
     """Return (id, tenant, name) of the gates of keys, by name, of one tenant or of all."""
-    which, values = _gates_of(tenant, prefix, without)
+    which, values = _gates_of(tenant, prefix)
     return db.all(
         f"SELECT id, tenant, name FROM gate WHERE {which} ORDER BY name, tenant LIMIT ? OFFSET ?",
         *values,
@@ -159,20 +254,15 @@ def gates(
     )
 
 
-def gates_total(db: Session, tenant: str | None, prefix: str, without: str) -> int:
+def gates_total(db: Session, tenant: str | None, prefix: str) -> int:
     """Return how many gates of keys begin with *prefix*."""
-    which, values = _gates_of(tenant, prefix, without)
+    which, values = _gates_of(tenant, prefix)
     row = db.one(f"SELECT count(*) FROM gate WHERE {which}", *values)
     return int(row[0]) if row else 0
 
 
-def _gates_of(tenant: str | None, prefix: str, without: str) -> tuple[str, list[str]]:
-    which, values = "kind = 'key' AND name >= ? AND name < ?", [prefix, prefix + "\U0010ffff"]
-    if without:
-        which, values = (
-            f"{which} AND NOT (name >= ? AND name < ?)",
-            [*values, without, without + "\U0010ffff"],
-        )
+def _gates_of(tenant: str | None, prefix: str) -> tuple[str, list[str]]:
+    which, values = "kind = 'key' AND name >= ? AND name < ?", [prefix, prefix + _LAST]
     return (which, values) if tenant is None else (f"{which} AND tenant = ?", [*values, tenant])
 
 
@@ -199,29 +289,50 @@ def foretold(db: Session) -> list[tuple[str, str]]:
     return [(tenant, limits) for _, tenant, limits in sorted(rows)]
 
 
-def at_door(db: Session, tenant: str, key: str) -> int:
-    """Return how many jobs at the door, or that succeed others, will pass the gate of *key*."""
-    row = db.one(
-        """
-        SELECT count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
+def at_door(db: Session, key: str) -> list[tuple[str, str, int]]:
+    """Return (tenant, limits, how many) of the jobs at the door, or that succeed others, whose limits name *key*."""
+    return db.all(
+        f"""
+        SELECT j.tenant, j.limits, count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
             JOIN job j ON j.seq = d.seq
-        WHERE j.tenant = ? AND j.limits LIKE ? ESCAPE '!'
+        WHERE {_NAMES} GROUP BY j.tenant, j.limits
         """,
-        tenant,
         _naming(key),
     )
-    return int(row[0]) if row else 0
 
 
 def _naming(key: str) -> str:
-    """Return a pattern that limits which name *key* are like."""
-    return '%["' + key.replace("!", "!!").replace("%", "!%").replace("_", "!_") + '",%'
+    """Return what limits contain that name *key*."""
+    return f"[{msgspec.json.encode(key).decode()},"
 
 
 def waiting(db: Session, gate: int) -> int:
     """Return how many jobs that must pass a gate wait."""
     row = db.one("SELECT count(*) FROM lane_gate g JOIN lane_job j ON j.lane = g.lane WHERE g.gate = ?", gate)
     return int(row[0]) if row else 0
+
+
+def begun_at(db: Session, gate: int) -> list[int]:
+    """Return when the attempts began that hold a slot of a gate."""
+    rows = db.all("SELECT started FROM running WHERE ',' || gates || ',' LIKE ?", f"%,{gate},%")
+    return [at for (at,) in rows]
+
+
+def durations(db: Session, kind: str, tenant: str, name: str) -> list[int]:
+    """Return how long the last attempts took that passed a gate, of the few hundred jobs that ended last."""
+    rows = db.all(
+        f"""
+        SELECT d.finished - d.started FROM (
+            SELECT seq, started, finished FROM done ORDER BY finished DESC LIMIT 200
+        ) AS d JOIN job j ON j.seq = d.seq WHERE d.started IS NOT NULL AND CASE ?
+            WHEN 'key' THEN {_NAMES} WHEN 'type' THEN j.task = ? ELSE j.tenant = ? END
+        """,
+        kind,
+        _naming(name),
+        name,
+        tenant,
+    )
+    return [span for (span,) in rows]
 
 
 def own_numbers(db: Session, gate: int) -> str | None:
@@ -239,9 +350,9 @@ def lane_gates(db: Session, gate: int) -> str | None:
     return None if row is None else str(row[0])
 
 
-def standing(db: Session, seq: int) -> tuple[int, int, int, int] | None:
-    """Return (lane, priority, ord, cost) of a job that waits with limits."""
-    return db.one("SELECT lane, priority, ord, cost FROM lane_job WHERE seq = ?", seq)
+def standing(db: Session, seq: int) -> tuple[int, int, int, int, str | None] | None:
+    """Return (lane, priority, ord, cost, costs) of a job that waits with limits."""
+    return db.one("SELECT lane, priority, ord, cost, costs FROM lane_job WHERE seq = ?", seq)
 
 
 def ahead_in_lane(db: Session, lane: int, priority: int, ord_: int, most: int) -> int:
@@ -281,7 +392,7 @@ def ahead_in_queue(db: Session, queue: str, seq: int) -> int:
     """Return how many jobs without limits come before this one in its queue."""
     row = db.one(
         """
-        SELECT count(*) FROM ready r JOIN ready me ON me.seq = ? WHERE r.queue = ? AND
+        SELECT count(*) FROM ready r JOIN ready me ON me.seq = ? AND r.part = me.part WHERE r.queue = ? AND
             (r.priority > me.priority OR (r.priority = me.priority AND r.ord < me.ord))
         """,
         seq,

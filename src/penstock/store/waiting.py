@@ -6,11 +6,15 @@ from typing import NamedTuple
 from penstock.job import Topic
 from penstock.store.session import Session
 
-ReadyRow = tuple[int, str, int, int, int, int, int]  # seq, queue, priority, ord, cost, attempt, lost
-FreeJob = tuple[int, int, int, int, int, int]  # seq, priority, ord, cost, attempt, lost
+ReadyRow = tuple[
+    int, str, str, int, int, int, int, int
+]  # seq, queue, part, priority, ord, cost, attempt, lost
+FreeJob = tuple[int, int, int, int, int, int, str]  # seq, priority, ord, cost, attempt, lost, task
+# seq, priority, ord, cost, costs, and the task if it was looked up
+Head = tuple[int, int, int, int, str | None, str | None]
 LaneJobRow = tuple[
-    int, int, int, int, int, int, int, int
-]  # seq, lane, priority, ord, cost, attempt, lost, refused
+    int, int, int, int, int, str | None, int, int, int, int
+]  # seq, lane, priority, ord, cost, costs, attempt, lost, refused, told
 
 
 class AtDoor(NamedTuple):
@@ -30,22 +34,31 @@ def get_ready(db: Session, rows: Iterable[ReadyRow]) -> None:
     """Add jobs without limits."""
     db.tell(Topic.WORK)
     db.many(
-        "INSERT INTO ready (seq, queue, priority, ord, cost, attempt, lost) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        """
+        INSERT INTO ready (seq, queue, part, priority, ord, cost, attempt, lost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        """,
         rows,
     )
 
 
-def first_ready(db: Session, queue: str, skip: int, most: int) -> list[FreeJob]:
-    """Return the first jobs of a queue, and lock them; those that other transactions have locked are left out."""
+def first_ready(db: Session, queue: str, part: str, skip: int, most: int) -> list[FreeJob]:
+    """Return the first jobs of a part, and lock them; those that other transactions have locked are left out."""
     return db.all(
         """
-        SELECT seq, priority, ord, cost, attempt, lost FROM ready WHERE queue = ?
+        SELECT seq, priority, ord, cost, attempt, lost, (SELECT j.task FROM job j WHERE j.seq = ready.seq)
+        FROM ready WHERE queue = ? AND part = ?
         ORDER BY priority DESC, ord LIMIT ? OFFSET ? FOR UPDATE SKIP LOCKED
         """,
         queue,
+        part,
         most,
         skip,
     )
+
+
+def lock_ready(db: Session, seq: int) -> bool:
+    """Lock a job that waits without limits; False if it just left."""
+    return db.one("SELECT seq FROM ready WHERE seq = ? FOR UPDATE", seq) is not None
 
 
 def leave_ready(db: Session, seqs: list[int]) -> None:
@@ -59,31 +72,55 @@ def leave_ready(db: Session, seqs: list[int]) -> None:
 def join_lanes(db: Session, rows: Iterable[LaneJobRow]) -> None:
     """Add jobs to lanes."""
     db.many(
-        "INSERT INTO lane_job (seq, lane, priority, ord, cost, attempt, lost, refused) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        """
+        INSERT INTO lane_job (seq, lane, priority, ord, cost, costs, attempt, lost, refused, told)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
         rows,
     )
 
 
-def in_lane(db: Session, lane: int, skip: int, most: int) -> list[tuple[int, int, int, int]]:
-    """Return (seq, priority, ord, cost) of the first jobs of a lane."""
+def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Head]:
+    """Return the first jobs of a lane."""
     return db.all(
-        "SELECT seq, priority, ord, cost FROM lane_job WHERE lane = ? ORDER BY priority DESC, ord LIMIT ? OFFSET ?",
+        """
+        SELECT seq, priority, ord, cost, costs, (SELECT j.task FROM job j WHERE j.seq = lane_job.seq)
+        FROM lane_job WHERE lane = ? ORDER BY priority DESC, ord LIMIT ? OFFSET ?
+        """,
         lane,
         most,
         skip,
     )
 
 
-def leave_lanes(db: Session, seqs: list[int]) -> list[tuple[int, int, int]]:
-    """Delete jobs that no longer wait; return their (seq, attempt, lost)."""
+def leave_lanes(db: Session, seqs: list[int]) -> list[tuple[int, int, int, int]]:
+    """Delete jobs that no longer wait; return their (seq, attempt, lost, told)."""
     return db.all(
-        "DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
+        "DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost, told",
+        seqs,
     )
 
 
-def stand_in(db: Session, old: int, new: int) -> None:
+def told(db: Session, seqs: list[int]) -> list[tuple[int, int]]:
+    """Return those of these jobs that stand in lanes, with the gate at which each was told to be blocked, or 0."""
+    return db.all("SELECT seq, told FROM lane_job WHERE seq IN (SELECT value FROM each(?))", seqs)
+
+
+def first_told(db: Session, lane: int, most: int) -> list[tuple[int, int]]:
+    """Return the same of the first jobs of a lane."""
+    return db.all(
+        "SELECT seq, told FROM lane_job WHERE lane = ? ORDER BY priority DESC, ord LIMIT ?", lane, most
+    )
+
+
+def tell(db: Session, rows: Iterable[tuple[int, int]]) -> None:
+    """Keep (told, seq) of jobs that were told to be blocked."""
+    db.many("UPDATE lane_job SET told = ? WHERE seq = ?", rows)
+
+
+def stand_in(db: Session, old: int, new: int, told: int) -> None:
     """Put a job that has made no attempt exactly where another one waits."""
-    db.run("UPDATE lane_job SET seq = ?, attempt = 0, lost = 0 WHERE seq = ?", new, old)
+    db.run("UPDATE lane_job SET seq = ?, attempt = 0, lost = 0, told = ? WHERE seq = ?", new, told, old)
 
 
 def refuse(db: Session, seq: int) -> int:
@@ -114,12 +151,7 @@ def to_door(db: Session, seqs: Iterable[int]) -> None:
 def replace_later(db: Session, seq: int, replaces: int, due: int) -> None:
     """Have a job take the place of another once it is let in; it is *due* then (0: at once)."""
     db.tell(Topic.WORK)
-    db.run(
-        "INSERT INTO door (seq, attempt, lost, replaces, due) VALUES (?, 0, 0, ?, ?)",
-        seq,
-        replaces,
-        due,
-    )
+    db.run("INSERT INTO door (seq, attempt, lost, replaces, due) VALUES (?, 0, 0, ?, ?)", seq, replaces, due)
 
 
 def at_door(db: Session, most: int) -> list[AtDoor]:
@@ -132,6 +164,21 @@ def at_door(db: Session, most: int) -> list[AtDoor]:
         most,
     )
     return sorted(AtDoor(*row) for row in rows)
+
+
+def is_at_door(db: Session, ids: list[str], tenant: str) -> bool:
+    """Tell whether any of these jobs of a tenant is at the door."""
+    return (
+        db.one(
+            """
+            SELECT 1 FROM job j JOIN door d ON d.seq = j.seq
+            WHERE j.id IN (SELECT value FROM each(?)) AND j.tenant = ? LIMIT 1
+            """,
+            ids,
+            tenant,
+        )
+        is not None
+    )
 
 
 def from_door(db: Session, seq: int) -> list[AtDoor]:
@@ -153,6 +200,11 @@ def from_door(db: Session, seq: int) -> list[AtDoor]:
 def schedule(db: Session, rows: Iterable[tuple[int, int, int, int]]) -> None:
     """Add (seq, due, attempt, lost)."""
     _schedule(db, "INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", list(rows))
+
+
+def due_at_once(db: Session, table: str, seq: int) -> None:
+    """Let a job that waits for another, or at the door, be due as soon as it stands in line."""
+    db.run(f"UPDATE {table} SET due = 0 WHERE seq = ?", seq)
 
 
 def put_off(db: Session, rows: Iterable[tuple[int, int, int, int, str | None]]) -> None:

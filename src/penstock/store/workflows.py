@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from penstock.job import WorkflowView
 from penstock.store.session import Row, Session
+from penstock.store.statements import chosen
+from penstock.workflows.steps import WorkflowState
 
 
 class WorkflowRow(NamedTuple):
@@ -19,27 +22,6 @@ class WorkflowRow(NamedTuple):
     finished: int | None
     state: str
     total: int
-    unfinished: int
-    completed: int
-    failed: int
-
-
-class ShownWorkflow(NamedTuple):
-    """A workflow, when it began, and how many of its steps failed."""
-
-    row: WorkflowRow
-    started: int | None
-    failures: int
-
-
-class ProgressRow(NamedTuple):
-    """What changes of a workflow."""
-
-    number: int
-    id: str
-    tenant: str
-    finished: int | None
-    state: str
     unfinished: int
     completed: int
     failed: int
@@ -74,10 +56,12 @@ class ShownStep(NamedTuple):
     callback: int
 
 
+# number, id, tenant, finished, state, unfinished, completed, failed
+ProgressRow = tuple[int, str, str, int | None, str, int, int, int]
 PlanRow = tuple[int, str, str, str, str, str]  # step, id, task, queue, job, parents
 _COLUMNS: Final = ", ".join(WorkflowRow._fields)
-_SHOWN: Final = f"""
-    {_COLUMNS},
+_SHOWN: Final = """
+    number, id, tenant, kind, name, meta, state, created, finished, total, completed,
     (SELECT min(j.started) FROM workflow_job j WHERE j.workflow = workflow.number AND j.started IS NOT NULL),
     (SELECT count(*) FROM workflow_step s WHERE s.workflow = workflow.number AND s.state = 'failed' AND s.callback = 0)
 """
@@ -103,14 +87,13 @@ def of_jobs(db: Session, seqs: list[int]) -> list[tuple[int, int, int]]:
 
 def locked(db: Session, numbers: list[int]) -> list[ProgressRow]:
     """Return workflows, and lock them."""
-    rows = db.all(
+    return db.all(
         """
         SELECT number, id, tenant, finished, state, unfinished, completed, failed FROM workflow
         WHERE number IN (SELECT value FROM each(?)) ORDER BY number FOR UPDATE
         """,
         numbers,
     )
-    return [ProgressRow(*row) for row in rows]
 
 
 def save(db: Session, rows: Iterable[tuple[str, int | None, int, int, int, int]]) -> None:
@@ -199,27 +182,24 @@ def results(db: Session, numbers: list[int]) -> dict[int, str | None]:
     )
 
 
-def find(db: Session, id_: str) -> ShownWorkflow | None:
-    """Return one workflow."""
+def find(db: Session, id_: str) -> tuple[int, WorkflowView] | None:
+    """Return one workflow without its steps, and its number."""
     row = db.one(f"SELECT {_SHOWN} FROM workflow WHERE id = ?", id_)
-    return None if row is None else _shown(row)
+    return None if row is None else (row[0], _shown(row))
 
 
-def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[ShownWorkflow]:
-    """Return workflows, newest first."""
-    which, values = _chosen(tenant, state)
+def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[WorkflowView]:
+    """Return workflows without their steps, newest first."""
+    which, values = chosen(tenant=tenant, state=state)
     rows = db.all(
-        f"SELECT {_SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?",
-        *values,
-        most,
-        offset,
+        f"SELECT {_SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?", *values, most, offset
     )
     return [_shown(row) for row in rows]
 
 
 def total(db: Session, tenant: str | None, state: str | None) -> int:
     """Return how many workflows there are."""
-    which, values = _chosen(tenant, state)
+    which, values = chosen(tenant=tenant, state=state)
     row = db.one(f"SELECT count(*) FROM workflow {which}", *values)
     return int(row[0]) if row else 0
 
@@ -293,13 +273,8 @@ def stuck(db: Session) -> list[tuple[str, str]]:
     )
 
 
-def _shown(row: Row) -> ShownWorkflow:
-    *stored, started, failures = row
-    return ShownWorkflow(WorkflowRow(*stored), started, failures)
-
-
-def _chosen(tenant: str | None, state: str | None) -> tuple[str, list[object]]:
-    wanted = {"tenant": tenant, "state": state}
-    given = {name: value for name, value in wanted.items() if value is not None}
-    which = " AND ".join(f"{name} = ?" for name in given)
-    return (f"WHERE {which}" if which else ""), list(given.values())
+def _shown(row: Row) -> WorkflowView:
+    _, id_, tenant, kind, name, meta, state, created, finished, total_, completed, started, failures = row
+    return WorkflowView(
+        id_, tenant, kind, name, meta, WorkflowState(state), created, finished, total_, completed, (), started, failures
+    )  # fmt: skip

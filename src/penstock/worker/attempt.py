@@ -31,13 +31,14 @@ class HandBack(BaseException):
 class Shift:
     """One run of a worker, as its attempts see it: *stopping* begins nothing more, *over* ends what runs."""
 
-    __slots__ = ("clock", "note_progress", "over", "stopping")
+    __slots__ = ("clock", "note_progress", "note_spending", "over", "stopping")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.stopping = False
         self.over = False
         self.note_progress: Callable[[Attempt], None] = lambda _: None
+        self.note_spending: Callable[[Attempt], None] = lambda _: None
 
 
 class Attempt:
@@ -72,6 +73,7 @@ class Attempt:
         "task",
         "timed_out",
         "timeout",
+        "used",
     )
 
     def __init__(
@@ -98,6 +100,7 @@ class Attempt:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self.progress: str | None = None
+        self.used: dict[str, int] | None = None  # of each key, as far as it is not reported yet
         self.task: asyncio.Task[None] | None = None
         self._lock: threading.Lock | None = None
         self._thread = 0
@@ -139,7 +142,8 @@ class Attempt:
     def settlement(self) -> Settlement:
         """Return how this attempt ended."""
         began_after = self.began_after() if self.begin_by and self.began else None
-        return Settlement(self.claimed.seq, self.claimed.fence, self.outcome or self.refusal(), began_after)
+        seq, fence, outcome = self.claimed.seq, self.claimed.fence, self.outcome or self.refusal()
+        return Settlement(seq, fence, outcome, began_after, used=self.used)
 
     @property
     def lease_lost(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from penstock.clock import Clock
-from penstock.job import Beat, Claim, Refresh, Settled, Settlement
+from penstock.job import Beat, Claim, Refresh, Settled, Settlement, Spending, UnknownTask
 from penstock.lifecycle.states import State
 
 
@@ -23,6 +23,7 @@ class Backend(Protocol):
         lease: int,
         grace: int,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> Claim: ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
@@ -37,6 +38,7 @@ class Backend(Protocol):
         lease: int,
         grace: int,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...
@@ -45,7 +47,13 @@ class Backend(Protocol):
 
     def progress(self, seq: int, fence: int, value: str, /) -> bool: ...
 
-    def count(self, *, queue: str | None = None, tenant: str | None = None) -> dict[State, int]: ...
+    def spend(self, reports: Sequence[Spending]) -> list[bool]: ...
+
+    def count(
+        self, *, queue: str | None = None, tenant: str | None = None, tasks: Sequence[str] | None = None
+    ) -> dict[State, int]: ...
+
+    def unknown_tasks(self, queues: Sequence[str] | None = None, /) -> list[UnknownTask]: ...
 
     def upkeep(self) -> dict[str, int]: ...
 
@@ -54,6 +62,8 @@ class Backend(Protocol):
     def refreshes(
         self, handlers: Collection[str], count: int, *, worker: str, lease: int
     ) -> list[Refresh]: ...
+
+    def renew_refreshes(self, lent: Sequence[tuple[int, int]], *, lease: int) -> list[bool]: ...
 
     def refreshed(self, refresh: Refresh, *, value: int | None = None, error: str = "") -> bool: ...
 

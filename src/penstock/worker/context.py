@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from penstock.errors import LeaseLostError
+from penstock.errors import InvalidError, LeaseLostError
+from penstock.lifecycle.checks import MAX_NUMBER, check_whole
+from penstock.limits.spec import limits_from_json
 from penstock.worker.attempt import Attempt, HandBack
 from penstock.worker.handler import plain_result
 from penstock.worker.handler_outcomes import Cancel
@@ -91,6 +93,22 @@ class Job:
         """
         self._attempt.progress = plain_result(value)
         self._attempt.shift.note_progress(self._attempt)
+
+    def spend(self, key: str, used: int) -> None:
+        """Report what this attempt really *used* of a key, in place of what was estimated or reported before.
+
+        Less gives budget back at once; more may fill a window beyond its limit, and nothing else starts until it fits
+        again.  An attempt that reports nothing keeps its estimate.  The call does not block: the report is written
+        soon, at the latest with the end of the attempt.
+        """
+        limits = self._attempt.claimed.limits
+        keys = [limit.key for limit in limits_from_json(limits)] if limits else []
+        if key not in keys:
+            carried = ", ".join(map(repr, keys)) or "none"
+            raise InvalidError("key", f"{key!r} is no key of this job, whose keys are: {carried}")
+        check_whole("used", used, 0, MAX_NUMBER)
+        self._attempt.used = {**(self._attempt.used or {}), key: used}
+        self._attempt.shift.note_spending(self._attempt)
 
     def raise_if_stopped(self) -> None:
         """Leave the handler if its lease is lost, its cancelling was asked or its worker must end now."""

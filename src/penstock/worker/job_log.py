@@ -16,6 +16,7 @@ from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBa
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
 from penstock.limits.spec import limits_from_json
+from penstock.names import one_line
 from penstock.worker.attempt import Attempt
 from penstock.worker.failure import shortened
 
@@ -46,13 +47,6 @@ def fields(job: Claimed) -> Fields:
 def keys(job: Claimed) -> tuple[str, ...]:
     """Return the keys of the limits that *job* carries."""
     return tuple(limit.key for limit in limits_from_json(job.limits)) if job.limits else ()
-
-
-def one_line(text: str) -> str:
-    """Return *text* with whatever could begin a new line, or act on a terminal, escaped."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def named(job: Claimed) -> str:

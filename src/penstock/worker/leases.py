@@ -37,12 +37,19 @@ class Leases:
         self._revision = 0
         self._next_progress = 0
         self._moved: dict[Attempt, None] = {}
+        self._spending: dict[Attempt, None] = {}
         self.thread = PeriodicThread("leases", self._round)
 
     def note_progress(self, attempt: Attempt) -> None:
         """Write the progress of *attempt* soon, but not too often."""
         if attempt not in self._moved:
             self._moved[attempt] = None
+            self.thread.wake()
+
+    def note_spending(self, attempt: Attempt) -> None:
+        """Report what *attempt* used at once: others may wait for what it did not use."""
+        if attempt not in self._spending:
+            self._spending[attempt] = None
             self.thread.wake()
 
     def write_progress(self, attempt: Attempt) -> None:
@@ -79,12 +86,34 @@ class Leases:
             self._revision = revision if all_asked else -1
         if now >= self._next_ask:
             self._next_ask = now + self._pace
+        if self._spending:
+            self._report_spending()
         if self._moved and now >= self._next_progress:
             self._next_progress = now + PROGRESS_EVERY
             for attempt in list(self._moved):
                 self.write_progress(attempt)
         until = min(self._next_ask, self._next_progress) if self._moved else self._next_ask
         return max(0, until - since_boot()) / SECOND
+
+    def _report_spending(self) -> None:
+        noted = list(self._spending)
+        for attempt in noted:
+            del self._spending[attempt]
+        # Those that ended report it with their outcome.
+        told = [
+            (attempt, used) for attempt in noted if (used := attempt.used) is not None and not attempt.ended
+        ]
+        reports = [(attempt.claimed.seq, attempt.claimed.fence, used) for attempt, used in told]
+        try:
+            answers = self._engine.spend(reports)
+        except StoreError:
+            self._spending.update(dict.fromkeys(noted))
+            raise
+        for (attempt, used), alive in zip(told, answers, strict=True):
+            if attempt.used is used:  # else the handler has reported more
+                attempt.used = None
+            if not alive:
+                self.lose(attempt)
 
     def _beat(self, now: int) -> bool:
         """Renew what is not new; tell whether that was all."""

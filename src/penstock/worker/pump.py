@@ -16,12 +16,13 @@ from penstock.errors import StoreError
 from penstock.job import Claim, Claimed
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
+from penstock.names import one_line
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
 from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
-from penstock.worker.job_log import JobLog, fields, log, one_line
+from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
 from penstock.worker.settlements import PendingSettlements
@@ -35,7 +36,8 @@ LEAST_PAUSE: Final = 1 * MILLISECOND
 # Where a transaction takes long, outcomes gather for a quarter of that before the next, but no longer than this.
 LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
-# A job of a task this worker does not know, as while a new version is rolled out, is left to others so long.
+# A claim names the tasks that the worker knows.  A job of another task, as an older server may hand out, is left to
+# others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
 
 
@@ -67,7 +69,7 @@ class Pump:
         self._pending = PendingSettlements(engine, crew.running, leases, ends)
         self._beginning: list[Attempt] = []
         self._grace = Grace()
-        self._aside: dict[int, int] = {}
+        self._tasks = sorted(crew.handlers)
         self._look = True
         self._look_at: int | None = None
         self._looked = since_boot()
@@ -170,6 +172,7 @@ class Pump:
             lease=self._lease,
             grace=self._grace.span,
             tenant=self._choice.tenant,
+            tasks=self._tasks,
         )
         self._lasted = since_boot() - before
         if claim.jobs:
@@ -216,7 +219,6 @@ class Pump:
             known,
             extra=fields(job) | {"outcome": "unknown"},
         )
-        self._aside[job.seq] = since_boot() + UNKNOWN_PAUSE
         reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
         return self._left(job, HandedBack(after=UNKNOWN_PAUSE, reason=reason))
 
@@ -237,16 +239,17 @@ class Pump:
             return False
         if State.WAITING not in everywhere and State.SCHEDULED not in everywhere:
             return True
+        if next_at is None:
+            # They wait for nothing but a person, as in a paused queue, and would keep the worker for ever.
+            return True
+        # It does not help to wait for jobs of tasks that this worker does not know.
         counts = [
-            self._engine.count(queue=queue, tenant=self._choice.tenant) for queue in self._choice.queues
+            self._engine.count(queue=queue, tenant=self._choice.tenant, tasks=self._tasks)
+            for queue in self._choice.queues
         ]
-        # Nor does it help to wait for jobs of tasks this worker does not know.
-        now = since_boot()
-        self._aside = {seq: until for seq, until in self._aside.items() if until > now}
-        if sum(count.get(State.SCHEDULED, 0) for count in counts) > len(self._aside):
+        if any(count.get(State.SCHEDULED) for count in counts):
             return False
-        # Jobs that wait for nothing but a person, as in a paused queue, would keep the worker for ever.
-        return next_at is None or not any(count.get(State.WAITING) for count in counts)
+        return not any(count.get(State.WAITING) for count in counts)
 
     def _overdue(self) -> bool:
         if self._look_at is not None and self._engine.clock.now() >= self._look_at:

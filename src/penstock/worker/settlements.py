@@ -51,13 +51,15 @@ class PendingSettlements:
         lease: int,
         grace: int,
         tenant: str | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> Claim:
         """Claim, and settle in the same transaction what is waiting."""
         if self.waiting:
             try:
                 answers, claim = self._engine.exchange(
-                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant
-                )
+                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
+                    tasks=tasks,
+                )  # fmt: skip
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is logged there
@@ -65,7 +67,9 @@ class PendingSettlements:
             else:
                 self._all_settled(answers)
                 return claim
-        return self._engine.claim(queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant)
+        return self._engine.claim(
+            queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks
+        )
 
     def tell(self) -> None:
         """Write down how the attempts ended that were settled since the last call."""

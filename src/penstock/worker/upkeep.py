@@ -1,6 +1,7 @@
 """Keep the store tidy: rescue, expire, fire and prune, every few seconds and not all processes at once."""
 
 import random
+from collections.abc import Callable
 from logging import Logger
 from typing import Final
 
@@ -15,10 +16,21 @@ PRUNE: Final = 5_000
 
 
 class Upkeep:
-    """Calls the engine's upkeep about *every* so many seconds; deletes jobs that ended *keep* ago (None: never)."""
+    """Calls the engine's upkeep about *every* so many seconds; deletes jobs that ended *keep* ago (None: never).
 
-    def __init__(self, engine: Backend, keep: int | None, every: float = EVERY, logger: Logger = log) -> None:
+    Calls *look*, if there is one, each time.
+    """
+
+    def __init__(
+        self,
+        engine: Backend,
+        keep: int | None,
+        every: float = EVERY,
+        logger: Logger = log,
+        look: Callable[[], None] | None = None,
+    ) -> None:
         self._engine = engine
+        self._look = look
         self._keep = keep
         self._every = every
         self._began = False
@@ -31,5 +43,7 @@ class Upkeep:
             if self._keep is not None and monotonic() - self._pruned >= PRUNE_EVERY:
                 self._engine.prune(self._engine.clock.now() - self._keep, PRUNE)
                 self._pruned = monotonic()
+            if self._look is not None:
+                self._look()
         self._began = True
         return self._every * random.uniform(0.5, 1.5)  # noqa: S311

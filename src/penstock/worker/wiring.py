@@ -1,18 +1,18 @@
 """The parts of one run of a worker, wired together."""
 
-import inspect
 from collections.abc import Callable, Mapping
 
 from penstock.errors import StoreBrokenError
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.crew import Crew
+from penstock.worker.floating import Refresher, Refreshes
 from penstock.worker.handler import Handler
 from penstock.worker.job_log import JobLog, named
 from penstock.worker.leases import Leases
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
-from penstock.worker.refresh import Refresher, Refreshes
+from penstock.worker.unknown import UnknownTasks
 from penstock.worker.upkeep import Upkeep
 
 # How long to wait for the store to answer a call that is under way when everything else has stopped.
@@ -46,12 +46,13 @@ class Parts:
             concurrency=concurrency,
             threads=threads,
             lease=lease,
-            needs_loop=any(map(inspect.iscoroutinefunction, refreshers.values())),
+            needs_loop=any(refresher.is_async for refresher in refreshers.values()),
             ring=self._ring,
             lose=self._lose,
         )
         self._leases = Leases(engine, self._crew.running, lease, self._crew.interrupt)
         self._shift.note_progress = self._leases.note_progress
+        self._shift.note_spending = self._leases.note_spending
         self._pump = Pump(
             engine,
             self._crew,
@@ -68,7 +69,7 @@ class Parts:
         self._threads = [
             self._leases.thread,
             self._pump.wakeups.thread,
-            Upkeep(engine, keep).thread,
+            Upkeep(engine, keep, look=UnknownTasks(engine, choice.queues).look).thread,
             self._refreshes.thread,
             self._pump.thread,
         ]

@@ -17,9 +17,9 @@ from penstock.clock import SECOND, monotonic
 from penstock.errors import StoreBrokenError
 from penstock.limits.durations import Duration, format_duration, parse_duration
 from penstock.worker.backend import Backend
+from penstock.worker.floating import Refresher
 from penstock.worker.handler import Handler
 from penstock.worker.queues import Queues, check_count, choose
-from penstock.worker.refresh import Refresher
 from penstock.worker.wiring import Parts
 
 DEFAULT_QUEUES: Final = ("default",)

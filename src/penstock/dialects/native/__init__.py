@@ -6,6 +6,7 @@ from penstock.client.wire import PATH, ErrorReport
 from penstock.dialects.native import admin, attempts, jobs, session
 from penstock.dialects.native.endpoint import error_reply
 from penstock.http.dialect import Dialect, MetricNames
+from penstock.http.tenancy import unquoted_tenant
 
 DIALECT: Final = Dialect(
     name="penstock",
@@ -15,5 +16,6 @@ DIALECT: Final = Dialect(
     error=error_reply,
     error_shape=ErrorReport,
     metrics=MetricNames(f"{PATH}metrics", "penstock"),
+    read_tenant=unquoted_tenant,
     tag="penstock",
 )

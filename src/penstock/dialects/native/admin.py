@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
-from penstock.dialects.native.tenancy import only_for_all, tenant_in
+from penstock.dialects.native.tenancy import only_for_all, tenant_in, tenant_or_all
 from penstock.http.routes import Request
 
 
@@ -12,13 +12,21 @@ async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
     """Return a page of gates."""
     page, total = await request.service.run(
         lambda engine: engine.gates(
-            prefix=body.prefix,
-            offset=body.offset,
-            limit=body.limit,
-            tenant=request.tenant,
+            prefix=body.prefix, offset=body.offset, limit=body.limit, tenant=request.tenant
         )
     )
     return wire.GatePage(page, total)
+
+
+async def floating_limits(request: Request, body: wire.FloatingLimitsRequest) -> wire.FloatingPage:
+    """Return a page of floating limits."""
+    tenant = tenant_or_all(request, body.tenant)
+    limits, total = await request.service.run(
+        lambda engine: engine.floating_limits(
+            tenant=tenant, prefix=body.prefix, offset=body.offset, limit=body.limit
+        )
+    )
+    return wire.FloatingPage(limits, total)
 
 
 async def queues(request: Request, _: wire.EmptyRequest) -> list[dict[str, Any]]:
@@ -42,6 +50,7 @@ ROUTES = (
     endpoint(verbs.GATES, gates),
     endpoint(verbs.QUEUES, queues),
     endpoint(verbs.FLOATING),
+    endpoint(verbs.FLOATING_LIMITS, floating_limits),
     endpoint(verbs.PAUSE),
     endpoint(verbs.RESUME),
     endpoint(verbs.CONFIGURE, configure),
@@ -49,6 +58,7 @@ ROUTES = (
     endpoint(verbs.CLEAR_OVERRIDE),
     endpoint(verbs.SHUT),
     endpoint(verbs.SET_FLOATING),
+    endpoint(verbs.REFRESH_FLOATING),
     endpoint(verbs.DELETE_FLOATING),
     endpoint(verbs.PRUNE, for_all="jobs are pruned"),
     endpoint(verbs.DOCTOR, for_all="the database is examined"),

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import asdict
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.idempotency import KeptAnswer
 from penstock.dialects.native.json_checks import check_settlement, check_value
-from penstock.dialects.native.tenancy import Owners, own_attempts, tenant_or_all
+from penstock.dialects.native.tenancy import Owners, own_arguments, own_attempts, tenant_or_all
 from penstock.engine import Engine
 from penstock.http.routes import Request, invalid
-from penstock.job import Beat, Claim, ClaimFor, Refresh, Settled, Settlement
+from penstock.job import Beat, Claim, ClaimFor, Refresh, RefreshesFor, RefreshReport, Settled, Settlement
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 
@@ -21,8 +22,23 @@ MOST = 2**63 - 1
 async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     """Start jobs for a worker."""
     tenant = tenant_or_all(request, take.tenant)
-    wanted = ClaimFor(tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant)
+    tasks = None if take.tasks is None else tuple(take.tasks)
+    wanted = ClaimFor(
+        tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant, tasks=tasks
+    )
     found = _known(request, await request.service.take(wanted, request.claims))
+    return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
+
+
+async def claim_one(request: Request, body: wire.ClaimOneRequest) -> KeptAnswer:
+    """Start one job by its id."""
+    arguments = own_arguments(request, body)
+
+    def work(engine: Engine) -> tuple[None, Claim]:
+        return None, Claim([engine.claim_one(**arguments)], more=False, next_at=None)
+
+    _, claim = await request.service.run_claiming(work, request.claims)
+    found = _known(request, claim)
     return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
 
 
@@ -44,19 +60,10 @@ async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     tenant = tenant_or_all(request, take.tenant)
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
-
-    def work(engine: Engine) -> tuple[list[Settled], Claim]:
-        return engine.exchange(
-            mine,
-            take.queues,
-            take.count,
-            worker=take.worker,
-            lease=take.lease,
-            grace=take.grace,
-            tenant=tenant,
-        )
-
-    answers, claim = await request.service.run_claiming(work, request.claims)
+    wanted = {**asdict(take), "tenant": tenant}
+    answers, claim = await request.service.run_claiming(
+        lambda engine: engine.exchange(mine, **wanted), request.claims
+    )
     found = _known(request, claim)
     accepted = iter(answers)
     told = [each.seq in own and next(accepted) for each in settlements]
@@ -88,23 +95,34 @@ async def progress(request: Request, body: wire.ProgressRequest) -> bool:
     return await request.service.run(lambda engine: engine.progress(body.seq, body.fence, body.value))
 
 
+async def spend(request: Request, body: wire.SpendRequest) -> list[bool]:
+    """Keep what attempts used."""
+    own = await own_attempts(request, (seq for seq, _, _ in body.reports))
+    mine = [report for report in body.reports if report[0] in own]
+    answers = iter(await request.service.run(lambda engine: engine.spend(mine)))
+    return [seq in own and next(answers) for seq, _, _ in body.reports]
+
+
 async def refreshes(request: Request, body: wire.RefreshesRequest) -> list[Refresh]:
-    """Lend floating limits that are due; none to a token of one tenant, because all tenants may share them."""
-    if request.tenant is not None:
-        return []
+    """Lend floating limits that are due; to a token of one tenant only its own, not those that all tenants share."""
+    tenant = tenant_or_all(request, body.tenant)
+    return await request.service.refreshes(
+        RefreshesFor(body.count, body.worker, tuple(body.handlers), tuple(body.queues), body.lease, tenant)
+    )
+
+
+async def renew_refreshes(request: Request, body: wire.RenewRefreshesRequest) -> list[bool]:
+    """Leave floating limits to the worker that computes them."""
     return await request.service.run(
-        lambda engine: engine.refreshes(body.handlers, body.count, worker=body.worker, lease=body.lease)
+        lambda engine: engine.renew_refreshes(body.lent, lease=body.lease, tenant=request.tenant)
     )
 
 
 async def refreshed(request: Request, body: wire.RefreshedRequest) -> bool:
     """Take the new value of a floating limit."""
-    check_whole("refresh.gate", body.refresh.gate, 0, MOST)
-    if request.tenant is not None:
-        return False
-    return await request.service.run(
-        lambda engine: engine.refreshed(body.refresh, value=body.value, error=body.error)
-    )
+    gate, fence = body.refresh.gate, body.refresh.fence
+    check_whole("refresh.gate", gate, 0, MOST)
+    return await request.service.refreshed(RefreshReport(gate, fence, body.value, body.error, request.tenant))
 
 
 def _settlements(reports: Sequence[wire.AttemptReport]) -> list[Settlement]:
@@ -143,11 +161,14 @@ def _without(claim: Claim) -> Claim:
 
 ROUTES = (
     endpoint(verbs.CLAIM, claim),
+    endpoint(verbs.CLAIM_ONE, claim_one),
     endpoint(verbs.SETTLE, settle),
     endpoint(verbs.EXCHANGE, exchange),
     endpoint(verbs.BEGUN, begun),
     endpoint(verbs.HEARTBEAT, heartbeat),
     endpoint(verbs.PROGRESS, progress),
+    endpoint(verbs.SPEND, spend),
     endpoint(verbs.REFRESHES, refreshes),
+    endpoint(verbs.RENEW_REFRESHES, renew_refreshes),
     endpoint(verbs.REFRESHED, refreshed),
 )

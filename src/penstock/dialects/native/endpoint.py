@@ -55,7 +55,7 @@ def endpoint(verb: Verb[P, B, A], answer: Answer[B, A] | None = None, *, for_all
 
     roles = frozenset(map(Role, verb.roles))
     shown = None if verb.answer is type(None) else verb.answer
-    return Route("POST", PATH + verb.name, handle, roles, verb.summary, verb.body, shown, media=MEDIA)
+    return Route("POST", PATH + verb.name, handle, roles, verb.summary, shown, verb.body, media=MEDIA)
 
 
 def error_reply(error: PenstockError, _: str) -> Reply:
@@ -88,7 +88,7 @@ async def _answered(
 
 async def _of_engine(request: Request, verb: Verb[P, B, A], body: B) -> object:
     """Call the engine's verb with the fields of *body*, in a thread."""
-    arguments = await own_arguments(request, body)
+    arguments = own_arguments(request, body)
     return await request.service.run(lambda engine: getattr(engine, verb.name)(**arguments))
 
 
@@ -98,5 +98,5 @@ async def _made(
     key = request.headers.get(KEY, "")
     if verb.repeat is not Repeat.REMEMBERED or not key or len(key) > _MOST_KEY:
         return await make()
-    place = (verb.name, request.access.name, request.tenant or "", key)
+    place = (verb.name, request.access.name, request.owner, key)
     return await request.service.part(AnswerMemory).once(place, make)

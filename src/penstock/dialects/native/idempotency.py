@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.clock import SECOND, monotonic
 from penstock.errors import StoreBusyError
-from penstock.http.claims import Claims
+from penstock.http.engine_service import Claims
 from penstock.job import Claimed
 
 LONGEST: Final = 60 * SECOND

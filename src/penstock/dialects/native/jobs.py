@@ -1,18 +1,16 @@
 """Enqueue jobs, look at them, cancel them and run them again."""
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
-from penstock.dialects.native.json_checks import check_job
-from penstock.dialects.native.tenancy import tenant_in, tenant_or_all
-from penstock.engine import Engine
+from penstock.dialects.native.json_checks import check_job, check_value
+from penstock.dialects.native.tenancy import tenant_in
 from penstock.http.backpressure import add
 from penstock.http.routes import Request
-from penstock.http.tenancy import check_shared, own
-from penstock.job import Enqueued, JobView, NewJob
+from penstock.http.tenancy import check_shared
+from penstock.job import Enqueued, JobView, NewJob, UnknownTask
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
-from penstock.lifecycle.states import State
 
 
 async def enqueue(request: Request, body: wire.EnqueueRequest) -> list[Enqueued]:
@@ -25,31 +23,28 @@ async def enqueue(request: Request, body: wire.EnqueueRequest) -> list[Enqueued]
     return added
 
 
-async def job(request: Request, body: wire.JobRequest) -> JobView:
-    """Return one job."""
-    return await own(request, body.job_id)
+async def import_jobs(request: Request, body: wire.ImportRequest) -> list[Enqueued]:
+    """Bring in jobs with the attempts that they made elsewhere."""
+    brought = [replace(each, job=_new(request, each.job)) for each in body.jobs]
+    for each in brought:
+        for attempt in each.attempts:
+            if attempt.result is not None:
+                check_value("result", attempt.result)
+    check_shared(request, [each.job for each in brought])
+    return await request.service.run(lambda engine: engine.import_jobs(brought))
 
 
 async def jobs(request: Request, body: wire.JobsRequest) -> list[JobView]:
     """Return jobs, newest first."""
-    tenant = tenant_in(request, body.tenant or "") or None
-
-    def work(engine: Engine) -> list[JobView]:
-        return engine.jobs(
-            state=body.state, queue=body.queue, task=body.task, tenant=tenant, key=body.key, before=body.before,
-            begins=body.begins, limit=body.limit,
-        )  # fmt: skip
-
-    return await request.service.run(work)
+    wanted = {**asdict(body), "tenant": tenant_in(request, body.tenant or "") or None}
+    return await request.service.run(lambda engine: engine.jobs(**wanted))
 
 
-async def count(request: Request, body: wire.CountRequest) -> dict[State, int]:
-    """Return how many jobs are in each state."""
-    return await request.service.run(
-        lambda engine: engine.count(
-            queue=body.queue, task=body.task, tenant=tenant_or_all(request, body.tenant)
-        )
-    )
+async def unknown_tasks(request: Request, body: wire.UnknownTasksRequest) -> list[UnknownTask]:
+    """Return tasks that no worker asks for; none to a token of one tenant, because all tenants may share them."""
+    if request.tenant is not None:
+        return []
+    return await request.service.run(lambda engine: engine.unknown_tasks(body.queues))
 
 
 def _new(request: Request, new: NewJob) -> NewJob:
@@ -65,10 +60,14 @@ def _new(request: Request, new: NewJob) -> NewJob:
 
 ROUTES = (
     endpoint(verbs.ENQUEUE, enqueue),
-    endpoint(verbs.JOB, job),
+    endpoint(verbs.IMPORT_JOBS, import_jobs),
+    endpoint(verbs.EXPEDITE),
+    endpoint(verbs.JOB),
     endpoint(verbs.FAILURES),
+    endpoint(verbs.HISTORY),
     endpoint(verbs.JOBS, jobs),
-    endpoint(verbs.COUNT, count),
+    endpoint(verbs.COUNT),
+    endpoint(verbs.UNKNOWN_TASKS, unknown_tasks),
     endpoint(verbs.WHY),
     endpoint(verbs.CANCEL),
     endpoint(verbs.RETRY),

@@ -10,7 +10,6 @@ from msgspec.structs import asdict
 from penstock.engine import Engine
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Request
-from penstock.http.tenancy import own
 from penstock.lifecycle.checks import MAX_NUMBER
 
 REMEMBERED: Final = 100_000
@@ -36,18 +35,16 @@ def only_for_all(request: Request, what: str) -> None:
         raise ForbiddenError(f"{what} for all tenants; this token speaks for tenant {request.tenant!r} only")
 
 
-async def own_arguments(request: Request, body: Struct) -> dict[str, Any]:
+def own_arguments(request: Request, body: Struct) -> dict[str, Any]:
     """Return the fields of *body* as arguments for the engine; a tenant means its own queues and gates.
 
-    Raises `NotFoundError` for another tenant's job and `ForbiddenError` for another tenant's gate.
+    Raises `ForbiddenError` for another tenant's jobs and gates.
     """
     given = asdict(body)
     if request.tenant is None:
         return given
-    if "job_id" in given:
-        await own(request, given["job_id"])
     if "tenant" in given:
-        given["tenant"] = tenant_in(request, given["tenant"])
+        given["tenant"] = tenant_in(request, given["tenant"] or "")
     return given
 
 

@@ -145,7 +145,7 @@ def status_of(handle: JobHandle[T]) -> InvocationStatus:
             return InvocationStatus.RUNNING
         case State.DONE:
             return InvocationStatus.SUCCESS
-        case State.WAITING if handle.why().reasons:
+        case State.WAITING | State.SCHEDULED if handle.why().reasons:
             return InvocationStatus.REROUTED
         case State.WAITING | State.SCHEDULED:
             return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED

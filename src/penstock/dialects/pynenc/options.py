@@ -12,13 +12,16 @@ import msgspec
 from penstock.app.options import TaskOptions
 from penstock.app.parameters import Parameters
 from penstock.dialects.pynenc.errors import InvalidTaskOptionsError
-from penstock.errors import InvalidJobError, InvalidLimitError
+from penstock.errors import InvalidJobError
 from penstock.lifecycle.checks import check_known, check_whole
 from penstock.lifecycle.retry import MAX_ATTEMPTS
-from penstock.limits.rules import OnLimit, check_key
+from penstock.limits.rules import OnLimit
 from penstock.limits.spec import Concurrency
 
 # A text that is unambiguous without its quotes.
+# A key that is longer, or has white space or control characters, is a digest.
+_PLAIN: Final = re.compile(r"[^\s\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
+_QUEUE: Final = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._:-]{0,254}")
 _WORD: Final = re.compile(r'"(?!(?:true|false|null)")([A-Za-z][A-Za-z0-9_.@-]*)"')
 # The task itself says which errors are worth another attempt (see `retrying`), so any other is final.
 _RETRY_AT_ONCE: Final = {"backoff": "fixed", "delay": 0, "jitter": False, "never": ["BaseException"]}
@@ -82,6 +85,9 @@ class PynencOptions:
         )
         check_known("key_arguments", options.key_arguments, parameters)
         check_whole("max_retries", options.max_retries, 0, MAX_ATTEMPTS - 1)
+        if not _QUEUE.fullmatch(str(options.queue)):
+            how = "letters, digits and . _ : - and begin with a letter or a digit, at most 255 characters"
+            raise InvalidJobError("queue", f"{options.queue!r} must be {how}")
         if (
             Mode.KEYS in {options.running_concurrency, options.registration_concurrency}
             and not options.key_arguments
@@ -123,15 +129,7 @@ def gate_key(task: str, arguments: Mapping[str, object]) -> str:
     shown = ",".join(f"{name}={_shown(value)}" for name, value in arguments.items())
     key = f"pynenc:{task}:{shown}" if shown else f"pynenc:{task}"
     digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-    return next(filter(_can_name_a_gate, (key, f"pynenc:{task}#{digest}", f"pynenc:#{digest}")))
-
-
-def _can_name_a_gate(key: str) -> bool:
-    try:
-        check_key(key)
-    except InvalidLimitError:
-        return False
-    return True
+    return next(filter(_PLAIN.fullmatch, (key, f"pynenc:{task}#{digest}", f"pynenc:#{digest}")))
 
 
 def _counted(mode: Mode, options: PynencOptions, parameters: Parameters) -> tuple[str, ...] | None:

@@ -64,7 +64,7 @@ class PynencTask(Generic[P, T]):
     @property
     def invocation(self) -> Invocation[T]:
         """The call that is being run, seen from inside the function."""
-        handle = self.app.job(current_job().id)
+        handle = self.app.job(current_job().id, tenant=current_job().tenant)
         return Invocation(self, handle, self.arguments_in(handle.refresh().args))
 
     def arguments_in(self, text: str) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from penstock.dialects.routecraft.endpoints import HttpFailed, Jobs, http
 from penstock.dialects.routecraft.errors import InvalidRouteError
-from penstock.dialects.routecraft.exchange import Exchange
-from penstock.dialects.routecraft.route import Route
+from penstock.dialects.routecraft.route import Exchange, Route
 
 __all__ = ["Exchange", "HttpFailed", "InvalidRouteError", "Jobs", "Route", "http"]

@@ -6,14 +6,15 @@ first as written.  Each route has slots of its own.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import wraps
+from itertools import count
 from typing import Any, Final, Self
 
 from penstock.dialects.routecraft.endpoints import items, step
 from penstock.dialects.routecraft.errors import InvalidRouteError, coded
 from penstock.dialects.routecraft.events import Place, RouteListener
-from penstock.dialects.routecraft.exchange import Dropped, Exchange
 from penstock.limits.durations import Duration
 from penstock.policies import Breaker, Bulkhead, RateLimiter, Retrying, Throttler, Timeout
 from penstock.policies.bulkhead import Number
@@ -21,13 +22,32 @@ from penstock.policies.call_limit import CallLimit
 from penstock.policies.events import work_id
 from penstock.policies.retrying import On
 
-Step = Callable[[Exchange], Awaitable[Exchange]]
-Wrap = Callable[[Step], Step]
-PickKey = Callable[[Exchange], Hashable]
-
+_numbers: Final = count(1)
 _RANKS: Final = ("error", "throttle", "breaker", "retry", "timeout", "concurrency")
 _ONCE: Final = {"error", "breaker", "retry", "timeout"}
 _AT_ONCE: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A body with its headers; each step makes a new one, with the same id."""
+
+    body: Any = None
+    headers: Mapping[str, Any] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: f"exchange-{next(_numbers)}")
+
+    def with_body(self, body: Any) -> Self:
+        """Return the same exchange with another body."""
+        return replace(self, body=body)
+
+
+class Dropped(Exception):  # noqa: N818 - it is not an error
+    """Raised by a step that ends an exchange without a result."""
+
+
+Step = Callable[[Exchange], Awaitable[Exchange]]
+Wrap = Callable[[Step], Step]
+PickKey = Callable[[Exchange], Hashable]
 
 
 class Route:
@@ -131,12 +151,7 @@ class Route:
         return self._wrap("timeout", policy)
 
     def breaker(
-        self,
-        failures: Breaker | int = 5,
-        *,
-        window: Duration = 60,
-        cooldown: Duration = 30,
-        probes: int = 1,
+        self, failures: Breaker | int = 5, *, window: Duration = 60, cooldown: Duration = 30, probes: int = 1
     ) -> Self:
         """Stop calling what keeps failing, for a while; or put a ready `Breaker` around it."""
         if isinstance(failures, Breaker):

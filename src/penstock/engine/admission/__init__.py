@@ -1,4 +1,4 @@
 """May this job start?  Lanes, lines and gates as one transaction works on them.
 
-A claim (`engine/claim.py`) asks `Board.test`, which asks `limits/gate.py`; ARCHITECTURE has the algorithm.
+`claiming` decides: it asks `Board.test`, which asks `limits/gate.py`.  ARCHITECTURE has the algorithm.
 """

@@ -3,20 +3,30 @@
 Starts nothing: only a claim does.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Lane, Stand, stands_to_text
+from penstock.engine.admission.lane import Lane, Stand, in_part, stands_to_text
 from penstock.engine.admission.placement import Budget, join, new_lane
-from penstock.engine.floating import begin
+from penstock.engine.floating import begin, floats, wake
+from penstock.lifecycle.knowledge import part_of
 from penstock.limits.rules import UNLIMITED, Limit, OnLimit
 from penstock.limits.spec import limits_from_json
+from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import parts as part_rows
 from penstock.store import waiting as waiting_rows
+
+# Characters: an index of PostgreSQL takes no more than 2,700 bytes, and a sibling or a part adds a few.
+MAX_SIGNATURE: Final = 500
+# Jobs go to the part of their task for so long after a claim met one there that it did not know.
+PART_LASTS: Final = 3_600 * SECOND
 
 
 class Arrival(NamedTuple):
@@ -32,6 +42,7 @@ class Arrival(NamedTuple):
     limits: str
     priority: int
     cost: int
+    costs: str | None
     ord: int
     attempt: int
     lost: int
@@ -39,37 +50,52 @@ class Arrival(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What makes jobs alike: the same tenant, queue, limits and gate of their type, if that is configured.
+    """What makes jobs alike: the same part of a queue, limits and gate of their type, if that is configured.
 
     Every job of a tenant passes the tenant's own gate too.
     """
 
     tenant: str
     queue: str
+    part: str
     limits: str
     type_gate: int | None
 
     @property
     def signature(self) -> str:
         suffix = "" if self.type_gate is None else f"@{self.type_gate}"
-        return f"{self.tenant}\x1f{self.queue}\x1f{self.limits}{suffix}"
+        kind = f"{self.tenant}\x1f{self.queue}\x1f{self.limits}"
+        if len(kind) > MAX_SIGNATURE:
+            kind = f"\x1f\x1f{hashlib.sha256(kind.encode()).hexdigest()}"
+        return in_part(self.part, kind + suffix)
 
 
 def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
     """Stand jobs in line, in order."""
-    types = gate_rows.ruled(board.db, "type")
+    queues = list({job.queue for job in arrivals})
+    types, parts = part_rows.arrival_rules(board.db, queues, board.now - PART_LASTS)
+    if not board.db.gated:
+        parts.clear()  # another transaction may find one without jobs, and delete it
     free: list[Arrival] = []
     alike: defaultdict[Kind, list[Arrival]] = defaultdict(list)
     for job in arrivals:
         type_gate = types.get(job.task) if types else None
         if job.limits or job.tenant or type_gate is not None:
-            alike[Kind(job.tenant, job.queue, job.limits, type_gate)].append(job)
+            part = part_of(job.task) if (job.queue, job.task) in parts else ""
+            alike[Kind(job.tenant, job.queue, part, job.limits, type_gate)].append(job)
         else:
             free.append(job)
     if free:
         waiting_rows.get_ready(
-            board.db, [(j.seq, j.queue, j.priority, j.ord, j.cost, j.attempt, j.lost) for j in free]
-        )
+            board.db,
+            [
+                (
+                    j.seq, j.queue, part_of(j.task) if (j.queue, j.task) in parts else "",
+                    j.priority, j.ord, j.cost, j.attempt, j.lost,
+                )
+                for j in free
+            ],
+        )  # fmt: skip
     if alike:
         _join_lanes(board, alike)
 
@@ -91,27 +117,33 @@ def rejoin(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -
 def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     board.db.need_gates()
     lanes = _lanes(board, list(alike))
+    told = {kind: board.blocked.gate_of(lanes[kind]) for kind in alike}
     waiting_rows.join_lanes(
         board.db,
         [
-            (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.attempt, j.lost, j.refused)
+            (
+                j.seq,
+                lanes[kind].id,
+                j.priority,
+                j.ord,
+                j.cost,
+                j.costs,
+                j.attempt,
+                j.lost,
+                j.refused,
+                told[kind],
+            )
             for kind, jobs in alike.items()
             for j in jobs
         ],
     )
     for kind, jobs in alike.items():
         first = min(jobs, key=lambda j: (-j.priority, j.ord))
-        heaviest = max(j.cost for j in jobs)
-        join(
-            board,
-            lanes[kind],
-            first.seq,
-            first.priority,
-            first.ord,
-            first.cost,
-            Budget(1_000 + len(jobs)),
-            heaviest,
-        )
+        head = (first.seq, first.priority, first.ord, first.cost, first.costs, first.task)
+        weights = {(job.cost, job.costs) for job in jobs}
+        join(board, lanes[kind], head, Budget(1_000 + len(jobs)), weights)
+        if board.events.wanted:
+            board.blocked.joined(lanes[kind], [job.seq for job in jobs], told[kind])
 
 
 def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
@@ -120,40 +152,40 @@ def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
     rows = lane_rows.by_signature(board.db, list(by_signature))
     adopted = board.adopt([row for _, row in rows])
     lanes = {by_signature[signature]: lane for (signature, _), lane in zip(rows, adopted, strict=True)}
-    for kind, lane in lanes.items():
-        _float_again(board, kind, lane)
     missing = [kind for kind in kinds if kind not in lanes]
     if missing:
         gates = _gates(board, missing)
         board.load_gates(gates.values())
         for id_, kind in zip(board.db.numbers(len(missing)), missing, strict=True):
             text = _gates_text(kind, gates)
-            lanes[kind] = new_lane(board, id_, kind.signature, (kind.tenant, kind.queue), text)
+            lanes[kind] = new_lane(board, id_, kind.signature, kind[:3], text)
+    _use_floating(board, kinds, lanes)
     return lanes
 
 
-def _float_again(board: Board, kind: Kind, lane: Lane) -> None:
-    """Let the floating keys of a known lane float, if `delete_floating` has ended that meanwhile."""
-    for limit, stand in zip(limits_from_json(kind.limits) if kind.limits else (), lane.stands, strict=False):
-        if limit.floating is not None:
-            begin(board, stand.gate, limit)
+def _use_floating(board: Board, kinds: Sequence[Kind], lanes: dict[Kind, Lane]) -> None:
+    """Let the keys float that do not yet, or were deleted meanwhile; note that those that do are in use."""
+    uses: dict[tuple[int, str, str], None] = {}
+    for kind in kinds:
+        for limit, stand in zip(_limits(kind), lanes[kind].stands, strict=False):
+            if limit.floating is not None and not floats(board, stand.gate):
+                begin(board, stand.gate, limit)
+            if floats(board, stand.gate):
+                uses[stand.gate, kind.queue, limit.floating.handler if limit.floating else ""] = None
+    if uses:
+        wake(board, {gate for gate, _, _ in uses})
+        floating_rows.use(board.db, uses)
 
 
 def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
     """Find or make the gates of lanes to be; return their ids by (tenant, key), those of tenants without a key."""
-    wanted: defaultdict[str, dict[str, Limit]] = defaultdict(dict)
+    wanted: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for kind in kinds:
-        for limit in limits_from_json(kind.limits) if kind.limits else ():
-            owner = "" if limit.shared else kind.tenant
-            known = wanted[owner].setdefault(limit.key, limit)
-            if known.floating is None and limit.floating is not None:
-                wanted[owner][limit.key] = limit
+        for limit in _limits(kind):
+            wanted[limit.owner(kind.tenant)][limit.key] = None
     ids: dict[tuple[str, str], int] = {}
-    for tenant, limits in wanted.items():
-        found = _find_or_add(board, "key", tenant, list(limits))
-        for key, limit in limits.items():
-            if limit.floating is not None:
-                begin(board, found[key], limit)
+    for tenant, keys in wanted.items():
+        found = _find_or_add(board, "key", tenant, list(keys))
         ids.update({(tenant, key): id_ for key, id_ in found.items()})
     for tenant in sorted({kind.tenant for kind in kinds if kind.tenant}):
         ids[tenant, ""] = _find_or_add(board, "tenant", tenant, [""])[""]
@@ -171,11 +203,15 @@ def _find_or_add(board: Board, kind: str, tenant: str, names: list[str]) -> dict
 
 def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
     stands = [
-        Stand(gates["" if limit.shared else kind.tenant, limit.key], limit.numbers, limit.on_limit)
-        for limit in (limits_from_json(kind.limits) if kind.limits else ())
+        Stand(gates[limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
+        for limit in _limits(kind)
     ]
     if kind.tenant:
         stands.append(Stand(gates[kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
     if kind.type_gate is not None:
         stands.append(Stand(kind.type_gate, UNLIMITED, OnLimit.WAIT))
     return stands_to_text(stands)
+
+
+def _limits(kind: Kind) -> tuple[Limit, ...]:
+    return limits_from_json(kind.limits) if kind.limits else ()

@@ -7,21 +7,25 @@ Invariant P: for every line, if its gate is open for the first job of its first 
 the line or the gate it changed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple
 from typing import NamedTuple
 
+from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
 from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import Topic
 from penstock.lifecycle.states import State
+from penstock.limits.bucket import Bucket
 from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
+from penstock.store.gates import MemoryRow
 from penstock.store.jobs import EndedRow
 from penstock.store.lanes import LaneRow, SavedLane
 from penstock.store.session import Session
@@ -64,6 +68,7 @@ class Board:
         self.newly_ready: list[Lane] = []
         self.turns = Turns(self, enabled=turns)
         self.loans = LoanQueue(self)
+        self.blocked = Blocked(self)
         self._changed_lanes: dict[int, Lane] = {}
         self._gone: list[int] = []  # jobs that left their lane's front
         self._unread: dict[int, Lane] = {}
@@ -92,21 +97,29 @@ class Board:
         for row in gate_rows.load(self.db, missing):
             gate = Gate(row.id, row.running, None, rules_from_text(row.rules))
             if row.span is not None and row.starts is not None:
-                gate.starts = Starts.unpack(row.span, row.starts)
+                gate.starts = Starts.unpack(row.span, row.starts, paced=row.paced != 0)  # None if unknown
+                if row.gap is not None:
+                    gate.starts.bucket = Bucket(row.gap, row.folded_at, row.due)
                 gate.starts.prune(self.now)
-            turn = None if row.turn is None else Turn(*row.turn)
+            turn = None
+            if row.seq is not None:
+                turn = Turn(row.seq, row.lane, row.priority, row.ord, row.cost, row.until, row.costs)
             self.turns.present = self.turns.present or turn is not None
             saved = (row.running, row.lanes, row.asking)
             self.posts[row.id] = Post(gate, row.lanes, row.asking, bool(row.heavy), turn, saved)
 
-    def adopt(self, rows: Iterable[LaneRow]) -> list[Lane]:
+    def adopt(self, rows: Sequence[LaneRow]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
+        if not rows:
+            return []
+        self.db.need_gates()
         lanes = []
         for row in rows:
-            self.db.need_gates()
             lane = self.lanes.get(row.id)
             if lane is None:
                 lane = self.lanes[row.id] = Lane(*row)
+            elif lane.task is None and lane.head == row.head:
+                lane.task = row.task
             lanes.append(lane)
         self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
         return lanes
@@ -124,7 +137,10 @@ class Board:
         post = self.posts[stand.gate]
         kept = 0 if post.turn is None else self.turns.kept(post, lane)
         gathered = self.loans.gathered(post, lane) if post.asking else 0
-        return post.gate.opens_at(stand.own, lane.cost, self.now, kept, 1 + gathered)
+        at = post.gate.opens_at(stand.own, lane.cost_at(stand), self.now, kept, 1 + gathered)
+        if at <= self.now and post.turn is not None and self.turns.is_hindered(post, stand, lane):
+            return ON_RELEASE
+        return at
 
     def test(self, lane: Lane) -> list[Shut]:
         """Return the gates that refuse the lane's first job; none means it may start."""
@@ -171,14 +187,18 @@ class Board:
             self._call_firsts(lane_rows.firsts(self.db, askable))
             self.turns.call_holders({stand_of(line)[0] for line in askable})
 
-    def ring(self, gates: Iterable[int], *, woken: bool = False) -> None:
-        """Call every line behind these gates in which a lane waits uncalled; *woken* by the clock."""
+    def ring(self, gates: Iterable[int], *, woken: bool = False, released: bool = False) -> None:
+        """Call every line behind these gates in which a lane waits uncalled; *woken* by the clock.
+
+        Where slots were *released*, a lane that others with larger numbers shut out is called too: a claim refuses
+        it and counts that.
+        """
         wanted = self.turns.with_neighbours(set(gates))
         self.load_gates(wanted)
         crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
         if crowded:
             self.flush_lanes()
-            self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken)
+            self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken, released=released)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
         self.loans.serve(gate for gate in wanted if self.posts[gate].asking)
@@ -219,7 +239,7 @@ class Board:
             lane.upcoming = waiting_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
             lane.upcoming.reverse()
         if lane.upcoming:
-            lane.head, lane.priority, lane.ord, lane.cost = lane.upcoming.pop()
+            lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = lane.upcoming.pop()
         else:
             lane.head = None
         self.touch(lane)
@@ -263,8 +283,10 @@ class Board:
     def flush_lanes(self, *, last: bool = False) -> None:
         """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
         if self._gone:
-            for seq, attempt, lost in waiting_rows.leave_lanes(self.db, self._gone):
-                self.left[seq] = (attempt, lost)
+            gone = waiting_rows.leave_lanes(self.db, self._gone)
+            self.left.update((seq, (attempt, lost)) for seq, attempt, lost, _ in gone)
+            if self.events.wanted:
+                self.blocked.left((seq, told) for seq, _, _, told in gone)
             self._gone = []
             for lane in self._shortened:
                 lane.gone = 0
@@ -287,6 +309,7 @@ class Board:
         self.ring_pending()
         while self._changed_lanes or self._gone or self._unread:
             self.flush_lanes(last=True)
+        self.blocked.flush()
         if self._ended:
             job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
             self._ended = []
@@ -324,9 +347,9 @@ class Board:
     # Helpers.
 
     def _ended_row(self, seq: int, state: State, reason: str) -> EndedRow:
-        return (seq, state.value, self.now, None, self.left[seq][0], None, None, reason)
+        return job_rows.unstarted(seq, state, self.now, self.left[seq], reason)
 
-    def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False) -> None:
+    def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
         heavy = []
         for lane in self.adopt(rows):
             if lane.ready or lane.line is None:
@@ -340,9 +363,11 @@ class Board:
             if at <= self.now:
                 self.set_ready(lane)
                 continue
-            if woken and lane.cost > 1:
+            if woken and lane.cost_at(stand) > 1:
                 # Lighter ones took what it was gathering: that is a refusal too.
                 self.turns.refused(lane)
+            elif released and self.turns.is_passed_over(stand, lane):
+                self.set_ready(lane)
             self.lower_wake(gate, at)
         for lane in heavy:
             # It would block its line for ever.
@@ -358,10 +383,11 @@ class Board:
             first = next(iter(self.adopt(lane_rows.firsts(self.db, [line]))), None)
             if first is None or first is lane or first.rank > lane.rank:
                 return ALWAYS
-            at = self.opens_at(next(s for s in first.stands if s.gate == stand.gate), first)
+            theirs = next(s for s in first.stands if s.gate == stand.gate)
+            at = self.opens_at(theirs, first)
             if at <= self.now:
                 return ALWAYS
-            if self._too_heavy(stand, first):
+            if self._too_heavy(theirs, first):
                 self._moves.set_apart(self, first)
                 continue
             elsewhere = [
@@ -381,9 +407,10 @@ class Board:
                 self.set_ready(first)  # to be dropped by the next claim
 
     def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
-        if lane.cost == 1 or lane.heavy:
+        cost = lane.cost_at(stand)
+        if cost == 1 or lane.heavy:
             return False
-        return self._post(stand.gate).gate.too_heavy(stand.own, lane.cost, self.now)
+        return self._post(stand.gate).gate.too_heavy(stand.own, cost, self.now)
 
     def _behind(self, lane: Lane, gate: int, line: str) -> None:
         lane.behind, lane.line = gate, line
@@ -399,12 +426,13 @@ class Board:
         if not self._unread:
             return
         unread, self._unread = self._unread, {}
-        heads = {lane: rest for lane, *rest in lane_rows.heads(self.db, list(unread))}
+        heads = lane_rows.heads(self.db, list(unread))
         for lane in unread.values():
             lane.unread = False
             if lane.id in heads:
-                lane.head, lane.priority, lane.ord, lane.cost = heads[lane.id]
-                self.events.exceeded(self, lane)
+                lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task, told = heads[lane.id]
+                if not told:
+                    self.blocked.refused(lane)
                 self.touch(lane)
             else:
                 lane.head, lane.ready = None, 0
@@ -415,18 +443,21 @@ class Board:
 
 def _row(lane: Lane) -> LaneRow:
     return LaneRow(
-        lane.id, lane.tenant, lane.queue, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
-        lane.behind, lane.line, lane.ready,
+        lane.id, lane.tenant, lane.queue, lane.part, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
+        lane.costs, lane.behind, lane.line, lane.ready, lane.task,
     )  # fmt: skip
 
 
 def _saved(lane: Lane) -> SavedLane:
-    return (lane.head, lane.priority, lane.ord, lane.cost, lane.behind, lane.line, lane.ready, lane.id)
+    return (
+        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.behind, lane.line, lane.ready, lane.id,
+    )  # fmt: skip
 
 
-def _memory(post: Post) -> tuple[int, int, int, int, bytes]:
+def _memory(post: Post) -> MemoryRow:
     starts = post.gate.starts
     assert starts is not None  # noqa: S101 - only gates that remember are marked
-    # A heavy start shuts a throttle for its weight in gaps, each of at most the whole period.
-    expires = (starts.times[-1] if starts.times else 0) + starts.span * max(starts.weights, default=1)
-    return (post.gate.id, starts.span, int(post.heavy), expires, starts.pack())
+    bucket = (None, 0, 0) if starts.bucket is None else astuple(starts.bucket)
+    return (
+        post.gate.id, starts.span, int(post.heavy), starts.kept_until, starts.pack(), int(starts.paced), *bucket,
+    )  # fmt: skip

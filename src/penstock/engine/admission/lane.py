@@ -1,22 +1,32 @@
 """A lane and a gate as a transaction works on them, before they are written back."""
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from penstock.limits.costs import cost_at
 from penstock.limits.gate import Gate, Rules
 from penstock.limits.rules import Numbers, OnLimit, numbers_from_text
-from penstock.store.session import Queue
+from penstock.store.session import Part, Queue
+from penstock.store.waiting import Head
+
+# Characters: a line has the names of a queue and a tenant too, and an index of PostgreSQL takes 2,700 bytes.
+MAX_WEIGHT: Final = 64
 
 
 class Stand(NamedTuple):
-    """One gate a lane's jobs must pass: the numbers they bring for it, and what to do when it is shut."""
+    """One gate a lane's jobs must pass: the numbers they bring for it, and what to do when it is shut.
+
+    *place* is its place among the gates of its lane: those of the jobs' limits come first, in the order of their keys.
+    """
 
     gate: int
     own: Numbers
     on_limit: OnLimit
+    place: int = 0
 
 
 @dataclass(slots=True)
@@ -30,19 +40,22 @@ class Lane:
     id: int
     tenant: str
     queue: str
+    part: str
     gates: str
     head: int | None
     priority: int
     ord: int
     cost: int
+    costs: str | None
     behind: int | None
     line: str | None
     ready: int
+    task: str | None  # of the head; None if it was not looked up
     signature: str = ""
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
     unread: bool = False  # the head is the first job once those are gone
-    upcoming: list[tuple[int, int, int, int]] = field(default_factory=list)  # the next head last
+    upcoming: list[Head] = field(default_factory=list)  # the next head last
     stands: tuple[Stand, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,9 +67,24 @@ class Lane:
         return self.tenant, self.queue
 
     @property
+    def where(self) -> Part:
+        """In which part of whose queue it is."""
+        return self.tenant, self.queue, self.part
+
+    @property
     def rank(self) -> tuple[int, int]:
         """Sorts before the rank of a later job."""
         return (-self.priority, self.ord)
+
+    def cost_at(self, stand: Stand) -> int:
+        """Return what the start of the first job weighs at one of its gates."""
+        return self.cost if self.costs is None else cost_at(stand.place, self.cost, self.costs)
+
+    @property
+    def weight(self) -> str:
+        """What the start of the first job weighs at all its gates; a digest of that where it is long."""
+        text = str(self.cost) if self.costs is None else f"{self.cost}:{self.costs}"
+        return text if len(text) <= MAX_WEIGHT else hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def called(self) -> bool:
@@ -77,10 +105,15 @@ class Turn(NamedTuple):
     ord: int
     cost: int
     until: int | None
+    costs: str | None
 
     @property
     def rank(self) -> tuple[int, int]:
         return (-self.priority, self.ord)
+
+    def cost_at(self, stand: Stand) -> int:
+        """Return what the holder's start weighs at one of its gates."""
+        return cost_at(stand.place, self.cost, self.costs)
 
 
 @dataclass(slots=True)
@@ -104,20 +137,30 @@ class Post:
 def stands_from_text(text: str) -> tuple[Stand, ...]:
     """Read the gates of a lane."""
     plain = json.loads(text.partition("#")[0])
-    return tuple(Stand(gate, numbers_from_text(own), OnLimit(on)) for gate, own, on in plain)
+    return tuple(
+        Stand(gate, numbers_from_text(own), OnLimit(on), place) for place, (gate, own, on) in enumerate(plain)
+    )
 
 
-def stands_to_text(stands: Iterable[Stand], apart: int | None = None) -> str:
-    """Write the gates of a lane; *apart* is the cost of the too heavy jobs it was set apart for."""
+def stands_to_text(stands: Iterable[Stand], apart: str | None = None) -> str:
+    """Write the gates of a lane; *apart* is the weight of the too heavy jobs it was set apart for."""
     text = json.dumps([[s.gate, s.own.text, s.on_limit.value] for s in stands], separators=(",", ":"))
     return text if apart is None else f"{text}#{apart}"
 
 
 def line_of(lane: Lane, stand: Stand) -> str:
-    """Name the line in which *lane* waits at one of its gates: same gate, same queue of a tenant, same numbers."""
-    apart = f"|#{lane.cost}" if lane.heavy else ""
+    """Name the line in which *lane* waits at one of its gates: same gate, same part of a queue, same numbers."""
+    apart = f"|#{lane.weight}" if lane.heavy else ""
     tenant = f"|@{lane.tenant}" if lane.tenant else ""
-    return f"{stand.gate}|{lane.queue}|{stand.own.text}{apart}{tenant}"
+    # A name has no control characters, so its own bars cannot be taken for separators; the tenant is the rest.
+    queue = lane.queue.replace("|", "\x1f")
+    part = f"|/{lane.part.replace('|', chr(0x1F))}" if lane.part else ""
+    return f"{stand.gate}|{queue}|{stand.own.text}{apart}{part}{tenant}"
+
+
+def in_part(part: str, signature: str) -> str:
+    """Return the signature of the lane in a part that is like one in the first part of the queue."""
+    return f"{part}\x1e{signature}" if part else signature
 
 
 @lru_cache(maxsize=65_536)

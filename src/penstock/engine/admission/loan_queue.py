@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.admission.lane import Lane, Post
 from penstock.job import START_GRACE, Topic
+from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import Numbers, numbers_from_text
 from penstock.store import lending as rows
 
@@ -34,7 +35,10 @@ class LoanQueue:
 
     def opens_at(self, post: Post, own: Numbers, slots: int) -> int:
         """Return when a gate would lend so many slots."""
-        return post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
+        at = post.gate.opens_at(own, 1, self._board.now, self._kept(post), slots)
+        if at <= self._board.now and post.turn is not None and self._board.turns.hinders_loans(post, slots):
+            return ON_RELEASE
+        return at
 
     def gathered(self, post: Post, lane: Lane) -> int:
         """Return how many slots are kept from a lane for the first waiting call, which wants several of them.

@@ -1,16 +1,23 @@
 """Where a lane belongs now: among the ready, behind a shut gate, or nowhere because its job is dropped."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.engine.admission.board import Board, Moves, Shut
-from penstock.engine.admission.lane import Lane, Stand, stands_to_text
+from penstock.engine.admission.lane import Lane, Stand, in_part, stands_to_text
 from penstock.job import DROPPED_BY_LIMIT
+from penstock.lifecycle.knowledge import part_of
 from penstock.lifecycle.states import State
+from penstock.limits.costs import cost_at
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
+from penstock.store import parts as part_rows
 from penstock.store import waiting as waiting_rows
-from penstock.store.session import Queue
+from penstock.store.session import Part
+from penstock.store.waiting import FreeJob, Head
+
+TOGETHER: Final = 500  # jobs that are set apart from one lane at once
 
 
 class Budget:
@@ -47,13 +54,11 @@ def place(board: Board, lane: Lane, budget: Budget, *, arriving: bool = False) -
 
 
 def set_aside(board: Board, lane: Lane, shut: list[Shut]) -> None:
-    """Park a refused lane, count the refusal if it had been called, and tell of it once."""
-    episode = lane.behind is None
+    """Park a refused lane, count the refusal if it had been called, and tell of it."""
     if lane.called:
         board.turns.refused(lane)
     board.park(lane, shut)
-    if episode:
-        board.events.exceeded(board, lane)
+    board.blocked.refused(lane)
 
 
 def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> bool:
@@ -61,8 +66,7 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
     gate = _dropping(board, lane, shut, arriving=arriving)
     if gate is not None:
         assert lane.head is not None  # noqa: S101 - the caller looked
-        board.events.dropped(board, gate, lane.head)
-        board.events.tell("job.discarded", job=lane.head, reason=DROPPED_BY_LIMIT)
+        board.blocked.dropped(lane, gate)
         board.end_head(lane, State.DISCARDED, DROPPED_BY_LIMIT)
         left = board.leave(lane)
         if left is not None:
@@ -75,25 +79,42 @@ def refused_and_gone(board: Board, lane: Lane, shut: list[Shut], *, arriving: bo
 
 
 def join(
-    board: Board, lane: Lane, seq: int, priority: int, ord_: int, cost: int, budget: Budget, heaviest: int = 1
+    board: Board,
+    lane: Lane,
+    first: Head,
+    budget: Budget,
+    weights: Iterable[tuple[int, str | None]],
+    *,
+    judged: bool = True,
 ) -> None:
-    """Add newcomers to a lane; the first of them, given here, matters if it comes before the lane's head."""
+    """Add newcomers to a lane; the *first* of them matters if it comes before the lane's head.
+
+    Their *weights* are each a cost, and the costs at the gates if those differ.  One that is not *judged* is not
+    dropped: a claim that knows it decides.
+    """
+    _, priority, ord_, *_ = first
+    drops = any(stand.on_limit is OnLimit.DROP for stand in lane.stands)
     if lane.unread:
         board.flush_lanes()
-    if max(cost, heaviest) > 1:
-        _mark_heavy(board, lane)
+    for cost, costs in weights:
+        if cost > 1 or costs is not None:
+            _mark_heavy(board, lane, cost, costs)
     if lane.head is None:
-        lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
+        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = first
         board.touch(lane)
-        place(board, lane, budget, arriving=True)
+        if drops and not judged:
+            board.set_ready(lane)
+        else:
+            place(board, lane, budget, arriving=True)
     elif (-priority, ord_) < lane.rank:
-        lane.head, lane.priority, lane.ord, lane.cost = seq, priority, ord_, cost
+        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = first
         lane.upcoming = []
         board.touch(lane)
-        if any(stand.on_limit is OnLimit.DROP for stand in lane.stands):
+        if drops and judged:
             place(board, lane, budget, arriving=True)
         elif lane.line is not None and not lane.ready:
             board.call([lane.line])
+            board.blocked.refused(lane)  # it may come from another lane, in which it was not blocked
         if lane.ready:
             board.newly_ready.append(lane)  # it comes earlier now than the claim has read
 
@@ -101,7 +122,7 @@ def join(
 def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
     """Move a lane's first job to the lane that also passes the gate of its type, configured since it came."""
     stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
-    _move_head(board, lane, stands_to_text(stands), f"@{gate}", budget)
+    _move_head(board, lane, sibling(board, lane, stands_to_text(stands), f"@{gate}"), budget)
 
 
 def with_type_now(board: Board, lane: Lane, gate: int) -> None:
@@ -117,17 +138,31 @@ def with_type_now(board: Board, lane: Lane, gate: int) -> None:
 def with_queue(board: Board, lane: Lane, gate: int) -> None:
     """Move a lane's first job, too heavy for its queue's own rate, to a lane behind the queue's gate."""
     stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
-    _move_head(board, lane, stands_to_text(stands, apart=lane.cost), f"@{gate}#{lane.cost}", Budget(2))
+    gates = stands_to_text(stands, apart=lane.weight)
+    _move_head(board, lane, sibling(board, lane, gates, f"@{gate}#{lane.weight}"), Budget(2))
 
 
-def apart_at_queue(board: Board, queue: str, gate: int, job: tuple[int, int, int, int, int, int]) -> None:
+def to_part(board: Board, lane: Lane, task: str, budget: Budget) -> None:
+    """Move a lane's first job, and jobs of its task that follow, to the like lane in the part of that task."""
+    board.flush_lanes()
+    part, name = part_of(task), lane_rows.signature(board.db, lane.id)
+    other = _find_or_make(board, in_part(part, name), (lane.tenant, lane.queue, part), lane.gates)
+    # All of them first: the head may not stay in the lane that it joins, and the next one is read then.
+    moved = set(part_rows.change_lane(board.db, lane.id, task, other.id, TOGETHER))
+    other.upcoming = []
+    _move_head(board, lane, other, budget, judged=False)
+    for seq in {turn.seq for s in lane.stands if (turn := board.posts[s.gate].turn) is not None} & moved:
+        board.turns.gone(lane, seq)
+
+
+def apart_at_queue(board: Board, place_: Part, gate: int, job: FreeJob) -> None:
     """Stand a job without limits, too heavy for its queue's own rate, in a lane behind the queue's gate."""
-    seq, priority, ord_, cost, attempt, lost = job
-    signature = f"\x1f{queue}\x1f@{gate}#{cost}"
-    gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=cost)
-    lane = _find_or_make(board, signature, ("", queue), gates)
-    waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, attempt, lost, 0)])
-    join(board, lane, seq, priority, ord_, cost, Budget(2))
+    seq, priority, ord_, cost, attempt, lost, task = job
+    gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=str(cost))
+    _, queue, part = place_
+    lane = _find_or_make(board, in_part(part, f"\x1f{queue}\x1f@{gate}#{cost}"), place_, gates)
+    waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, None, attempt, lost, 0, 0)])
+    join(board, lane, (seq, priority, ord_, cost, None, task), Budget(2), [(cost, None)])
 
 
 def set_apart(board: Board, lane: Lane) -> None:
@@ -139,26 +174,25 @@ def set_apart(board: Board, lane: Lane) -> None:
 def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
     """Find or make the lane that is like *lane* but for its gates."""
     board.flush_lanes()
-    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.place, gates)
+    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.where, gates)
 
 
-def _find_or_make(board: Board, signature: str, queue: Queue, gates: str) -> Lane:
+def _find_or_make(board: Board, name: str, place_: Part, gates: str) -> Lane:
     board.flush_lanes()
-    for _, row in lane_rows.by_signature(board.db, [signature]):
+    for _, row in lane_rows.by_signature(board.db, [name]):
         return board.adopt([row])[0]
-    return new_lane(board, board.db.numbers(1)[0], signature, queue, gates)
+    return new_lane(board, board.db.numbers(1)[0], name, place_, gates)
 
 
-def new_lane(board: Board, id_: int, signature: str, queue: Queue, gates: str) -> Lane:
+def new_lane(board: Board, id_: int, name: str, place_: Part, gates: str) -> Lane:
     """Put an empty lane on the board; its gates begin to remember what its rules need."""
-    lane = Lane(id_, *queue, gates, None, 0, 0, 1, None, None, 0, signature=signature, fresh=True)
+    lane = Lane(id_, *place_, gates, None, 0, 0, 1, None, None, None, 0, None, signature=name, fresh=True)
     board.lanes[id_] = lane
     board.touch(lane)
     board.load_gates(s.gate for s in lane.stands)
     for stand in lane.stands:
-        if stand.own.span:
-            post = board.posts[stand.gate]
-            post.gate.remember(stand.own.span, board.now)
+        post = board.posts[stand.gate]
+        if post.gate.remember(stand.own, board.now):
             post.memory_changed = True
     return lane
 
@@ -171,30 +205,29 @@ def _dropping(board: Board, lane: Lane, shut: list[Shut], *, arriving: bool) -> 
     for stand, _ in shut:
         # On arrival the numbers alone decide, not whose turn it is.
         gate = board.posts[stand.gate].gate
-        if not arriving or gate.opens_at(stand.own, lane.cost, board.now) > board.now:
+        if not arriving or gate.opens_at(stand.own, lane.cost_at(stand), board.now) > board.now:
             return stand.gate
     return None
 
 
 def _too_heavy(board: Board, lane: Lane, stand: Stand) -> bool:
-    return board.posts[stand.gate].gate.too_heavy(stand.own, lane.cost, board.now)
+    return board.posts[stand.gate].gate.too_heavy(stand.own, lane.cost_at(stand), board.now)
 
 
 def _move_apart(board: Board, lane: Lane) -> None:
-    gates = stands_to_text(lane.stands, apart=lane.cost)
-    _move_head(board, lane, gates, f"#{lane.cost}", Budget(2))
+    gates = stands_to_text(lane.stands, apart=lane.weight)
+    _move_head(board, lane, sibling(board, lane, gates, f"#{lane.weight}"), Budget(2))
 
 
-def _move_head(board: Board, lane: Lane, gates: str, suffix: str, budget: Budget) -> None:
+def _move_head(board: Board, lane: Lane, other: Lane, budget: Budget, *, judged: bool = True) -> None:
     assert lane.head is not None  # noqa: S101 - the caller looked
     board.turns.gone(lane)
-    other = sibling(board, lane, gates, suffix)
     waiting_rows.change_lane(board.db, lane.head, other.id)
     left = board.leave(lane)
-    moved = (lane.head, lane.priority, lane.ord, lane.cost)
+    moved = (lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task)
     lane.head, lane.upcoming = None, []
     board.touch(lane)
-    join(board, other, *moved, budget)
+    join(board, other, moved, budget, [(lane.cost, lane.costs)], judged=judged)
     if left is not None:
         board.call([left])
 
@@ -206,10 +239,11 @@ def _go_on(board: Board, lane: Lane) -> None:
     place(board, lane, Budget(1_000))
 
 
-def _mark_heavy(board: Board, lane: Lane) -> None:
+def _mark_heavy(board: Board, lane: Lane, cost: int, costs: str | None) -> None:
     for stand in lane.stands:
         post = board.posts[stand.gate]
-        if post.gate.starts is not None and not post.heavy:
+        heavy = cost_at(stand.place, cost, costs) > 1
+        if heavy and post.gate.starts is not None and not post.heavy:
             post.heavy = post.memory_changed = True
 
 

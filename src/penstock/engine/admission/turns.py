@@ -40,17 +40,36 @@ class Turns:
     def kept(self, post: Post, lane: Lane) -> int:
         """Return the cost of the start that is kept at a gate against this lane's first job."""
         turn = post.turn
-        if turn is None or turn.seq == lane.head or turn.priority < lane.priority:
+        if turn is None or not _goes_before(turn, lane):
             return 0
-        # A lane-mate in front of the holder (one that was rescued) would wait for it, and it for that one.
-        if turn.lane == lane.id and lane.rank < turn.rank:
-            return 0
-        return turn.cost if self._stands(turn) else 0
+        return self._weight(turn, post) if self._stands(turn) else 0
+
+    def is_hindered(self, post: Post, stand: Stand, lane: Lane) -> bool:
+        """Tell whether a start of this lane's first job would keep the holder of the turn from the gate."""
+        turn, cost = post.turn, lane.cost_at(stand)
+        return turn is not None and _goes_before(turn, lane) and self._is_in_the_way(post, turn, cost)
 
     def kept_from_loans(self, post: Post) -> int:
         """Return the cost of the start kept at a gate against waiting calls, which count as jobs of priority 0."""
         turn = post.turn
-        return turn.cost if turn is not None and turn.priority >= 0 and self._stands(turn) else 0
+        kept = turn is not None and turn.priority >= 0 and self._stands(turn)
+        return self._weight(turn, post) if turn is not None and kept else 0
+
+    def hinders_loans(self, post: Post, slots: int) -> bool:
+        """Tell whether lending so many slots would keep the holder of the turn from the gate."""
+        turn = post.turn
+        return turn is not None and turn.priority >= 0 and self._is_in_the_way(post, turn, 1, slots)
+
+    def is_passed_over(self, stand: Stand, lane: Lane) -> bool:
+        """Tell whether jobs with larger numbers start at a gate, so that it never opens for this lane's first job."""
+        if not self._enabled or self.has_turn(lane):
+            return False
+        return _gate(self._board, stand).outdone(stand.own, self._board.now)
+
+    def demand(self, lane: Lane) -> None:
+        """Give the lane's first job the turn though it was not refused often: a lower priority would pass it."""
+        if self._enabled and lane.head is not None and not self.has_turn(lane):
+            self._give(lane)
 
     def has_turn(self, lane: Lane) -> bool:
         """Tell whether the lane's first job has the turn."""
@@ -157,7 +176,7 @@ class Turns:
         for turn in others:
             self._end(turn)
         self.present = True
-        given = Turn(lane.head, lane.id, lane.priority, lane.ord, lane.cost, None)
+        given = Turn(lane.head, lane.id, lane.priority, lane.ord, lane.cost, None, lane.costs)
         for post in posts:
             post.turn = given
             self._changed.add(post.gate.id)
@@ -174,11 +193,12 @@ class Turns:
     def _stands(self, turn: Turn) -> bool:
         board = self._board
         lane = board.lane(turn.lane)
-        shut = [s for s in lane.stands if _gate(board, s).opens_at(s.own, turn.cost, board.now) > board.now]
+        now = board.now
+        shut = [s for s in lane.stands if _gate(board, s).opens_at(s.own, turn.cost_at(s), now) > now]
         if shut:
             if turn.until is not None:
                 self._set_until(turn, lane, None)
-            return all(_worth_waiting(_gate(board, s), s, turn.cost, board.now) for s in shut)
+            return all(_worth_waiting(_gate(board, s), s, turn.cost_at(s), now) for s in shut)
         if turn.until is None:
             self._set_until(turn, lane, board.now + GRACE)
             return True
@@ -187,6 +207,45 @@ class Turns:
         waiting_rows.forgive(board.db, turn.seq)
         self._end(turn)
         return False
+
+    def _weight(self, turn: Turn, post: Post) -> int:
+        """Return what the start of a turn's holder weighs at one of its gates."""
+        return turn.cost if turn.costs is None else turn.cost_at(self._stand(turn, post))
+
+    def _stand(self, turn: Turn, post: Post) -> Stand:
+        stands = self._board.lane(turn.lane).stands
+        return next(stand for stand in stands if stand.gate == post.gate.id)
+
+    def _is_in_the_way(self, post: Post, turn: Turn, cost: int, slots: int = 1) -> bool:
+        """Tell whether a start of *cost* would leave no room for the holder, whose numbers may be smaller.
+
+        While the clock shuts a gate for the holder alone, nothing is kept elsewhere, but every start there would
+        shut it for longer.
+        """
+        if not self._stands(turn) and post.gate.id not in self._shut_by_clock(turn):
+            return False
+        stand = self._stand(turn, post)
+        return not post.gate.leaves_room(stand.own, turn.cost_at(stand), cost, self._board.now, slots)
+
+    def _shut_by_clock(self, turn: Turn) -> set[int]:
+        """Return the gates that nothing but past starts shuts for the holder; none if rules shut another one.
+
+        They are looked at again when the clock has opened them: then the turn keeps all its gates, or lapses.
+        """
+        board = self._board
+        found: dict[int, int] = {}
+        for stand in board.lane(turn.lane).stands:
+            gate, cost = _gate(board, stand), turn.cost_at(stand)
+            at = gate.opens_at(stand.own, cost, board.now)
+            if at <= board.now:
+                continue
+            if _is_closed(gate, stand, cost, board.now):
+                return set()
+            if not _worth_waiting(gate, stand, cost, board.now):
+                found[stand.gate] = at
+        for gate_id, at in found.items():
+            board.lower_wake(gate_id, at)
+        return set(found)
 
     def _set_until(self, turn: Turn, lane: Lane, until: int | None) -> None:
         renewed = turn._replace(until=until)
@@ -203,16 +262,30 @@ def _gate(board: "Board", stand: Stand) -> Gate:
     return board.posts[stand.gate].gate
 
 
+def _goes_before(turn: Turn, lane: Lane) -> bool:
+    """Tell whether the holder of a turn comes before a lane's first job."""
+    if turn.seq == lane.head or turn.priority < lane.priority:
+        return False
+    # A lane-mate in front of the holder (one that was rescued) would wait for it, and it for that one.
+    return turn.lane != lane.id or lane.rank >= turn.rank
+
+
+def _is_closed(gate: Gate, stand: Stand, cost: int, now: int) -> bool:
+    """Tell whether rules shut a gate: neither the end of an attempt nor the age of a start opens it."""
+    numbers = gate.numbers(stand.own, now)
+    shut = gate.rules is not None and gate.rules.shut_until > now
+    paused = numbers.slots == 0 or (numbers.throttle is not None and not numbers.throttle.limit)
+    return shut or paused or (numbers.rate is not None and numbers.rate.limit < cost)
+
+
 def _worth_waiting(gate: Gate, stand: Stand, cost: int, now: int) -> bool:
     """Tell whether a shut gate is busy with attempts that will end, or has budget that will suffice."""
+    if _is_closed(gate, stand, cost, now):
+        return False
     numbers = gate.numbers(stand.own, now)
-    if gate.rules is not None and gate.rules.shut_until > now:
-        return False
-    if numbers.slots == 0:
-        return False
-    if numbers.throttle is not None and gate.throttle_opens_at(numbers.throttle) > now:
+    if numbers.throttle is not None and gate.throttle_opens_at(numbers.throttle, 1) > now:
         return False
     if numbers.rate is None:
         return True
     used = gate.starts.since(now - numbers.rate.period) if gate.starts else 0
-    return cost <= numbers.rate.limit and used < numbers.rate.limit
+    return used < numbers.rate.limit

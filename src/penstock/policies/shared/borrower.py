@@ -197,8 +197,6 @@ class Borrower(RoundTrips):
                 self._end.wait(LISTEN)
 
 
-log = logging.getLogger("penstock.policies")
-
 _borrowers: Final[dict[int, Borrower]] = {}  # by the id of the engine, which its borrower keeps alive
 _opening: Final = threading.Lock()
 _finalized: Final[set[int]] = set()  # processes in which `_close_all` is registered there

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.errors import StoreDownError
-from penstock.lending import Loan, Want
+from penstock.job import Loan, Want
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.limits.rules import Numbers, check_key
@@ -24,7 +24,7 @@ from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.options import WaitOptions
 from penstock.policies.process_lock import lock
 from penstock.policies.shared.borrower import Borrower, borrower_for
-from penstock.policies.shared.wants import Wants
+from penstock.policies.shared.round_trips import Wants
 from penstock.policies.slot_pool import SlotPool, opened
 from penstock.policies.wait_list import Entry, WaitList
 from penstock.policies.wait_moves import advance, block, leave_and_advance, refuse_and_advance, wait
@@ -135,7 +135,7 @@ class SharedSlotPool(SlotPool):
         """Tell whether the lease of a slot ended while it was held."""
         return opened(grant)[0] is not self.generation or not self._has_lease(clock.now())
 
-    # What `Admission` and the wait lists ask; under the lock.
+    # What `CallAdmission` and the wait lists ask; under the lock.
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
         # A process that was halted for longer than its lease has nothing any more.

@@ -4,7 +4,7 @@
 --   scheduled  not due yet
 --   ready      waiting, without limits
 --   line       waiting, with limits: stands in a lane
---   door       waiting, with limits: will stand in a lane once somebody holds the gates
+--   door       waiting, with limits: will stand in a lane once a transaction holds the gates
 --   running    claimed under a lease
 --   done       ended: done, failed, discarded, cancelled or expired
 --

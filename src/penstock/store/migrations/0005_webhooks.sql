@@ -1,4 +1,4 @@
--- Who is to be told over HTTP of what happens.  Names in events, queues and tasks are JSON lists; empty means any.
+-- Addresses that are told over HTTP of what happens.  Names in events, queues and tasks are JSON lists; empty means any.
 -- A previous secret signs too, until its time is over.
 
 CREATE TABLE webhook (

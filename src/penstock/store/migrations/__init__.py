@@ -11,8 +11,9 @@ from penstock.errors import SchemaError
 from penstock.store.migrations import tenant_limits
 from penstock.store.session import Session
 
-# What follows is a statement for PostgreSQL and a comment for SQLite: how a table is stored.
+# What follows is a statement for one database and a comment for the other: how a table is stored, or changed.
 _POSTGRES_ONLY = "-- on PostgreSQL: "
+_SQLITE_ONLY = "-- on SQLite: "
 # What a step does, after its statements, that takes more than SQL.
 _IN_PYTHON = {"0014_tenants.sql": tenant_limits.move}
 
@@ -69,9 +70,7 @@ def apply(db: Session, kind: Kind) -> list[str]:
 
 def statements(name: str, kind: Kind) -> list[str]:
     """Return the statements of one step, in the database's words."""
-    whole = text(name)
-    if kind.postgres:
-        whole = whole.replace(_POSTGRES_ONLY, "")
+    whole = text(name).replace(_POSTGRES_ONLY if kind.postgres else _SQLITE_ONLY, "")
     lines = [line for line in kind.translated(whole).splitlines() if not line.startswith("--")]
     return [s.strip() for s in "\n".join(lines).split(";") if s.strip()]
 
@@ -100,7 +99,7 @@ def _schema(steps: tuple[str, ...]) -> Schema:
     indexes: dict[str, str] = {}
     with closing(sqlite3.connect(":memory:")) as db:
         for step in steps:
-            db.executescript(text(step))
+            db.executescript(text(step).replace(_SQLITE_ONLY, ""))
             made = db.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL")
             indexes = {name: indexes.get(name, step) for (name,) in made}
         columns: dict[str, dict[str, str]] = {}

@@ -27,10 +27,12 @@ def take(
     most: int,
     worker: str,
     lease: int,
+    tasks: list[str] | None,
 ) -> StartedJobs | None:
-    """Start at most so many jobs of a *queue*; None if a claim has more to look at."""
+    """Start at most so many jobs of a *queue*; None if a claim has more to look at, or meets one of other tasks."""
     fence, (name, number) = state.fences[0], state.number()
-    values = f"{_asked(queue)}, {most}, {fence}, {_quoted(worker)}, {lease}, '{name}', {number}"
+    known = "NULL" if tasks is None else _array(tuple(tasks))
+    values = f"{known}, {_asked(queue)}, {most}, {fence}, {_quoted(worker)}, {lease}, '{name}', {number}"
     # In the transaction, so that it is prepared for the search path that it will be used with.
     prepare = "" if state.can_take else f"PREPARE {_NAME} {_text()}; "
     asked = since_boot()
@@ -57,6 +59,11 @@ def _asked(queue: str) -> str:
 
 
 @lru_cache
+def _array(names: tuple[str, ...]) -> str:
+    return _quoted(translation.array(names, "text"))
+
+
+@lru_cache
 def _quoted(text: str) -> str:
     return quoting.Literal(text).as_string()
 
@@ -64,9 +71,9 @@ def _quoted(text: str) -> str:
 @cache
 def _text() -> str:
     """Return the types of the statement's values, and the statement."""
-    types = [*["text[]"] * ASKED, "text", "bigint", "bigint", "text", "bigint", "text", "bigint"]
+    types = ["text[]", *["text[]"] * ASKED, "text", "bigint", "bigint", "text", "bigint", "text", "bigint"]
     text = f"""
-        WITH at AS MATERIALIZED (SELECT {NOW} AS now
+        WITH at AS MATERIALIZED (SELECT {NOW} AS now, ? AS tasks
         ), view AS MATERIALIZED ({VIEW}
         ), special AS MATERIALIZED (SELECT EXISTS (SELECT 1 FROM view CROSS JOIN at WHERE {SPECIAL}) AS found
         ), {starting("NOT (SELECT found FROM special)")}, noted AS (
@@ -74,7 +81,7 @@ def _text() -> str:
             WHERE EXISTS (SELECT 1 FROM taken) {UNLESS_TAKEN}
         ), next AS (SELECT min(number) AS at FROM view WHERE what IN {MOMENTS}
         )
-        SELECT at.now, special.found, next.at, {STARTED}
-        FROM at CROSS JOIN special CROSS JOIN next LEFT JOIN known ON true
+        SELECT at.now, special.found OR strange.found, next.at, {STARTED}
+        FROM at CROSS JOIN special CROSS JOIN strange CROSS JOIN next LEFT JOIN known ON true
     """
     return f"({', '.join(types)}) AS {translation.single(text, ('text',) * ASKED)}"

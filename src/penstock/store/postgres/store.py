@@ -28,7 +28,7 @@ from penstock.job import Topic
 from penstock.store import attempts, migrations
 from penstock.store.postgres import health
 from penstock.store.postgres.address import Address
-from penstock.store.postgres.bulk_insert import statement
+from penstock.store.postgres.bulk_insert import BulkInsert, statement
 from penstock.store.postgres.errors import UNPREPARED, Patience, hopeless, passing, translated
 from penstock.store.postgres.fast_claim import take
 from penstock.store.postgres.session import (
@@ -83,6 +83,7 @@ class PostgresStore:
         self._process = os.getpid()
         self._closed = False
         self._signals = Signals(address.listen, address.connect, address.schema)
+        self._inserts = BulkInsert()
         weakref.finalize(self, _close, self._process, self._idle, self._signals)
         self._prepare_schema(migrate=migrate)
 
@@ -132,32 +133,18 @@ class PostgresStore:
         return answer
 
     def add_free(self, rows: Sequence[JobRow]) -> None:
-        """Add jobs without limits, which have no number yet, in one statement."""
-        # After a quiet time the notification goes along at once; else the notifier sends it.
-        notice = self._signals.notice_at_once({Topic.WORK})
-        adding, values = statement(self.address.schema, rows, notice)
-        patience = Patience()
-        unsure = False
-        while True:
-            try:
-                with self._connection() as connection:
-                    if not unsure or not self._has(connection, rows[0][1]):
-                        answer = psycopg.RawCursor(connection).execute(adding, values).fetchone()
-                        if answer is not None and answer[0]:
-                            raise BoundedError
-                    break
-            except psycopg.Error as error:
-                # If the answer was lost the rows may be there, and all are if the first one is.
-                unsure = True
-                self._bear(error, patience)
-        self._signals.told({Topic.WORK}, others=notice is None)
+        """Add jobs without limits, which have no number yet, in one statement for all threads that do so now."""
+        self._check_open()  # a child that was forked would wait for threads that it has not
+        self._inserts.add(rows, self._add_free)
 
-    def take_free(self, queue: str, most: int, worker: str, lease: int) -> StartedJobs | None:
+    def take_free(
+        self, queue: str, most: int, worker: str, lease: int, tasks: list[str] | None
+    ) -> StartedJobs | None:
         """Start jobs without limits in one message, if a claim has nothing else to look at."""
         patience = Patience()
         while True:
             try:
-                return self._take_once(queue, most, worker, lease)
+                return self._take_once(queue, most, worker, lease, tasks)
             except psycopg.Error as error:
                 self._bear(error, patience)
 
@@ -238,7 +225,29 @@ class PostgresStore:
             self._signals.told(session.topics)
         return answer
 
-    def _take_once(self, queue: str, most: int, worker: str, lease: int) -> StartedJobs | None:
+    def _add_free(self, rows: Sequence[JobRow]) -> None:
+        # After a quiet time the notification goes along at once; else the notifier sends it.
+        notice = self._signals.notice_at_once({Topic.WORK})
+        adding, values = statement(self.address.schema, rows, notice)
+        patience = Patience()
+        unsure = False
+        while True:
+            try:
+                with self._connection() as connection:
+                    if not unsure or not self._has(connection, rows[0][1]):
+                        answer = psycopg.RawCursor(connection).execute(adding, values).fetchone()
+                        if answer is not None and answer[0]:
+                            raise BoundedError
+                    break
+            except psycopg.Error as error:
+                # If the answer was lost the rows may be there, and all are if the first one is.
+                unsure = True
+                self._bear(error, patience)
+        self._signals.told({Topic.WORK}, others=notice is None)
+
+    def _take_once(
+        self, queue: str, most: int, worker: str, lease: int, tasks: list[str] | None
+    ) -> StartedJobs | None:
         with self._connection() as connection:
             state = self._states[connection]
             if connection.prepare_threshold is None:
@@ -247,7 +256,7 @@ class PostgresStore:
             try:
                 fence = PostgresSession(connection, state).next_fence(self._opening)
                 opening = self._opening.writing(Locks.STARTS, keep=True)
-                return take(connection, state, opening, queue, most, worker, lease)
+                return take(connection, state, opening, queue, most, worker, lease, tasks)
             except BaseException as error:
                 undone = not connection.closed
                 connection.close()  # whether the statement was prepared is not known

@@ -44,17 +44,16 @@ def _set_up(connection: sqlite3.Connection, files: Files) -> None:
 
 def _refuse_strangers(connection: sqlite3.Connection, files: Files) -> None:
     try:
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        if mark == MARK:
-            return
+        # The tables first: another process may be making them, and commits them together with the mark.
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
     except sqlite3.DatabaseError as error:
         if not is_damage(error) or _was_ours(files.place):
             raise
         raise StoreDownError(
             f"{files.path} is not a penstock database ({error}); name another file, or put a copy back if it was one"
         ) from error
-    if tables:
+    if tables and mark != MARK:
         raise StoreDownError(f"{files.path} is a database of something else; name another file")
 
 

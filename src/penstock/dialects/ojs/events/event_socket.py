@@ -124,7 +124,7 @@ class _Conversation:
     async def _subscribe(self, name: str, chosen: Filter) -> None:
         types = chosen.event_types if chosen.event_types is not None else chosen.types
         wanted = event_filter.checked(types, chosen.queues, chosen.job_types, self._request.tenant, "filter.")
-        channel, _ = await channel_of(self._request, name)
+        channel, _, wanted = await channel_of(self._request, name, wanted)
         if channel not in self._names and len(self._names) >= MOST_CHANNELS:
             raise InvalidError("channel", f"at most {MOST_CHANNELS} channels are allowed on one connection")
         self._names[channel] = (name, wanted)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Final
 
+from msgspec import structs
+
 from penstock.clock import SECOND, monotonic
 from penstock.dialects.ojs.events.event_filter import Wanted
 from penstock.dialects.ojs.events.event_format import Shown, lost, shown, state_now
@@ -13,6 +15,7 @@ from penstock.errors import InvalidError
 from penstock.http.feed import ALL, FeedEntry, FeedReader
 from penstock.http.routes import Request
 from penstock.http.tenancy import own
+from penstock.job import JobView
 
 PER_SECOND: Final = 100  # events that one connection is sent
 BUFFER: Final = 1_000  # events that wait for one connection
@@ -38,15 +41,16 @@ class SendPace:
         self._full_at = max(self._full_at, now) + self._gap
 
 
-async def channel_of(request: Request, name: str) -> tuple[str, str | None]:
-    """Return what the feed calls a channel, and the id of its job if it is about one."""
+async def channel_of(request: Request, name: str, wanted: Wanted) -> tuple[str, JobView | None, Wanted]:
+    """Return what the feed calls a channel, its job if it is about one, and what is *wanted* of it."""
     kind, found, what = name.partition(":")
     if name in (ALL, "events"):
-        return ALL, None
+        return ALL, None, wanted
     if kind == "job" and found:
-        return f"job:{(await own(request, what)).id}", what
+        job = await own(request, what)
+        return f"job:{job.id}", job, structs.replace(wanted, tenant=job.tenant)
     if kind == "queue" and found:
-        return f"queue:{check_queue(what, 'channel')}", None
+        return f"queue:{check_queue(what, 'channel')}", None, wanted
     raise InvalidError("channel", f"{name[:80]!r} must be job:ID, queue:NAME or all")
 
 
@@ -56,7 +60,7 @@ def entries_wanted(entry: FeedEntry, wanted: Wanted) -> list[Shown]:
 
 
 async def stream(
-    request: Request, channel: str, job: str | None, wanted: Wanted, after: str
+    request: Request, channel: str, job: JobView | None, wanted: Wanted, after: str
 ) -> AsyncIterator[bytes]:
     """Send events until the job has ended, the server stops or the client has gone."""
     feed = request.service.feed
@@ -67,7 +71,7 @@ async def stream(
         # A client that has read this misses nothing from now on.
         yield b"retry: 3000\n: the events of penstock follow\n\n"
         if missed:
-            yield _written(lost(1, feed.latest(), request.service.engine.clock.now()), "")
+            yield _written(lost(1, feed.latest(), request.now), "")
         pace = SendPace()
         for event in earlier:
             await pace.wait()
@@ -95,7 +99,7 @@ def _replay(request: Request, channel: str, wanted: Wanted, after: str) -> tuple
 
 
 async def _follow(
-    request: Request, reader: FeedReader, job: str | None, wanted: Wanted, pace: SendPace
+    request: Request, reader: FeedReader, job: JobView | None, wanted: Wanted, pace: SendPace
 ) -> AsyncIterator[bytes]:
     ended = await _state(request, job) if job else None
     silent = 0.0
@@ -128,10 +132,10 @@ async def _follow(
     yield _written(ended)
 
 
-async def _state(request: Request, job: str) -> Shown | None:
+async def _state(request: Request, job: JobView) -> Shown | None:
     """Return the envelope of a job if it has ended."""
     service = request.service
-    envelope = await service.run(lambda engine: show(engine, job))
+    envelope = await service.run(lambda engine: show(engine, job.id, job.tenant))
     now = state_now(service.feed.latest(), envelope, service.engine.clock.now())
     return now if now.ends else None
 

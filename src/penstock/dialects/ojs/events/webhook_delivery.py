@@ -18,8 +18,8 @@ from penstock.dialects.ojs.events.event_filter import Wanted
 from penstock.dialects.ojs.events.event_format import SOURCE, Shown
 from penstock.dialects.ojs.format.names import VERSION, written
 from penstock.errors import InvalidError
+from penstock.http.engine_service import EngineService
 from penstock.http.outbound_http import Answer, post
-from penstock.http.service import Service
 from penstock.ids import new_id
 from penstock.job import Webhook
 
@@ -77,7 +77,7 @@ def signed(webhook: Webhook, body: bytes, timestamp: int, now: int) -> str:
     return ",".join(f"sha256={digest}" for digest in digests)
 
 
-async def deliver(service: Service, webhook: Webhook, delivery: Delivery) -> Answer:
+async def deliver(service: EngineService, webhook: Webhook, delivery: Delivery) -> Answer:
     """Send a delivery once."""
     now = service.engine.clock.now()
     timestamp = now // SECOND
@@ -96,7 +96,7 @@ async def deliver(service: Service, webhook: Webhook, delivery: Delivery) -> Ans
 class WebhookDelivery:
     """The deliveries to one webhook, and the tasks that send them."""
 
-    def __init__(self, service: Service, webhook: Webhook) -> None:
+    def __init__(self, service: EngineService, webhook: Webhook) -> None:
         self.webhook = webhook
         self.past: deque[Delivery] = deque(maxlen=REMEMBERED)
         self._service = service

@@ -10,8 +10,8 @@ from typing import Final
 from penstock.dialects.ojs.events.event_format import shown
 from penstock.dialects.ojs.events.webhook_delivery import WebhookDelivery
 from penstock.errors import PenstockError
+from penstock.http.engine_service import EngineService
 from penstock.http.feed import FeedEntry
-from penstock.http.service import Service
 
 REFRESH: Final = 2.0  # seconds after which another server's changes are seen
 
@@ -21,7 +21,7 @@ log = logging.getLogger("penstock.webhooks")
 class WebhookDispatcher:
     """The deliveries to all active webhooks of the store."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: EngineService) -> None:
         self._service = service
         self._subscribers: dict[str, WebhookDelivery] = {}
         self._task: asyncio.Task[None] | None = None

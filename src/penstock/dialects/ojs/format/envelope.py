@@ -12,6 +12,7 @@ from penstock.dialects.ojs.format.states import SPEC_STATE
 from penstock.http.codec import decode
 from penstock.job import Claimed, Enqueued, Failure, JobView, NewJob
 from penstock.lifecycle.states import State
+from penstock.limits.costs import with_costs
 from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
 
@@ -21,10 +22,8 @@ def state_of(view: JobView) -> str:
     if view.state is State.RUNNING and view.cancel_at:
         # Its slots stay taken until its worker lets go of it or is lost: they are in use.
         return "cancelled"
-    if view.state is State.SCHEDULED and view.used:
+    if view.state is State.SCHEDULED and view.used and not view.rescheduled:
         return "retryable"
-    if view.state is State.WAITING and view.due is not None:
-        return "scheduled"  # its limit lets it be tried again then
     return SPEC_STATE[view.state]
 
 
@@ -94,7 +93,8 @@ def of_claimed(job: Claimed) -> dict[str, Any]:
     """Return the envelope of a job that is being handed out for the first time."""
     shown = _base(job.id, job.task, job.queue, job.args, job.meta, "active", job.enqueued)
     shown |= {"attempt": job.attempt, "started_at": written(job.started)}
-    _bound(shown, limits_from_json(job.limits) if job.limits else (), job.expires, job.timeout)
+    limits = with_costs(limits_from_json(job.limits), job.costs) if job.limits else ()
+    _bound(shown, limits, job.expires, job.timeout)
     if job.workflow is not None:
         shown["workflow_id"] = job.workflow
     return shown

@@ -5,7 +5,7 @@ from typing import Final
 
 from penstock.clock import SECOND
 from penstock.dialects.ojs.format.names import check_key, span
-from penstock.dialects.ojs.format.requests import RateLimitBody, WindowBody
+from penstock.dialects.ojs.format.requests import RateLimitBody, ThrottleBody, WindowBody
 from penstock.errors import InvalidError
 from penstock.job import GateView
 from penstock.limits.durations import to_iso
@@ -34,7 +34,8 @@ def _limit(body: RateLimitBody, queue: str, field: str) -> Limit:
         key = f"queue:{queue}"  # without a key the queue is what is limited
     else:
         raise InvalidError(f"{field}.key", "is missing: it names what is limited")
-    return Limit(key, numbers_of(body, field), OnLimit(body.on_limit), shared=body.scope == "global")
+    numbers, shared = numbers_of(body, field), body.scope == "global"
+    return Limit(key, numbers, OnLimit(body.on_limit), shared=shared, cost=body.cost)
 
 
 def numbers_of(body: RateLimitBody, field: str) -> Numbers:
@@ -59,7 +60,10 @@ def _rate(body: RateLimitBody, field: str) -> Window | None:
 
 def window_of(body: WindowBody | None, field: str) -> Window | None:
     """Return a window."""
-    return None if body is None else Window(body.limit, period_of(body.period, f"{field}.period"))
+    if body is None:
+        return None
+    burst = body.burst if isinstance(body, ThrottleBody) else 1
+    return Window(body.limit, period_of(body.period, f"{field}.period"), burst)
 
 
 def period_of(text: str, field: str) -> int:
@@ -75,7 +79,11 @@ def policy(limits: Sequence[Limit]) -> object:
 
 def _policy(limit: Limit) -> dict[str, object]:
     shown = {"key": limit.key, **shown_numbers(limit.numbers), "on_limit": limit.on_limit.value}
-    return {**shown, "scope": "global"} if limit.shared else shown
+    if limit.shared:
+        shown["scope"] = "global"
+    if limit.cost is not None and limit.cost > 1:
+        shown["cost"] = limit.cost
+    return shown
 
 
 def shown_numbers(numbers: Numbers) -> dict[str, object]:
@@ -85,8 +93,14 @@ def shown_numbers(numbers: Numbers) -> dict[str, object]:
         shown["concurrency"] = numbers.slots
     for name, window in (("rate", numbers.rate), ("throttle", numbers.throttle)):
         if window is not None:
-            shown[name] = {"limit": window.limit, "period": to_iso(window.period)}
+            shown[name] = shown_window(window)
     return shown
+
+
+def shown_window(window: Window) -> dict[str, object]:
+    """Return a window the way the spec writes it."""
+    shown: dict[str, object] = {"limit": window.limit, "period": to_iso(window.period)}
+    return {**shown, "burst": window.burst} if window.burst > 1 else shown
 
 
 def limit_headers(gate: GateView) -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from penstock.clock import SECOND
-from penstock.dialects.ojs.format.patterns import ID, KEY, QUEUE, TYPE
+from penstock.dialects.ojs.format.patterns import ID, KEY, QUEUE, TYPE, TYPES
 from penstock.errors import InvalidError
 from penstock.limits.durations import parse_duration
 
@@ -29,6 +29,11 @@ def check_type(name: object, field: str = "type") -> str:
     return _matching(name, field, TYPE, "lower-case words parted by dots, such as email.send")
 
 
+def check_pattern(name: object, field: str) -> str:
+    """Return *name* if it can name a job type, or several with a * for any text."""
+    return _matching(name, field, TYPES, "a job type, or a pattern with one * such as email.*")
+
+
 def check_queue(name: object, field: str = "queue") -> str:
     """Return *name* if it can name a queue."""
     return _matching(name, field, QUEUE, "lower-case letters, digits, dots and hyphens")
@@ -46,7 +51,12 @@ def check_id(name: object, field: str = "id") -> str:
 
 def _matching(name: object, field: str, spelled: Mapping[str, Any], how: str) -> str:
     most: int = spelled["maxLength"]
-    if not isinstance(name, str) or len(name) > most or not re.fullmatch(spelled["pattern"], name):
+    if (
+        not isinstance(name, str)
+        or not name
+        or len(name) > most
+        or not re.fullmatch(spelled["pattern"], name)
+    ):
         shown = repr(name) if len(repr(name)) <= _SHOWN else repr(name)[:_SHOWN] + "…"
         raise InvalidError(field, f"{shown} must be {how}, and at most {most} characters")
     return name

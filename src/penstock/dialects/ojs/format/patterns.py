@@ -31,7 +31,15 @@ MOMENT: Final[dict[str, Any]] = {
     "examples": ["2026-02-13T12:00:00Z", "+PT2S"],
 }
 
+# A type, or a pattern: one * stands for any text.
+TYPES: Final[dict[str, Any]] = {
+    "pattern": r"^[a-z0-9_.-]*\*?[a-z0-9_.-]*$",
+    "minLength": 1,
+    "maxLength": 255,
+    "examples": ["email.*"],
+}
 Type = Annotated[str, Meta(extra_json_schema=TYPE)]
+TypePattern = Annotated[str, Meta(extra_json_schema=TYPES)]
 Queue = Annotated[str, Meta(extra_json_schema=QUEUE)]
 Key = Annotated[str, Meta(extra_json_schema=KEY)]
 Id = Annotated[str, Meta(extra_json_schema=ID)]

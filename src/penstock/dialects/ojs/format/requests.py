@@ -4,12 +4,26 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from penstock.dialects.ojs.format.patterns import Dimension, Id, Key, Moment, Queue, Span, StateName, Type
+from penstock.dialects.ojs.format.patterns import (
+    Dimension,
+    Id,
+    Key,
+    Moment,
+    Queue,
+    Span,
+    StateName,
+    Type,
+    TypePattern,
+)
 from penstock.job import Order
 
 Milliseconds = Annotated[int, Meta(ge=1, le=31_536_000_000)]
 Count = Annotated[int, Meta(ge=1, le=1_000)]
 Name = Annotated[str, Meta(max_length=256)]
+Used = Annotated[
+    dict[str, Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)]],
+    Meta(max_length=100, description="what the attempt really used of each key, in place of the cost"),
+]
 Strategy = Literal["strict", "round-robin", "round_robin", "weighted", "least-loaded", "least_loaded"]
 
 ORDERS: Final = {
@@ -32,19 +46,29 @@ class WindowBody(Struct, forbid_unknown_fields=True):
     period: Annotated[Span, Meta(description="an ISO 8601 duration")]
 
 
+class ThrottleBody(WindowBody, forbid_unknown_fields=True):
+    """Starts evenly spaced, so many per period; with a burst a bucket of so many, which fills at that pace."""
+
+    burst: Annotated[int, Meta(ge=1, le=9_007_199_254_740_991)] = 1
+
+
 class RateLimitBody(Struct, forbid_unknown_fields=True):
     """A limit of a job: so many at once, per window, evenly spaced; per key."""
 
     key: Annotated[Key, Meta(description="jobs with the same key share the limit")] | None = None
     concurrency: Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None = None
     rate: WindowBody | Annotated[int, Meta(ge=0, le=9_007_199_254_740_991)] | None = None
-    throttle: WindowBody | None = None
+    throttle: ThrottleBody | None = None
     on_limit: Literal["wait", "reschedule", "drop"] = "wait"
     period: (
         Annotated[str, Meta(description="of a rate given as a number: second, minute, hour or day")] | None
     ) = None
     max_per_second: Annotated[float, Meta(ge=0.00001, le=1_000_000)] | None = None
     scope: Literal["tenant", "global"] = "tenant"
+    cost: (
+        Annotated[int, Meta(ge=1, le=9_007_199_254_740_991, description="what a start counts for; else 1")]
+        | None
+    ) = None
 
 
 class RetryBody(Struct):
@@ -120,6 +144,12 @@ class FetchBody(Struct):
     strategy: Strategy | None = None
     weights: dict[str, Annotated[int, Meta(ge=1, le=1_000_000)]] | None = None
     pool: str | None = None
+    types: (
+        Annotated[
+            list[TypePattern], Meta(max_length=1_000, description="what the worker knows; all unless told")
+        ]
+        | None
+    ) = None
 
 
 class AckBody(Struct):
@@ -128,6 +158,7 @@ class AckBody(Struct):
     job_id: Id
     result: Any = None
     worker_id: Name = ""
+    used: Used | None = None
 
 
 class ErrorBody(Struct, frozen=True):
@@ -149,6 +180,7 @@ class NackBody(Struct):
     error: ErrorBody = ErrorBody()
     requeue: bool = False
     worker_id: Name = ""
+    used: Used | None = None
 
 
 class HeartbeatBody(Struct):

@@ -73,6 +73,7 @@ class ThrottleShape(Struct):
     limit: int
     period: str
     next_allowed_at: str
+    burst: int = 1
 
 
 class KeyShape(Struct, omit_defaults=True):

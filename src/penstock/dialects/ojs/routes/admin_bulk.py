@@ -13,8 +13,8 @@ from penstock.dialects.ojs.routes.admin_jobs import JobFilterBody, State, filter
 from penstock.engine import Engine
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.http.access import OPERATORS
+from penstock.http.engine_service import EngineService
 from penstock.http.routes import Handler, Reply, Request, Route
-from penstock.http.service import Service
 from penstock.job import JobFilter
 
 MOST: Final = 2_000  # jobs in one request; for more, ask again
@@ -60,14 +60,14 @@ async def purge(request: Request) -> Reply:
     _check_meant(confirm=body.confirm)
     before = None
     if body.older_than is not None:
-        before = moment(body.older_than, "older_than", request.service.engine.clock.now())
+        before = moment(body.older_than, "older_than", request.now)
     states = frozenset[str]().union(*(engine_states(state, "states") for state in body.states))
     wanted = JobFilter(states, queues, tenant=request.tenant, ended_before=before)
-    done = await _to_all(request.service, wanted, _forget)
+    done = await _to_all(request.service, wanted, Engine.forget)
     return Reply({"purged_count": done["succeeded"], "states": body.states, **done})
 
 
-def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
+def _bulk(action: str, verb: Callable[..., object]) -> Handler:
     async def bulk(request: Request) -> Reply:
         body = request.read(BulkBody)
         _check_meant(confirm=body.confirm)
@@ -76,53 +76,36 @@ def _bulk(action: str, verb: Callable[[Engine, str], object]) -> Handler:
         if body.job_ids is None:
             wanted = await filter_of(body.filter or JobFilterBody(), request)
             return Reply({"action": action, **await _to_all(request.service, wanted, verb)})
-        ids = list(dict.fromkeys(body.job_ids))
-        return Reply({"action": action, **await _to_each(request.service, ids, _own(request.tenant, verb))})
+        jobs = [(id_, request.tenant) for id_ in dict.fromkeys(body.job_ids)]
+        return Reply({"action": action, **await _to_each(request.service, jobs, verb)})
 
     return bulk
 
 
-def _own(tenant: str | None, verb: Callable[[Engine, str], object]) -> Callable[[Engine, str], object]:
-    """Return *verb* for a tenant's own jobs."""
-
-    def own(engine: Engine, id_: str) -> object:
-        if tenant is not None and engine.job(id_).tenant != tenant:
-            raise NotFoundError("job", id_)
-        return verb(engine, id_)
-
-    return own
-
-
-async def _to_all(
-    service: Service, wanted: JobFilter, verb: Callable[[Engine, str], object]
-) -> dict[str, Any]:
-    ids, total = await service.run(lambda engine: engine.matching(wanted, MOST))
-    done = await _to_each(service, ids, verb)
-    return {**done, "matched": total, "has_more": total > len(ids)}
+async def _to_all(service: EngineService, wanted: JobFilter, verb: Callable[..., object]) -> dict[str, Any]:
+    jobs, total = await service.run(lambda engine: engine.matching(wanted, MOST))
+    done = await _to_each(service, jobs, verb)
+    return {**done, "matched": total, "has_more": total > len(jobs)}
 
 
 async def _to_each(
-    service: Service, ids: Sequence[str], verb: Callable[[Engine, str], object]
+    service: EngineService, jobs: Sequence[tuple[str, str | None]], verb: Callable[..., object]
 ) -> dict[str, Any]:
-    """Do something to jobs, some at a time; not all may be in a state for it."""
+    """Do something to jobs, given (id, tenant), some at a time; not all may be in a state for it."""
     hands = asyncio.Semaphore(HANDS)
 
-    async def to_one(id_: str) -> str | None:
+    async def to_one(id_: str, tenant: str | None) -> str | None:
         async with hands:
             try:
-                await service.run(lambda engine: verb(engine, id_))
-            except (ConflictError, NotFoundError) as error:
+                await service.run(lambda engine: verb(engine, id_, tenant=tenant))
+            except (ConflictError, InvalidError, NotFoundError) as error:
                 return str(error)
         return None
 
-    problems = zip(ids, await asyncio.gather(*map(to_one, ids)), strict=True)
-    errors = [{"job_id": id_, "error": problem} for id_, problem in problems if problem is not None]
-    succeeded = len(ids) - len(errors)
-    return {"matched": len(ids), "succeeded": succeeded, "failed": len(errors), "errors": errors[:_ERRORS]}
-
-
-def _forget(engine: Engine, id_: str) -> None:
-    engine.forget(id_)
+    problems = zip(jobs, await asyncio.gather(*(to_one(*job) for job in jobs)), strict=True)
+    errors = [{"job_id": id_, "error": problem} for (id_, _), problem in problems if problem is not None]
+    succeeded = len(jobs) - len(errors)
+    return {"matched": len(jobs), "succeeded": succeeded, "failed": len(errors), "errors": errors[:_ERRORS]}
 
 
 def _check_meant(*, confirm: bool) -> None:
@@ -133,7 +116,7 @@ def _check_meant(*, confirm: bool) -> None:
 _BULK: Final = "/admin/jobs/bulk"
 ROUTES = (
     Route(
-        "DELETE", "/admin/queues/{name}/jobs", purge, OPERATORS, "Delete ended jobs", PurgeBody, PurgeAnswer
+        "DELETE", "/admin/queues/{name}/jobs", purge, OPERATORS, "Delete ended jobs", PurgeAnswer, PurgeBody
     ),
     Route(
         "POST",
@@ -141,8 +124,8 @@ ROUTES = (
         _bulk("retry", Engine.retry),
         OPERATORS,
         "Try jobs again",
-        BulkBody,
         BulkAnswer,
+        BulkBody,
     ),
     Route(
         "POST",
@@ -150,10 +133,16 @@ ROUTES = (
         _bulk("cancel", Engine.cancel),
         OPERATORS,
         "Cancel jobs",
-        BulkBody,
         BulkAnswer,
+        BulkBody,
     ),
     Route(
-        "POST", f"{_BULK}/delete", _bulk("delete", _forget), OPERATORS, "Delete jobs", BulkBody, BulkAnswer
+        "POST",
+        f"{_BULK}/delete",
+        _bulk("delete", Engine.forget),
+        OPERATORS,
+        "Delete jobs",
+        BulkAnswer,
+        BulkBody,
     ),
 )

@@ -9,7 +9,7 @@ from penstock.dialects.ojs.format.names import check_type, moment
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.patterns import Moment, Queue, Type
 from penstock.dialects.ojs.format.responses import JobShape
-from penstock.dialects.ojs.routes.jobs import cancel, show
+from penstock.dialects.ojs.routes.jobs import cancel, matching, show_view, shown_after
 from penstock.engine import Engine
 from penstock.http.access import OPERATORS
 from penstock.http.routes import Reply, Request, Route, converted
@@ -40,12 +40,7 @@ async def listing(request: Request) -> Reply:
     """Return the jobs that fit, newest first."""
     page = page_of(request)
     wanted = await filter_of(_filter(request), request)
-
-    def work(engine: Engine) -> tuple[list[Any], int]:
-        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
-        return [show(engine, view.id, view) for view in views], total
-
-    items, total = await request.service.run(work)
+    items, total = await matching(request, wanted, page)
     return Reply({"items": items, "pagination": page.shown(total)})
 
 
@@ -56,7 +51,7 @@ def _filter(request: Request) -> JobFilterBody:
 async def info(request: Request) -> Reply:
     """Return a job."""
     view = await own(request, request.params["id"])
-    return Reply(await request.service.run(lambda engine: show(engine, view.id)))
+    return Reply(await request.service.run(lambda engine: show_view(engine, view)))
 
 
 async def cancel_one(request: Request) -> Reply:
@@ -68,17 +63,12 @@ async def cancel_one(request: Request) -> Reply:
 async def retry_one(request: Request) -> Reply:
     """Stand an ended job in line again."""
     view = await own(request, request.params["id"])
-
-    def work(engine: Engine) -> dict[str, object]:
-        engine.retry(view.id)
-        return show(engine, view.id)
-
-    return _both(await request.service.run(work))
+    return _both(await shown_after(request, Engine.retry, view))
 
 
 async def filter_of(body: JobFilterBody, request: Request) -> JobFilter:
     """Return the filter of a request, for its own tenant."""
-    now = request.service.engine.clock.now()
+    now = request.now
     prefix = body.type.removesuffix("*") if body.type is not None and body.type.endswith("*") else None
     if body.type is not None and prefix is None:
         check_type(body.type)
@@ -98,8 +88,8 @@ def _both(job: dict[str, Any]) -> Reply:
 
 
 ROUTES = (
-    Route("GET", "/admin/jobs", listing, OPERATORS, "Find jobs", None, JobPage, query=(*_FILTERS, *OFFSETS)),
-    Route("GET", "/admin/jobs/{id}", info, OPERATORS, "Look at a job", None, JobShape),
-    Route("POST", "/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", None, JobShape),
-    Route("POST", "/admin/jobs/{id}/retry", retry_one, OPERATORS, "Try an ended job again", None, JobShape),
+    Route("GET", "/admin/jobs", listing, OPERATORS, "Find jobs", JobPage, query=(*_FILTERS, *OFFSETS)),
+    Route("GET", "/admin/jobs/{id}", info, OPERATORS, "Look at a job", JobShape),
+    Route("POST", "/admin/jobs/{id}/cancel", cancel_one, OPERATORS, "Cancel a job", JobShape),
+    Route("POST", "/admin/jobs/{id}/retry", retry_one, OPERATORS, "Try an ended job again", JobShape),
 )

@@ -72,7 +72,7 @@ class _Look:
 
 async def listing(request: Request) -> Reply:
     """Return queues by name."""
-    page, now = page_of(request), request.service.engine.clock.now()
+    page, now = page_of(request), request.now
     look = await request.service.run(lambda engine: _Look(engine, request.tenant, now))
     items = [look.shown(key) for key in page.of(look.keys)]
     return Reply({"items": items, "pagination": page.shown(len(look.keys))})
@@ -81,9 +81,9 @@ async def listing(request: Request) -> Reply:
 async def info(request: Request) -> Reply:
     """Return a queue; one that has no jobs yet is empty."""
     name = check_queue(request.params["name"], "name")
-    now = request.service.engine.clock.now()
+    now = request.now
     look = await request.service.run(lambda engine: _Look(engine, request.tenant, now))
-    return Reply(look.shown((request.tenant or "", name)))
+    return Reply(look.shown((request.owner, name)))
 
 
 async def pause(request: Request) -> Reply:
@@ -99,7 +99,7 @@ async def resume(request: Request) -> Reply:
 async def _paused(request: Request, when: str, *, paused: bool) -> Reply:
     name = check_queue(request.params["name"], "name")
     await (pause_queue if paused else resume_queue)(request)
-    at = written(request.service.engine.clock.now())
+    at = written(request.now)
     return Reply({"name": name, "paused": paused, "state": "paused" if paused else "active", when: at})
 
 
@@ -120,8 +120,8 @@ def _by_queue(tallies: list[QueueCounts]) -> dict[_Key, list[QueueCounts]]:
 
 
 ROUTES = (
-    Route("GET", "/admin/queues", listing, OPERATORS, "List queues", None, AdminQueuesAnswer, query=OFFSETS),
-    Route("GET", "/admin/queues/{name}", info, OPERATORS, "Look at a queue", None, AdminQueueShape),
-    Route("POST", "/admin/queues/{name}/pause", pause, OPERATORS, "Pause a queue", None, PausedAnswer),
-    Route("POST", "/admin/queues/{name}/resume", resume, OPERATORS, "Resume a queue", None, PausedAnswer),
+    Route("GET", "/admin/queues", listing, OPERATORS, "List queues", AdminQueuesAnswer, query=OFFSETS),
+    Route("GET", "/admin/queues/{name}", info, OPERATORS, "Look at a queue", AdminQueueShape),
+    Route("POST", "/admin/queues/{name}/pause", pause, OPERATORS, "Pause a queue", PausedAnswer),
+    Route("POST", "/admin/queues/{name}/resume", resume, OPERATORS, "Resume a queue", PausedAnswer),
 )

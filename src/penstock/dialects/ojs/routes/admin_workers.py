@@ -1,6 +1,6 @@
 """Workers, as operators see them."""
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -9,7 +9,7 @@ from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.requests import RESTING
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.http.access import JOBS, OPERATORS
-from penstock.http.routes import Reply, Request, Route
+from penstock.http.routes import Handler, Reply, Request, Route
 from penstock.http.worker_directives import RUNNING, directive, set_directive
 from penstock.http.worker_registry import STALE, KnownWorker, WorkerRegistry
 
@@ -70,35 +70,23 @@ async def health(request: Request) -> Reply:
     return Reply({**shown, "worker_id": member.id, "state": state, "healthy": shown["state"] != "stale"})
 
 
-async def quiet(request: Request) -> Reply:
-    """Have a worker take no more jobs."""
-    return await _ask(request, "quiet")
-
-
-async def terminate(request: Request) -> Reply:
-    """Have a worker stop."""
-    return await _ask(request, "terminate")
-
-
-async def resume(request: Request) -> Reply:
-    """Have a worker go on."""
-    return await _ask(request, RUNNING)
-
-
 async def forget(request: Request) -> Reply:
     """Forget a worker that was not heard from for long; its jobs are rescued when their leases run out."""
     member = _found(request)
-    if request.service.engine.clock.now() - member.seen <= STALE:
+    if request.now - member.seen <= STALE:
         raise WrongStateError(member.id, member.state, "one that was not heard from for a minute", "worker")
     await set_directive(request, member.tenant, member.id, RUNNING)
     request.service.part(WorkerRegistry).forget(member)
     return Reply({"deleted": True, "id": member.id})
 
 
-async def _ask(request: Request, wanted: str) -> Reply:
-    member = _found(request)
-    await set_directive(request, member.tenant, member.id, wanted)
-    return Reply({"id": member.id, "worker_id": member.id, "directive": wanted, "state": wanted})
+def _asking(wanted: str) -> Handler:
+    async def ask(request: Request) -> Reply:
+        member = _found(request)
+        await set_directive(request, member.tenant, member.id, wanted)
+        return Reply({"id": member.id, "worker_id": member.id, "directive": wanted, "state": wanted})
+
+    return ask
 
 
 def _found(request: Request) -> KnownWorker:
@@ -112,7 +100,7 @@ def _found(request: Request) -> KnownWorker:
 async def _shown(request: Request, member: KnownWorker) -> dict[str, Any]:
     wanted = await directive(request, member.tenant, member.id)
     state = member.state if member.state != RUNNING else wanted or RUNNING
-    if request.service.engine.clock.now() - member.seen > STALE:
+    if request.now - member.seen > STALE:
         state = "stale"
     shown: dict[str, Any] = {
         **member.facts,
@@ -128,16 +116,13 @@ async def _shown(request: Request, member: KnownWorker) -> dict[str, Any]:
     return shown
 
 
+_ONE: Final = "/admin/workers/{id}"
 ROUTES = (
-    Route("GET", "/workers/{id}/health", health, JOBS, "Does a worker go on?", None, WorkerHealth),
-    Route("GET", "/admin/workers", listing, OPERATORS, "List workers", None, WorkersAnswer, query=OFFSETS),
-    Route("GET", "/admin/workers/{id}", info, OPERATORS, "Look at a worker", None, WorkerShape),
-    Route("DELETE", "/admin/workers/{id}", forget, OPERATORS, "Forget a silent worker"),
-    Route(
-        "POST", "/admin/workers/{id}/quiet", quiet, OPERATORS, "Have a worker take no more", None, AskedAnswer
-    ),
-    Route(
-        "POST", "/admin/workers/{id}/terminate", terminate, OPERATORS, "Have a worker stop", None, AskedAnswer
-    ),
-    Route("POST", "/admin/workers/{id}/resume", resume, OPERATORS, "Have a worker go on", None, AskedAnswer),
+    Route("GET", "/workers/{id}/health", health, JOBS, "Does a worker go on?", WorkerHealth),
+    Route("GET", "/admin/workers", listing, OPERATORS, "List workers", WorkersAnswer, query=OFFSETS),
+    Route("GET", _ONE, info, OPERATORS, "Look at a worker", WorkerShape),
+    Route("DELETE", _ONE, forget, OPERATORS, "Forget a silent worker"),
+    Route("POST", f"{_ONE}/quiet", _asking("quiet"), OPERATORS, "Have a worker take no more", AskedAnswer),
+    Route("POST", f"{_ONE}/terminate", _asking("terminate"), OPERATORS, "Have a worker stop", AskedAnswer),
+    Route("POST", f"{_ONE}/resume", _asking(RUNNING), OPERATORS, "Have a worker go on", AskedAnswer),
 )

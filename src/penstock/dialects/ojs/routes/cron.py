@@ -1,5 +1,6 @@
 """Schedules: jobs that the clock enqueues."""
 
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -10,10 +11,11 @@ from penstock.dialects.ojs.format.new_job import new_job
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.patterns import Expression, Queue, Type, Zone
 from penstock.dialects.ojs.format.requests import JobBody, OptionsBody
+from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.access import PRODUCERS
 from penstock.http.codec import decode, encode
-from penstock.http.routes import Reply, Request, Route
+from penstock.http.routes import Handler, Reply, Request, Route
 from penstock.http.tenancy import check_shared
 from penstock.job import NewJob, Schedule
 from penstock.lifecycle.overlap import Overlap
@@ -86,30 +88,22 @@ async def listing(request: Request) -> Reply:
     return Reply({"crons": crons, "cron_jobs": crons, "items": crons, "pagination": page.shown(total)})
 
 
-async def info(request: Request) -> Reply:
-    """Return a schedule."""
-    name, tenant = request.params["name"], request.tenant or ""
-    return Reply(_answer(await request.service.run(lambda engine: engine.schedule(name, tenant))))
-
-
 async def delete(request: Request) -> Reply:
     """Delete a schedule; its jobs stay."""
-    name, tenant = request.params["name"], request.tenant or ""
+    name, tenant = request.params["name"], request.owner
     gone = await request.service.run(lambda engine: engine.schedule(name, tenant))
     await request.service.run(lambda engine: engine.delete_schedule(name, tenant))
     return Reply({**_answer(gone), "deleted": True, "name": name})
 
 
-async def pause(request: Request) -> Reply:
-    """Let a schedule fire no more."""
-    name, tenant = request.params["name"], request.tenant or ""
-    return Reply(_answer(await request.service.run(lambda engine: engine.pause_schedule(name, tenant))))
+def _answering(verb: Callable[[Engine, str, str], Schedule]) -> Handler:
+    """Return what calls *verb* with the schedule of the path, and answers with how it is then."""
 
+    async def handle(request: Request) -> Reply:
+        name, tenant = request.params["name"], request.owner
+        return Reply(_answer(await request.service.run(lambda engine: verb(engine, name, tenant))))
 
-async def resume(request: Request) -> Reply:
-    """Let a schedule fire again, from its next moment on."""
-    name, tenant = request.params["name"], request.tenant or ""
-    return Reply(_answer(await request.service.run(lambda engine: engine.resume_schedule(name, tenant))))
+    return handle
 
 
 def _schedule(request: Request, body: CronBody) -> Schedule:
@@ -118,7 +112,7 @@ def _schedule(request: Request, body: CronBody) -> Schedule:
     if expression is None:
         raise InvalidError("expression", "is missing")
     template, at = _template(request.fields(), body)
-    now = request.service.engine.clock.now()
+    now = request.now
     job = new_job(template, request.tenant, now, at)
     check_shared(request, [job])
     ttl = None if job.expires is None else _ttl(job, template, now, at)
@@ -128,7 +122,7 @@ def _schedule(request: Request, body: CronBody) -> Schedule:
         expression,
         msgspec.structs.replace(job, expires=None),
         body.timezone,
-        request.tenant or "",
+        request.owner,
         _OVERLAPS[body.overlap_policy],
         body.enabled,
         ttl,
@@ -199,11 +193,13 @@ def shown(schedule: Schedule) -> dict[str, Any]:
     return cron
 
 
+_ONE: Final = "/cron/{name}"
+_look, _pause, _resume = map(_answering, (Engine.schedule, Engine.pause_schedule, Engine.resume_schedule))
 ROUTES = (
-    Route("POST", "/cron", put, PRODUCERS, "Add or replace a schedule", CronBody, CronAnswer, 201),
-    Route("GET", "/cron", listing, PRODUCERS, "List schedules", None, CronsAnswer, query=OFFSETS),
-    Route("GET", "/cron/{name}", info, PRODUCERS, "Look at a schedule", None, CronAnswer),
-    Route("DELETE", "/cron/{name}", delete, PRODUCERS, "Delete a schedule", None, CronAnswer),
-    Route("POST", "/cron/{name}/pause", pause, PRODUCERS, "Pause a schedule", None, CronAnswer),
-    Route("POST", "/cron/{name}/resume", resume, PRODUCERS, "Resume a schedule", None, CronAnswer),
+    Route("POST", "/cron", put, PRODUCERS, "Add or replace a schedule", CronAnswer, CronBody, 201),
+    Route("GET", "/cron", listing, PRODUCERS, "List schedules", CronsAnswer, query=OFFSETS),
+    Route("GET", _ONE, _look, PRODUCERS, "Look at a schedule", CronAnswer),
+    Route("DELETE", _ONE, delete, PRODUCERS, "Delete a schedule", CronAnswer),
+    Route("POST", f"{_ONE}/pause", _pause, PRODUCERS, "Pause a schedule", CronAnswer),
+    Route("POST", f"{_ONE}/resume", _resume, PRODUCERS, "Resume a schedule", CronAnswer),
 )

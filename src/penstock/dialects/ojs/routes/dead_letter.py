@@ -1,6 +1,6 @@
 """Dead letters: jobs that failed for good, kept for operators."""
 
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from penstock.dialects.ojs.format.counts import queues_of
 from penstock.dialects.ojs.format.names import check_type
 from penstock.dialects.ojs.format.paging import OFFSETS, page_of
 from penstock.dialects.ojs.format.responses import JobAnswer, JobsAnswer, JobShape
-from penstock.dialects.ojs.routes.jobs import show
+from penstock.dialects.ojs.routes.jobs import matching, shown_after
 from penstock.engine import Engine
 from penstock.errors import NotFoundError
 from penstock.http.access import OPERATORS, PRODUCERS
@@ -41,13 +41,7 @@ async def listing(request: Request) -> Reply:
     queues, task = queues_of(request.query.get("queue")), request.query.get("type")
     if task is not None:
         check_type(task)
-
-    def work(engine: Engine) -> tuple[list[Any], int]:
-        wanted = JobFilter(_DEAD, queues, task, tenant=request.tenant)
-        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
-        return [show(engine, view.id, view) for view in views], total
-
-    jobs, total = await request.service.run(work)
+    jobs, total = await matching(request, JobFilter(_DEAD, queues, task, tenant=request.tenant), page)
     return Reply({"jobs": jobs, "items": jobs, "pagination": page.shown(total)})
 
 
@@ -68,19 +62,13 @@ async def stats(request: Request) -> Reply:
 async def retry(request: Request) -> Reply:
     """Stand a dead letter in line again, with all its attempts."""
     view = await _dead(request)
-
-    def work(engine: Engine) -> object:
-        engine.retry(view.id)
-        return show(engine, view.id)
-
-    shown = await request.service.run(work)
-    return Reply({"job": shown, "job_id": view.id})
+    return Reply({"job": await shown_after(request, Engine.retry, view), "job_id": view.id})
 
 
 async def delete(request: Request) -> Reply:
     """Delete a dead letter."""
     view = await _dead(request)
-    await request.service.run(lambda engine: engine.forget(view.id))
+    await request.service.run(lambda engine: engine.forget(view.id, view.tenant))
     return Reply({"deleted": True, "job_id": view.id, "id": view.id})
 
 
@@ -98,22 +86,11 @@ async def _dead(request: Request) -> JobView:
 
 
 ROUTES = (
-    Route("GET", "/dead-letter", listing, PRODUCERS, "List dead letters", None, JobsAnswer, query=_FILTERS),
-    Route("POST", "/dead-letter/{id}/retry", retry, PRODUCERS, "Try a dead letter again", None, JobAnswer),
-    Route("DELETE", "/dead-letter/{id}", delete, PRODUCERS, "Delete a dead letter", None, DeletedAnswer),
-    Route(
-        "GET",
-        "/admin/dead-letter",
-        listing,
-        OPERATORS,
-        "List dead letters",
-        None,
-        ItemsAnswer,
-        query=_FILTERS,
-    ),
-    Route("GET", "/admin/dead-letter/stats", stats, OPERATORS, "Count dead letters", None, StatsAnswer),
-    Route(
-        "POST", "/admin/dead-letter/{id}/retry", retry, OPERATORS, "Try a dead letter again", None, JobAnswer
-    ),
+    Route("GET", "/dead-letter", listing, PRODUCERS, "List dead letters", JobsAnswer, query=_FILTERS),
+    Route("POST", "/dead-letter/{id}/retry", retry, PRODUCERS, "Try a dead letter again", JobAnswer),
+    Route("DELETE", "/dead-letter/{id}", delete, PRODUCERS, "Delete a dead letter", DeletedAnswer),
+    Route("GET", "/admin/dead-letter", listing, OPERATORS, "List dead letters", ItemsAnswer, query=_FILTERS),
+    Route("GET", "/admin/dead-letter/stats", stats, OPERATORS, "Count dead letters", StatsAnswer),
+    Route("POST", "/admin/dead-letter/{id}/retry", retry, OPERATORS, "Try a dead letter again", JobAnswer),
     Route("DELETE", "/admin/dead-letter/{id}", delete_quietly, OPERATORS, "Delete a dead letter", status=204),
 )

@@ -84,8 +84,7 @@ async def follow_queue(request: Request) -> Stream:
 
 
 async def _streamed(request: Request, name: str) -> Stream:
-    wanted = _wanted(request)
-    channel, job = await channel_of(request, name)
+    channel, job, wanted = await channel_of(request, name, _wanted(request))
     after = request.headers.get("last-event-id", "")
     # An unknown id cannot be replayed from: the spec says to go on from now.
     after = after if _CURSOR.fullmatch(after) else _cursor(request)
@@ -115,14 +114,7 @@ _QUERY: Final = ("types", "queues", "job_types", "after")
 _SSE: Final = "text/event-stream"
 ROUTES: Final = (
     Route(
-        "GET",
-        "/events",
-        poll,
-        JOBS,
-        "Look back on events",
-        None,
-        EventsAnswer,
-        query=(*_QUERY, "cursor", "limit"),
+        "GET", "/events", poll, JOBS, "Look back on events", EventsAnswer, query=(*_QUERY, "cursor", "limit")
     ),
     Route("GET", "/events/stream", follow, JOBS, "Follow events", query=("channel", *_QUERY), media=_SSE),
     Route(

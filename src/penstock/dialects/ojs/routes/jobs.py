@@ -1,8 +1,12 @@
 """Enqueue, look and cancel."""
 
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
 from penstock.dialects.ojs.format import envelope
 from penstock.dialects.ojs.format.limits import limit_headers
 from penstock.dialects.ojs.format.new_job import new_job
+from penstock.dialects.ojs.format.paging import Page
 from penstock.dialects.ojs.format.requests import BatchBody, JobBody
 from penstock.dialects.ojs.format.responses import CancelledJob, JobAnswer, JobsAnswer
 from penstock.engine import Engine
@@ -11,8 +15,9 @@ from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.backpressure import Fullness, add
 from penstock.http.routes import Reply, Request, Route, if_possible
 from penstock.http.tenancy import check_shared, own
-from penstock.job import Enqueued, JobView, NewJob
+from penstock.job import Enqueued, JobFilter, JobView, NewJob
 from penstock.lifecycle.states import State
+from penstock.limits.rules import OnLimit
 from penstock.tracing import PARENT, carried
 
 MOST_AT_ONCE = 1_000
@@ -21,20 +26,21 @@ _DAY = 86_400  # seconds
 
 async def enqueue(request: Request) -> Reply:
     """Add a job."""
-    now = request.service.engine.clock.now()  # for spans; the engine says when it came
+    now = request.now  # for spans; the engine says when it came
     job = new_job(_traced(request, request.json()), request.tenant, now)
     check_shared(request, [job])
     (added,), full = await add(request, [job], lambda: block_timeout(request))
-    headers = {**pressure_headers(full), "Location": f"/ojs/v1/jobs/{added.id}"}
+    headers = {**pressure_headers(full), "Location": f"/ojs/v1/jobs/{quote(added.id, safe='')}"}
     if job.limits:
         work = request.service.run(lambda engine: _limit_headers(engine, job))
         headers |= await if_possible(work, {})
-    return Reply({"job": await _added(request, job, added)}, 200 if added.reused else 201, headers)
+    (shown,) = await _added(request, [job], [added])
+    return Reply({"job": shown}, 200 if added.reused else 201, headers)
 
 
 async def enqueue_batch(request: Request) -> Reply:
     """Add jobs, all or none."""
-    now = request.service.engine.clock.now()
+    now = request.now
     plain = request.fields().get("jobs")
     if not isinstance(plain, list) or not plain:
         raise InvalidError("jobs", "must be a list of jobs, and not empty")
@@ -45,7 +51,7 @@ async def enqueue_batch(request: Request) -> Reply:
     ]
     check_shared(request, jobs)
     added, full = await add(request, jobs, lambda: block_timeout(request))
-    shown = [await _added(request, job, one) for job, one in zip(jobs, added, strict=True)]
+    shown = await _added(request, jobs, added)
     return Reply({"jobs": shown, "count": len(shown)}, 201, pressure_headers(full))
 
 
@@ -74,15 +80,30 @@ def pressure_headers(full: Fullness | None) -> dict[str, str]:
     }
 
 
-async def _added(request: Request, job: NewJob, added: Enqueued) -> dict[str, object]:
-    """Return the envelope of the job that was added or reused; if that fails, what is known of it."""
+async def _added(
+    request: Request, jobs: Sequence[NewJob], added: Sequence[Enqueued]
+) -> list[dict[str, object]]:
+    """Return the envelopes of jobs that were added or reused; if that fails, what is known of them."""
+    pairs = list(zip(jobs, added, strict=True))
+    perhaps = [one.id for job, one in pairs if not one.reused and _can_be_rescheduled(job)]
+    views: list[JobView] = []
+    if perhaps:
+        views = await if_possible(
+            request.service.run(lambda engine: engine.standing(perhaps, jobs[0].tenant)), views
+        )
+    rescheduled = {view.id: view for view in views if view.rescheduled}
 
-    async def shown() -> dict[str, object]:
-        if added.reused:
-            return await request.service.run(lambda engine: show(engine, added.id))
-        return envelope.of_new(job, added)
+    async def shown(job: NewJob, one: Enqueued) -> dict[str, object]:
+        if one.reused:
+            return await request.service.run(lambda engine: show(engine, one.id, job.tenant))
+        view = rescheduled.get(one.id)
+        return envelope.of_new(job, one) if view is None else envelope.of_view(view)
 
-    return await if_possible(shown(), {"id": added.id, "type": job.task})
+    return [await if_possible(shown(job, one), {"id": one.id, "type": job.task}) for job, one in pairs]
+
+
+def _can_be_rescheduled(job: NewJob) -> bool:
+    return any(limit.on_limit is OnLimit.RESCHEDULE for limit in job.limits)
 
 
 def _traced(request: Request, plain: object) -> object:
@@ -98,7 +119,7 @@ def _traced(request: Request, plain: object) -> object:
 async def info(request: Request) -> Reply:
     """Return a job."""
     view = await own(request, request.params["id"])
-    return Reply({"job": await request.service.run(lambda engine: show(engine, view.id))})
+    return Reply({"job": await request.service.run(lambda engine: show_view(engine, view))})
 
 
 async def cancel(request: Request) -> Reply:
@@ -107,40 +128,60 @@ async def cancel(request: Request) -> Reply:
     if view.cancel_at and view.state is State.RUNNING:
         raise WrongStateError(view.id, "cancelled", "a job that has not ended")
 
-    def work(engine: Engine) -> object:
-        engine.cancel(view.id)
-        return show(engine, view.id)
-
-    return Reply({"job": await request.service.run(work)})
+    return Reply({"job": await shown_after(request, Engine.cancel, view)})
 
 
-def show(engine: Engine, job_id: str, view: JobView | None = None) -> dict[str, object]:
+async def shown_after(request: Request, verb: Callable[..., object], view: JobView) -> dict[str, object]:
+    """Call *verb* with a job, and return the envelope that it has then."""
+
+    def work(engine: Engine) -> dict[str, object]:
+        verb(engine, view.id, tenant=view.tenant)
+        return show(engine, view.id, view.tenant)
+
+    return await request.service.run(work)
+
+
+async def matching(request: Request, wanted: JobFilter, page: Page) -> tuple[list[dict[str, object]], int]:
+    """Return the envelopes on a *page* of the jobs that fit, newest first, and how many fit in all."""
+
+    def work(engine: Engine) -> tuple[list[dict[str, object]], int]:
+        views, total = engine.search(wanted, offset=page.offset, limit=page.limit)
+        return [show_view(engine, view) for view in views], total
+
+    return await request.service.run(work)
+
+
+def show(engine: Engine, job_id: str, tenant: str) -> dict[str, object]:
     """Return the envelope of a job as it is now."""
-    view = view or engine.job(job_id)
-    return envelope.of_view(view, engine.failures(job_id) if view.attempt else ())
+    return show_view(engine, engine.job(job_id, tenant))
+
+
+def show_view(engine: Engine, view: JobView) -> dict[str, object]:
+    """Return the envelope of a job."""
+    return envelope.of_view(view, engine.failures(view.id, view.tenant) if view.attempt else ())
 
 
 def _limit_headers(engine: Engine, job: NewJob) -> dict[str, str]:
     try:
         limit = job.limits[0]
-        return limit_headers(engine.gate(limit.key, "" if limit.shared else job.tenant))
+        return limit_headers(engine.gate(limit.key, limit.owner(job.tenant)))
     except NotFoundError:
         return {}  # done and forgotten meanwhile
 
 
 ROUTES = (
-    Route("POST", "/jobs", enqueue, PRODUCERS, "Enqueue a job", JobBody, JobAnswer, 201),
+    Route("POST", "/jobs", enqueue, PRODUCERS, "Enqueue a job", JobAnswer, JobBody, 201),
     Route(
         "POST",
         "/jobs/batch",
         enqueue_batch,
         PRODUCERS,
         "Enqueue jobs, all or none",
-        BatchBody,
         JobsAnswer,
+        BatchBody,
         201,
     ),
-    Route("GET", "/jobs/{id}", info, JOBS, "Look at a job", None, JobAnswer),
-    Route("DELETE", "/jobs/{id}", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
-    Route("POST", "/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", None, CancelledJob),
+    Route("GET", "/jobs/{id}", info, JOBS, "Look at a job", JobAnswer),
+    Route("DELETE", "/jobs/{id}", cancel, PRODUCERS, "Cancel a job", CancelledJob),
+    Route("POST", "/jobs/{id}/cancel", cancel, PRODUCERS, "Cancel a job", CancelledJob),
 )

@@ -34,7 +34,7 @@ async def change(request: Request) -> Reply:
     """Begin or end maintenance."""
     check_unbound(request)
     body = request.read(MaintenanceBody)
-    now = request.service.engine.clock.now()
+    now = request.now
     until = None
     if body.estimated_duration is not None:
         until = now + span(body.estimated_duration, "estimated_duration")
@@ -56,10 +56,10 @@ ROUTES = tuple(
     route
     for path in ("/admin/system/maintenance", "/admin/maintenance")
     for route in (
-        Route("GET", path, show, OPERATORS, "Is it maintenance?", None, MaintenanceAnswer),
+        Route("GET", path, show, OPERATORS, "Is it maintenance?", MaintenanceAnswer),
         Route(
-            "POST", path, change, OPERATORS, "Begin or end maintenance", MaintenanceBody, MaintenanceAnswer
+            "POST", path, change, OPERATORS, "Begin or end maintenance", MaintenanceAnswer, MaintenanceBody
         ),
-        Route("PUT", path, change, OPERATORS, "Begin or end maintenance", MaintenanceBody, MaintenanceAnswer),
+        Route("PUT", path, change, OPERATORS, "Begin or end maintenance", MaintenanceAnswer, MaintenanceBody),
     )
 )

@@ -60,7 +60,7 @@ async def listed(request: Request) -> Reply:
 async def delete(request: Request) -> Reply:
     """Delete a pool; its queues stay."""
     name = check_key(request.params["name"], "name")
-    await request.service.run(lambda engine: engine.delete_pool(name, tenant=request.tenant or ""))
+    await request.service.run(lambda engine: engine.delete_pool(name, tenant=request.owner))
     request.service.part(Queues).forget_pools()
     return Reply({"deleted": True, "name": name})
 
@@ -110,7 +110,7 @@ def _pool(request: Request, body: PoolBody) -> Pool:
         raise InvalidError("weights", f"{min(unknown)!r} is none of the pool's queues")
     order = Order.ROUND_ROBIN if body.strategy is None else ORDERS[body.strategy]
     numbers = tuple(weights[queue] for queue in members)
-    return Pool(name, tuple(members), order, numbers, body.concurrency, request.tenant or "")
+    return Pool(name, tuple(members), order, numbers, body.concurrency, request.owner)
 
 
 def _shown(pool: Pool) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _shown(pool: Pool) -> dict[str, Any]:
 
 async def _found(request: Request) -> Pool:
     name = check_key(request.params["name"], "name")
-    for pool in await request.service.run(lambda engine: engine.pools(request.tenant or "")):
+    for pool in await request.service.run(lambda engine: engine.pools(request.owner)):
         if pool.name == name:
             return pool
     raise NotFoundError("pool", name)
@@ -139,8 +139,8 @@ async def _found(request: Request) -> Pool:
 
 ROUTES = (
     Route("GET", "/admin/pools", listed, OPERATORS, "List pools"),
-    Route("GET", _PATH, get, OPERATORS, "Look at a pool", None, PoolAnswer),
-    Route("PUT", _PATH, put, OPERATORS, "Set a pool", PoolBody, PoolAnswer),
+    Route("GET", _PATH, get, OPERATORS, "Look at a pool", PoolAnswer),
+    Route("PUT", _PATH, put, OPERATORS, "Set a pool", PoolAnswer, PoolBody),
     Route("DELETE", _PATH, delete, OPERATORS, "Delete a pool"),
     Route("GET", "/admin/scheduling/stats", stats, OPERATORS, "How fetches were spread over queues"),
 )

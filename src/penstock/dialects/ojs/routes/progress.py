@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from penstock.dialects.ojs.format.envelope import state_of
 from penstock.dialects.ojs.format.names import written
+from penstock.dialects.ojs.format.requests import Used
 from penstock.dialects.ojs.routes.workers import VISIBILITY
 from penstock.engine import Engine
 from penstock.errors import InvalidError
@@ -28,6 +29,7 @@ class ProgressBody(Struct):
     data: dict[str, Any] | None = None
     percentage: float | None = None
     worker_id: Annotated[str, Meta(max_length=256)] = ""
+    used: Used | None = None
 
 
 class ReportBody(ProgressBody, kw_only=True):
@@ -60,11 +62,12 @@ async def show(request: Request) -> Reply:
 
 
 async def _note(request: Request, job_id: str, body: ProgressBody) -> Reply:
-    if body.progress is None and body.percentage is None and body.data is None and body.message is None:
-        raise InvalidError("progress", "is missing: give progress, percentage, message or data")
+    told = (body.progress, body.percentage, body.data, body.message, body.used)
+    if all(each is None for each in told):
+        raise InvalidError("progress", "is missing: give progress, percentage, message, data or used")
     view = await own(request, job_id)
-    note = _noted(body, view, request.service.engine.clock.now())
-    kept = await request.service.run(lambda engine: _keep(engine, view, body.worker_id, note))
+    note = _noted(body, view, request.now)
+    kept = await request.service.run(lambda engine: _keep(engine, view, body, note))
     # A report that comes too early or too late changes nothing.
     shown = _shown(view if kept is None else kept)
     if kept is None:
@@ -97,15 +100,18 @@ def _noted(body: ProgressBody, view: JobView, now: int) -> str:
     return text
 
 
-def _keep(engine: Engine, view: JobView, worker: str, note: str) -> JobView | None:
+def _keep(engine: Engine, view: JobView, body: ProgressBody, note: str) -> JobView | None:
     """Keep the report if this worker runs the job, and renew its lease.  None if it is not kept."""
-    running = engine.attempts([view.id]).get(view.id)
+    running = next(iter(engine.attempts([view.id], view.tenant)), None)
+    worker = body.worker_id
     if running is None or running.cancel_at or (worker and running.worker and worker != running.worker):
         return None
+    if body.used is not None:
+        engine.spend([(running.seq, running.fence, body.used)])
     if not engine.progress(running.seq, running.fence, note):
         return None
     engine.heartbeat([(running.seq, running.fence)], lease=running.own_lease or VISIBILITY)
-    return engine.job(view.id)
+    return engine.job(view.id, view.tenant)
 
 
 def _told(view: JobView) -> dict[str, Any]:
@@ -136,9 +142,9 @@ def _shown(view: JobView) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("PUT", "/jobs/{id}/progress", report, WORKERS, "How far a job is", ProgressBody, ProgressAnswer),
-    Route("GET", "/jobs/{id}/progress", show, JOBS, "Ask how far a job is", None, ProgressAnswer),
+    Route("PUT", "/jobs/{id}/progress", report, WORKERS, "How far a job is", ProgressAnswer, ProgressBody),
+    Route("GET", "/jobs/{id}/progress", show, JOBS, "Ask how far a job is", ProgressAnswer),
     Route(
-        "POST", "/workers/progress", report_by_worker, WORKERS, "How far a job is", ReportBody, ProgressAnswer
+        "POST", "/workers/progress", report_by_worker, WORKERS, "How far a job is", ProgressAnswer, ReportBody
     ),
 )

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from penstock.dialects.ojs.format.limits import shown_numbers, window_of
 from penstock.dialects.ojs.format.names import check_queue, check_type
-from penstock.dialects.ojs.format.requests import WindowBody
+from penstock.dialects.ojs.format.requests import ThrottleBody, WindowBody
 from penstock.engine import Engine
 from penstock.errors import InvalidError
 from penstock.http.access import OPERATORS
@@ -24,7 +24,7 @@ class LimitBody(Struct, forbid_unknown_fields=True):
 
     concurrency: Whole | None = None
     rate: WindowBody | None = None
-    throttle: WindowBody | None = None
+    throttle: ThrottleBody | None = None
     limit: Whole | None = None
     period: str | None = None
 
@@ -46,42 +46,23 @@ class ConfigBody(Struct):
     paused: bool | UnsetType = UNSET
 
 
-async def set_queue_limit(request: Request) -> Reply:
-    """Set the numbers that all jobs of a queue share."""
+async def limit(request: Request) -> Reply:
+    """Return the numbers that all jobs of a queue or a type share."""
+    meant = _meant(request)
+    return Reply(await request.service.run(lambda engine: _shown_limit(engine, *meant)))
+
+
+async def set_limit(request: Request) -> Reply:
+    """Set these numbers."""
     numbers = _numbers(request.read(LimitBody), "")
     if numbers == Numbers():
         raise InvalidError("body", "names no number; give concurrency, rate or throttle, or DELETE the limit")
-    return await _configured(request, "queue", *_queue(request), numbers)
+    return await _configured(request, numbers)
 
 
-async def set_type_limit(request: Request) -> Reply:
-    """Set the numbers that all jobs of a type share."""
-    numbers = _numbers(request.read(LimitBody), "")
-    if numbers == Numbers():
-        raise InvalidError("body", "names no number; give concurrency, rate or throttle, or DELETE the limit")
-    return await _configured(request, "type", "", _type(request), numbers)
-
-
-async def clear_queue_limit(request: Request) -> Reply:
-    """Remove the numbers of a queue."""
-    return await _configured(request, "queue", *_queue(request), None)
-
-
-async def clear_type_limit(request: Request) -> Reply:
-    """Remove the numbers of a type."""
-    return await _configured(request, "type", "", _type(request), None)
-
-
-async def queue_limit(request: Request) -> Reply:
-    """Return the numbers of a queue."""
-    tenant, name = _queue(request)
-    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "queue", tenant, name)))
-
-
-async def type_limit(request: Request) -> Reply:
-    """Return the numbers of a type."""
-    name = _type(request)
-    return Reply(await request.service.run(lambda engine: _shown_limit(engine, "type", "", name)))
+async def clear_limit(request: Request) -> Reply:
+    """Remove these numbers."""
+    return await _configured(request, None)
 
 
 async def config(request: Request) -> Reply:
@@ -157,7 +138,9 @@ def _bound(body: PressureBody | None) -> Bound | None:
     return Bound(body.max_depth, OnFull(body.strategy.replace("-", "_")), body.warning_threshold)
 
 
-async def _configured(request: Request, scope: str, tenant: str, name: str, numbers: Numbers | None) -> Reply:
+async def _configured(request: Request, numbers: Numbers | None) -> Reply:
+    scope, tenant, name = _meant(request)
+
     def work(engine: Engine) -> dict[str, Any]:
         engine.configure(scope, name, numbers, tenant=tenant)
         return _shown_limit(engine, scope, tenant, name)
@@ -172,28 +155,31 @@ def _shown_limit(engine: Engine, scope: str, tenant: str, name: str) -> dict[str
 
 
 def _queue(request: Request) -> tuple[str, str]:
-    return request.tenant or "", check_queue(request.params["name"], "name")
+    return request.owner, check_queue(request.params["name"], "name")
 
 
-def _type(request: Request) -> str:
+def _meant(request: Request) -> tuple[str, str, str]:
+    """Return what a limit of the path is for: a queue or a type, of which tenant, and its name."""
+    if "type" not in request.params:
+        return "queue", *_queue(request)
     if request.tenant is not None:
         raise InvalidError(
             "X-OJS-Tenant", "a type is shared by all tenants; its limit belongs to none of them"
         )
-    return check_type(request.params["type"])
+    return "type", "", check_type(request.params["type"])
 
 
 _QUEUE_LIMIT: Final = "/admin/queues/{name}/rate-limit"
 _TYPE_LIMIT: Final = "/admin/types/{type}/rate-limit"
 ROUTES = (
-    Route("GET", _QUEUE_LIMIT, queue_limit, OPERATORS, "Look at the limit of a queue"),
-    Route("PUT", _QUEUE_LIMIT, set_queue_limit, OPERATORS, "Limit a whole queue", LimitBody),
-    Route("DELETE", _QUEUE_LIMIT, clear_queue_limit, OPERATORS, "Limit a queue no longer"),
-    Route("GET", _TYPE_LIMIT, type_limit, OPERATORS, "Look at the limit of a job type"),
-    Route("PUT", _TYPE_LIMIT, set_type_limit, OPERATORS, "Limit a job type", LimitBody),
-    Route("DELETE", _TYPE_LIMIT, clear_type_limit, OPERATORS, "Limit a job type no longer"),
+    Route("GET", _QUEUE_LIMIT, limit, OPERATORS, "Look at the limit of a queue"),
+    Route("PUT", _QUEUE_LIMIT, set_limit, OPERATORS, "Limit a whole queue", body=LimitBody),
+    Route("DELETE", _QUEUE_LIMIT, clear_limit, OPERATORS, "Limit a queue no longer"),
+    Route("GET", _TYPE_LIMIT, limit, OPERATORS, "Look at the limit of a job type"),
+    Route("PUT", _TYPE_LIMIT, set_limit, OPERATORS, "Limit a job type", body=LimitBody),
+    Route("DELETE", _TYPE_LIMIT, clear_limit, OPERATORS, "Limit a job type no longer"),
     *(
-        Route(method, path, handler, OPERATORS, summary, body)
+        Route(method, path, handler, OPERATORS, summary, body=body)
         for path in ("/admin/queues/{name}/config", "/queues/{name}/config")
         for method, handler, summary, body in (
             ("GET", config, "Look at what is set of a queue", None),

@@ -48,7 +48,7 @@ async def _set_paused(request: Request, *, paused: bool) -> Reply:
     name = check_queue(request.params["name"], "name")
 
     def work(engine: Engine) -> None:
-        (engine.pause if paused else engine.resume)(name, tenant=request.tenant or "")
+        (engine.pause if paused else engine.resume)(name, tenant=request.owner)
 
     await request.service.run(work)
     return Reply({"queue": await _queue(request), "name": name, "paused": paused})
@@ -95,19 +95,11 @@ def _shown(name: str, counts: Counter[str], *, paused: bool) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("GET", "/queues", listed, JOBS, "List queues", None, QueuesAnswer, query=QUERY),
-    Route("GET", "/queues/{name}", info, JOBS, "Look at a queue", None, QueueAnswer),
+    Route("GET", "/queues", listed, JOBS, "List queues", QueuesAnswer, query=QUERY),
+    Route("GET", "/queues/{name}", info, JOBS, "Look at a queue", QueueAnswer),
+    Route("GET", "/queues/{name}/stats", stats, JOBS, "How many jobs of a queue are where", QueueAnswer),
     Route(
-        "GET", "/queues/{name}/stats", stats, JOBS, "How many jobs of a queue are where", None, QueueAnswer
+        "POST", "/queues/{name}/pause", pause, OPERATORS, "Let nothing be fetched from a queue", QueueAnswer
     ),
-    Route(
-        "POST",
-        "/queues/{name}/pause",
-        pause,
-        OPERATORS,
-        "Let nothing be fetched from a queue",
-        None,
-        QueueAnswer,
-    ),
-    Route("POST", "/queues/{name}/resume", resume, OPERATORS, "Let jobs be fetched again", None, QueueAnswer),
+    Route("POST", "/queues/{name}/resume", resume, OPERATORS, "Let jobs be fetched again", QueueAnswer),
 )

@@ -1,13 +1,20 @@
 """Look at the limits of keys, and let other numbers rule them for a while."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from penstock.dialects.ojs.format.limits import limit_headers, period_of, shown_numbers, window_of
+from penstock.dialects.ojs.format.limits import (
+    limit_headers,
+    period_of,
+    shown_numbers,
+    shown_window,
+    window_of,
+)
 from penstock.dialects.ojs.format.names import check_key, moment, written
 from penstock.dialects.ojs.format.paging import QUERY, page_of
-from penstock.dialects.ojs.format.requests import WindowBody
+from penstock.dialects.ojs.format.requests import ThrottleBody, WindowBody
 from penstock.dialects.ojs.format.responses import KeysAnswer, KeyShape
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError
@@ -25,7 +32,7 @@ class OverrideBody(Struct, forbid_unknown_fields=True):
 
     concurrency: Whole | None = None
     rate: WindowBody | None = None
-    throttle: WindowBody | None = None
+    throttle: ThrottleBody | None = None
     expires_at: str | None = None
     limit: Whole | None = None
     period: str | None = None
@@ -35,7 +42,7 @@ class OverrideBody(Struct, forbid_unknown_fields=True):
 async def look(request: Request) -> Reply:
     """Return what is remembered for a key."""
     gate = await _gate(request)
-    return Reply(shown(gate, request.service.engine.clock.now()), headers=limit_headers(gate))
+    return Reply(shown(gate, request.now), headers=limit_headers(gate))
 
 
 async def listed(request: Request) -> Reply:
@@ -43,19 +50,19 @@ async def listed(request: Request) -> Reply:
     page = page_of(request)
     gates, total = await request.service.run(
         # Names that no client can give are the server's own.
-        lambda engine: engine.gates(tenant=request.tenant, without="@", offset=page.offset, limit=page.limit)
+        lambda engine: engine.gates(tenant=request.tenant, offset=page.offset, limit=page.limit)
     )
-    now = request.service.engine.clock.now()
+    now = request.now
     return Reply({"items": [shown(gate, now) for gate in gates], "pagination": page.shown(total)})
 
 
 async def override(request: Request) -> Reply:
     """Let other numbers rule a key, until then or until the override is removed."""
     body = request.read(OverrideBody)
-    key, tenant = check_key(request.params["key"]), request.tenant or ""
+    key, tenant = check_key(request.params["key"]), request.owner
     if body.key not in (None, key):
         raise InvalidError("key", f"{body.key!r} is not the key of the path, {key!r}")
-    now = request.service.engine.clock.now()
+    now = request.now
     until = None if body.expires_at is None else moment(body.expires_at, "expires_at", now)
     numbers = Numbers(body.concurrency, window_of(body.rate, "rate"), window_of(body.throttle, "throttle"))
     period = None if body.period is None else period_of(body.period, "period")
@@ -76,11 +83,11 @@ async def end_override(request: Request) -> Reply:
     key = check_key(request.params["key"])
 
     def work(engine: Engine) -> GateView:
-        engine.clear_override(key, tenant=request.tenant or "")
-        return engine.gate(key, request.tenant or "")
+        engine.clear_override(key, tenant=request.owner)
+        return engine.gate(key, request.owner)
 
     gate = await request.service.run(work)
-    return Reply(shown(gate, request.service.engine.clock.now()), headers=limit_headers(gate))
+    return Reply(shown(gate, request.now), headers=limit_headers(gate))
 
 
 def shown(gate: GateView, now: int) -> dict[str, Any]:
@@ -101,7 +108,7 @@ def shown(gate: GateView, now: int) -> dict[str, Any]:
         }
     if numbers.throttle is not None:
         allowed = max(gate.next_start or now, now)
-        answer["throttle"] = {**_window(numbers.throttle), "next_allowed_at": written(allowed)}
+        answer["throttle"] = {**shown_window(numbers.throttle), "next_allowed_at": written(allowed)}
     answer |= {"waiting_count": gate.waiting, "active": gate.running, "waiting": gate.waiting}
     flat = numbers.rate or numbers.throttle
     if flat is not None:
@@ -137,7 +144,7 @@ def _flat(engine: Engine, key: str, tenant: str, numbers: Numbers, limit: int, p
     except NotFoundError:
         present = Numbers()
     if present.rate is None and present.throttle is not None:
-        window = Window(limit, period or present.throttle.period)
+        window = replace(present.throttle, limit=limit, period=period or present.throttle.period)
         return Numbers(numbers.slots, numbers.rate, window)
     if period is None and present.rate is None:
         return Numbers(limit, numbers.rate, numbers.throttle)
@@ -147,23 +154,21 @@ def _flat(engine: Engine, key: str, tenant: str, numbers: Numbers, limit: int, p
 
 async def _gate(request: Request) -> GateView:
     key = check_key(request.params["key"])
-    return await request.service.run(lambda engine: engine.gate(key, request.tenant or ""))
+    return await request.service.run(lambda engine: engine.gate(key, request.owner))
 
 
 ROUTES = (
-    Route("GET", "/rate-limits", listed, JOBS, "List limits by key", None, KeysAnswer, query=QUERY),
-    Route("GET", "/rate-limits/{key}", look, JOBS, "Look at the limits of a key", None, KeyShape),
+    Route("GET", "/rate-limits", listed, JOBS, "List limits by key", KeysAnswer, query=QUERY),
+    Route("GET", "/rate-limits/{key}", look, JOBS, "Look at the limits of a key", KeyShape),
     Route(
         "PUT",
         "/rate-limits/{key}",
         override,
         OPERATORS,
         "Override the limits of a key",
-        OverrideBody,
         KeyShape,
+        OverrideBody,
     ),
-    Route("DELETE", "/rate-limits/{key}", end_override, OPERATORS, "End an override", None, KeyShape),
-    Route(
-        "DELETE", "/rate-limits/{key}/override", end_override, OPERATORS, "End an override", None, KeyShape
-    ),
+    Route("DELETE", "/rate-limits/{key}", end_override, OPERATORS, "End an override", KeyShape),
+    Route("DELETE", "/rate-limits/{key}/override", end_override, OPERATORS, "End an override", KeyShape),
 )

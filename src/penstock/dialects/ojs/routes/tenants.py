@@ -87,7 +87,7 @@ async def put(request: Request) -> Reply:
     """Decide what a tenant may use, in all."""
     check_unbound(request)
     tenant, body = _meant(request), request.read(TenantBody)
-    kept: dict[str, Any] = {"at": request.service.engine.clock.now()}
+    kept: dict[str, Any] = {"at": request.now}
     if body.name is not UNSET:
         kept["name"] = body.name
     return await _set(request, tenant, body.limits, kept)
@@ -101,7 +101,7 @@ async def put_limits(request: Request) -> Reply:
     for name in TenantLimitsBody.__struct_fields__:
         if name in request.fields():
             setattr(limits, name, getattr(sent, name))
-    kept: dict[str, Any] = {"at": request.service.engine.clock.now(), "reason": sent.reason}
+    kept: dict[str, Any] = {"at": request.now, "reason": sent.reason}
     return await _set(request, tenant, limits, kept)
 
 
@@ -132,7 +132,7 @@ async def delete(request: Request) -> Reply:
 
 async def stats(request: Request) -> Reply:
     """Tell how much a tenant has, and how fast it goes."""
-    tenant, now = _meant(request), request.service.engine.clock.now()
+    tenant, now = _meant(request), request.now
 
     def work(engine: Engine) -> tuple[list[list[QueueCounts]], TenantLimits]:
         ended = [engine.ended_since(now - span) for span in (MINUTE, DAY)]
@@ -187,9 +187,9 @@ async def _shown(request: Request, tenant: str, tallies: list[QueueCounts]) -> d
 
 _ONE: Final = "/admin/tenants/{id}"
 ROUTES = (
-    Route("GET", "/admin/tenants", listing, OPERATORS, "List tenants", None, TenantsAnswer, query=OFFSETS),
-    Route("GET", _ONE, info, OPERATORS, "Look at a tenant", None, TenantShape),
-    Route("PUT", _ONE, put, OPERATORS, "Decide what a tenant may use", TenantBody, TenantShape),
+    Route("GET", "/admin/tenants", listing, OPERATORS, "List tenants", TenantsAnswer, query=OFFSETS),
+    Route("GET", _ONE, info, OPERATORS, "Look at a tenant", TenantShape),
+    Route("PUT", _ONE, put, OPERATORS, "Decide what a tenant may use", TenantShape, TenantBody),
     Route("DELETE", _ONE, delete, OPERATORS, "Take a tenant's limits away"),
     Route(
         "PUT",
@@ -197,8 +197,8 @@ ROUTES = (
         put_limits,
         OPERATORS,
         "Change what a tenant may use",
-        LimitsBody,
         TenantShape,
+        LimitsBody,
     ),
-    Route("GET", f"{_ONE}/stats", stats, OPERATORS, "How a tenant is going", None, TenantStats),
+    Route("GET", f"{_ONE}/stats", stats, OPERATORS, "How a tenant is going", TenantStats),
 )

@@ -61,7 +61,7 @@ async def subscribe(request: Request) -> Reply:
     """Subscribe; a secret that is made here is shown this once."""
     body = request.read(SubscriptionBody)
     made = f"whsec_{secrets.token_urlsafe(32)}"
-    webhook = Webhook("", (), _secret(body.secret or made), tenant=request.tenant or "", active=body.active)
+    webhook = Webhook("", (), _secret(body.secret or made), tenant=request.owner, active=body.active)
     webhook = _described(request, webhook, body.url, body.events, body.filter, body.metadata)
     added = await request.service.run(lambda engine: engine.add_webhook(webhook))
     await _refresh(request)
@@ -87,7 +87,7 @@ async def change(request: Request) -> Reply:
     def edit(before: Webhook) -> Webhook:
         after = before if body.active is UNSET else _replace(before, active=body.active)
         if body.secret is not UNSET:
-            after = _rotated(after, _secret(body.secret), request.service.engine.clock.now())
+            after = _rotated(after, _secret(body.secret), request.now)
         kept = WebhookFilterBody(list(before.queues), list(before.tasks))
         return _described(
             request,
@@ -116,7 +116,7 @@ async def unsubscribe(request: Request) -> Reply:
 async def rotate(request: Request) -> Reply:
     """Make a new secret, shown this once; the one before signs too for a day."""
     made = f"whsec_{secrets.token_urlsafe(32)}"
-    now = request.service.engine.clock.now()
+    now = request.now
     changed = await request.service.run(
         lambda engine: engine.change_webhook(
             request.params["id"], lambda before: _rotated(before, made, now), request.tenant
@@ -130,7 +130,7 @@ async def rotate(request: Request) -> Reply:
 async def attempt(request: Request) -> Reply:
     """Send a test event now, and return the result."""
     webhook = await _own(request)
-    event = trial(webhook, request.service.engine.clock.now())
+    event = trial(webhook, request.now)
     began = monotonic()
     outcome: dict[str, Any] = {"success": False}
     try:
@@ -211,10 +211,10 @@ def _answer(webhook: Webhook) -> Reply:
 
 _PATH: Final = "/webhooks/subscriptions"
 ROUTES: Final = (
-    Route("POST", _PATH, subscribe, OPERATORS, "Subscribe to events", SubscriptionBody, None, 201),
+    Route("POST", _PATH, subscribe, OPERATORS, "Subscribe to events", body=SubscriptionBody, status=201),
     Route("GET", _PATH, listing, OPERATORS, "List subscriptions"),
     Route("GET", f"{_PATH}/{{id}}", info, OPERATORS, "Look at a subscription"),
-    Route("PATCH", f"{_PATH}/{{id}}", change, OPERATORS, "Change a subscription", ChangeBody),
+    Route("PATCH", f"{_PATH}/{{id}}", change, OPERATORS, "Change a subscription", body=ChangeBody),
     Route("DELETE", f"{_PATH}/{{id}}", unsubscribe, OPERATORS, "End a subscription"),
     Route("POST", f"{_PATH}/{{id}}/test", attempt, OPERATORS, "Send a test event"),
     Route("POST", f"{_PATH}/{{id}}/rotate-secret", rotate, OPERATORS, "Make a new secret"),

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.dialects.ojs.format import envelope
-from penstock.dialects.ojs.format.names import check_queue, moment, written
+from penstock.dialects.ojs.format.names import check_pattern, check_queue, moment, written
 from penstock.dialects.ojs.format.new_job import KEPT
 from penstock.dialects.ojs.format.requests import (
     DRAINING,
@@ -24,7 +24,7 @@ from penstock.dialects.ojs.format.responses import JobsAnswer, SettledAnswer
 from penstock.dialects.ojs.format.retry import check_error, is_final
 from penstock.dialects.ojs.routes.jobs import show
 from penstock.engine import Engine
-from penstock.errors import InvalidError, NotFoundError, StoreError, WrongStateError
+from penstock.errors import InvalidError, StoreError, WrongStateError
 from penstock.http.access import WORKERS
 from penstock.http.codec import decode, encode
 from penstock.http.fetch_order import Fetch, claim
@@ -40,6 +40,10 @@ MOST_BEATS: Final = 10_000
 TRIES: Final = 3  # if all that was claimed comes too late to begin
 PUT_OFF: Final = 60 * SECOND
 _FACTS: Final = ("labels", "queues", "hostname", "pid", "concurrency")  # what workers say of themselves
+# What a worker is told of a job that failed, beside the job itself.
+_TOLD: Final = (
+    "state", "attempt", "max_attempts", "next_attempt_at", "retry_delay_ms", "completed_at", "discarded_at",
+)  # fmt: skip
 
 log = logging.getLogger("penstock.server")
 
@@ -49,6 +53,8 @@ async def fetch(request: Request) -> Reply:
     body = request.read(FetchBody)
     for n, name in enumerate(body.queues):
         check_queue(name, f"queues[{n}]")
+    for n, name in enumerate(body.types or ()):
+        check_pattern(name, f"types[{n}]")
     service = request.service
     wanted = Fetch(
         body.queues,
@@ -59,29 +65,30 @@ async def fetch(request: Request) -> Reply:
         body.pool,
         ORDERS[body.strategy or "strict"],
         body.weights or {},
+        None if body.types is None else tuple(body.types),
     )
     wait = body.wait_ms / 1_000
     jobs: list[Claimed] = []
-    shown: dict[str, msgspec.Raw] = {}
+    shown: dict[int, msgspec.Raw] = {}
     for _ in range(TRIES):
         claimed = await unless_idle(request, body.worker_id, wait, lambda: claim(request, wanted))
         shown = await _envelopes(request, claimed)
-        jobs = await service.in_time([job for job in claimed if job.id in shown])
+        jobs = await service.in_time([job for job in claimed if job.seq in shown])
         if jobs or not claimed:
             break
-    return Reply({"jobs": [shown[job.id] for job in jobs]})
+    return Reply({"jobs": [shown[job.seq] for job in jobs]})
 
 
 def _lease(milliseconds: int | None) -> int:
     return VISIBILITY if milliseconds is None else milliseconds * MILLISECOND
 
 
-async def _envelopes(request: Request, claimed: Sequence[Claimed]) -> dict[str, msgspec.Raw]:
-    """Return the envelopes of claimed jobs; a job that cannot be written is put off."""
+async def _envelopes(request: Request, claimed: Sequence[Claimed]) -> dict[int, msgspec.Raw]:
+    """Return the envelopes of claimed jobs, by number; a job that cannot be written is put off."""
     shown, unreadable = {}, []
     for job in claimed:
         try:
-            shown[job.id] = msgspec.Raw(encode(await _handed_out(request, job)))
+            shown[job.seq] = msgspec.Raw(encode(await _handed_out(request, job)))
         except StoreError:
             raise
         except Exception:
@@ -96,7 +103,7 @@ async def _envelopes(request: Request, claimed: Sequence[Claimed]) -> dict[str, 
 async def _handed_out(request: Request, job: Claimed) -> dict[str, Any]:
     if job.attempt == 1 and not job.lost:
         return envelope.of_claimed(job)
-    return await request.service.run(lambda engine: show(engine, job.id))
+    return await request.service.run(lambda engine: show(engine, job.id, job.tenant))
 
 
 async def ack(request: Request) -> Reply:
@@ -104,6 +111,7 @@ async def ack(request: Request) -> Reply:
     body = request.read(AckBody)
     attempt = await held(request, body.job_id, body.worker_id)
     result = encode(body.result).decode()
+    await spend(request, attempt, body.used)
     shown = await settle(request, attempt, Done(result))
     answer = {"acknowledged": True, "id": body.job_id, "job_id": body.job_id, "state": shown["state"]}
     return Reply({**answer, "completed_at": shown.get("completed_at"), "job": shown})
@@ -114,27 +122,15 @@ async def nack(request: Request) -> Reply:
     body = request.read(NackBody)
     check_error(body.error)
     attempt = await held(request, body.job_id, body.worker_id)
+    await spend(request, attempt, body.used)
     until, keys = await _shut(request, attempt, body)
     outcome: Outcome = HandedBack(begun=True)
     if not body.requeue:
         kept = decode(attempt.meta).get(KEPT, {})
         outcome = _failed(body.error, kept.get("final", []), until, keys)
     shown = await settle(request, attempt, outcome)
-    names = (
-        "state",
-        "attempt",
-        "max_attempts",
-        "next_attempt_at",
-        "retry_delay_ms",
-        "completed_at",
-        "discarded_at",
-    )
-    answer = {
-        "id": body.job_id,
-        "job_id": body.job_id,
-        **{name: shown[name] for name in names if name in shown},
-    }
-    return Reply({**answer, "job": shown})
+    told: dict[str, Any] = {name: shown[name] for name in _TOLD if name in shown}
+    return Reply({"id": body.job_id, "job_id": body.job_id, **told, "job": shown})
 
 
 async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int | None, list[str]]:
@@ -143,14 +139,14 @@ async def _shut(request: Request, attempt: Running, body: NackBody) -> tuple[int
     if error.rate_limit_until is None:
         return None, []
     until = moment(error.rate_limit_until, "error.rate_limit_until", service.engine.clock.now())
-    view = await service.run(lambda engine: engine.job(attempt.id))
+    view = await service.run(lambda engine: engine.job(attempt.id, attempt.tenant))
     met = [limit for limit in view.limits if error.rate_limit_key in (None, limit.key)]
     # One is shut in the transaction that records the failure.
     by_outcome = [] if body.requeue else met[:1]
 
     def work(engine: Engine) -> None:
         for limit in met[len(by_outcome) :]:
-            tenant = "" if limit.shared else view.tenant
+            tenant = limit.owner(view.tenant)
             engine.shut(limit.key, until, tenant=tenant, reason=error.message)
 
     if len(met) > len(by_outcome):
@@ -174,19 +170,25 @@ def _failed(error: ErrorBody, patterns: list[str], until: int | None, keys: list
     )
 
 
+async def spend(request: Request, attempt: Running, used: dict[str, int] | None) -> None:
+    """Keep what an attempt used of each key, if its worker tells."""
+    if used:
+        await request.service.run(lambda engine: engine.spend([(attempt.seq, attempt.fence, used)]))
+
+
 async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[str, Any]:
     """Settle an attempt and return its job; a conflict if it was lost or cancelled meanwhile."""
     service = request.service
     ended = await service.settle(Settlement(attempt.seq, attempt.fence, outcome, heed_cancel=True))
-    claimed = service.forget(attempt.id)
+    claimed = service.forget(attempt.id, attempt.tenant)
     if ended is None:
-        view = await service.run(lambda engine: engine.job(attempt.id))
+        view = await service.run(lambda engine: engine.job(attempt.id, attempt.tenant))
         raise WrongStateError(attempt.id, envelope.state_of(view), "an active job held by this worker")
 
     async def shown() -> dict[str, Any]:
         if claimed is not None and isinstance(outcome, Done) and claimed.attempt == 1:
             return envelope.of_done(claimed, outcome.result, ended)
-        return await service.run(lambda engine: show(engine, attempt.id))
+        return await service.run(lambda engine: show(engine, attempt.id, attempt.tenant))
 
     # It is settled: a worker that reads an error would settle it again, in vain.
     known = {"id": attempt.id, **({"state": "completed"} if isinstance(outcome, Done) else {})}
@@ -195,33 +197,28 @@ async def settle(request: Request, attempt: Running, outcome: Outcome) -> dict[s
 
 async def held(request: Request, job_id: str, worker: str) -> Running:
     """Return the attempt that a worker holds; a conflict if it holds none."""
-    known = request.service.held(job_id)
+    known = request.service.held(job_id, request.tenant)
     if known is not None:
-        claimed, holder = known
-        if claimed.tenant == (request.tenant or claimed.tenant) and (not worker or worker == holder):
-            return Running(
-                claimed.id,
-                claimed.seq,
-                claimed.fence,
-                holder,
-                claimed.queue,
-                claimed.task,
-                claimed.tenant,
-                claimed.meta,
-            )
+        job, holder = known
+        if not worker or worker == holder:
+            return Running(job.id, job.seq, job.fence, holder, job.queue, job.task, job.tenant, job.meta)
     return await request.service.run(lambda engine: _running(engine, job_id, request.tenant, worker))
 
 
 def _running(engine: Engine, job_id: str, tenant: str | None, worker: str) -> Running:
-    view = engine.job(job_id)
-    if tenant is not None and view.tenant != tenant:
-        raise NotFoundError("job", job_id)
-    found = engine.attempts([job_id]).get(job_id)
-    if found is None:
-        raise WrongStateError(job_id, envelope.state_of(view), "an active job")
-    if worker and found.worker and worker != found.worker:
+    found = engine.attempts([job_id], tenant)
+    mine = [each for each in found if not (worker and each.worker and worker != each.worker)]
+    if len(mine) == 1:
+        return mine[0]
+    if mine:
+        whose = ", ".join(repr(each.tenant) for each in mine)
+        raise InvalidError(
+            "job_id", f"jobs of several tenants have the id {job_id!r}: {whose}; name one in X-OJS-Tenant"
+        )
+    view = engine.job(job_id, tenant)
+    if any(each.seq == view.seq for each in found):
         raise WrongStateError(job_id, "active", "a job that this worker holds")
-    return found
+    raise WrongStateError(job_id, envelope.state_of(view), "an active job")
 
 
 async def heartbeat(request: Request) -> Reply:
@@ -233,14 +230,14 @@ async def heartbeat(request: Request) -> Reply:
     _note(request, body, len(ids))
     alive = await request.service.run(lambda engine: _renew(engine, request, body, ids))
     wished = _test_directive(alive) if request.service.test_mode else ""
-    state = wished or await directive(request, request.tenant or "", body.worker_id) or RUNNING
+    state = wished or await directive(request, request.owner, body.worker_id) or RUNNING
     return Reply(
         {
             "acknowledged": True,
             "state": state,
             "directive": state,
             "jobs_extended": [attempt.id for attempt in alive],
-            "server_time": written(request.service.engine.clock.now()),
+            "server_time": written(request.now),
         }
     )
 
@@ -251,7 +248,7 @@ def _note(request: Request, body: HeartbeatBody, active: int) -> None:
     request.service.part(WorkerRegistry).beat(
         body.worker_id,
         request.tenant,
-        request.service.engine.clock.now(),
+        request.now,
         {name: value for name in _FACTS if (value := getattr(body, name)) is not None},
         state=state,
         resting=state in RESTING,
@@ -272,9 +269,8 @@ def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]
     """Renew the leases of running attempts, each for its own time; return those still held."""
     asked = _lease(body.visibility_timeout_ms)
     spans: dict[int, list[Running]] = {}
-    for attempt in engine.attempts(ids).values():
-        mine = request.tenant is None or attempt.tenant == request.tenant
-        if mine and not (body.worker_id and attempt.worker and attempt.worker != body.worker_id):
+    for attempt in engine.attempts(ids, request.tenant):
+        if not (body.worker_id and attempt.worker and attempt.worker != body.worker_id):
             spans.setdefault(attempt.own_lease or asked, []).append(attempt)
     alive = []
     for span, attempts in spans.items():
@@ -284,9 +280,9 @@ def _renew(engine: Engine, request: Request, body: HeartbeatBody, ids: list[str]
 
 
 ROUTES = (
-    Route("POST", "/workers/fetch", fetch, WORKERS, "Fetch jobs to work on", FetchBody, JobsAnswer),
-    Route("POST", "/workers/ack", ack, WORKERS, "A job was done", AckBody, SettledAnswer),
-    Route("POST", "/workers/nack", nack, WORKERS, "A job failed", NackBody, SettledAnswer),
-    Route("POST", "/workers/heartbeat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
-    Route("POST", "/workers/beat", heartbeat, WORKERS, "A worker is alive", HeartbeatBody, None),
+    Route("POST", "/workers/fetch", fetch, WORKERS, "Fetch jobs to work on", JobsAnswer, FetchBody),
+    Route("POST", "/workers/ack", ack, WORKERS, "A job was done", SettledAnswer, AckBody),
+    Route("POST", "/workers/nack", nack, WORKERS, "A job failed", SettledAnswer, NackBody),
+    Route("POST", "/workers/heartbeat", heartbeat, WORKERS, "A worker is alive", body=HeartbeatBody),
+    Route("POST", "/workers/beat", heartbeat, WORKERS, "A worker is alive", body=HeartbeatBody),
 )

@@ -69,10 +69,10 @@ class WorkflowsAnswer(Struct):
 async def start(request: Request) -> Reply:
     """Start a workflow."""
     body = request.read(WorkflowBody)
-    steps = StepReader(request.tenant, request.service.engine.clock.now()).steps(body, request.fields())
+    steps = StepReader(request.tenant, request.now).steps(body, request.fields())
     kind = "dag" if body.type in (None, "workflow") else str(body.type)
     meta = encode(body.meta or {}).decode()
-    new = NewWorkflow(steps, kind, body.name, request.tenant or "", None, meta)
+    new = NewWorkflow(steps, kind, body.name, request.owner, None, meta)
     check_shared(request, [step.job for step in steps])
     view = await request.service.run(lambda engine: engine.start_workflow(new))
     return Reply(_answer(view), 201, {"Location": f"/ojs/v1/workflows/{view.id}"})
@@ -167,8 +167,8 @@ def _step(step: StepView) -> dict[str, Any]:
 
 
 ROUTES = (
-    Route("POST", "/workflows", start, PRODUCERS, "Start a workflow", WorkflowBody, WorkflowAnswer, 201),
-    Route("GET", "/workflows", listing, JOBS, "List workflows", None, WorkflowsAnswer, query=OFFSETS),
-    Route("GET", "/workflows/{id}", info, JOBS, "Look at a workflow", None, WorkflowAnswer),
-    Route("DELETE", "/workflows/{id}", cancel, PRODUCERS, "Cancel a workflow", None, WorkflowAnswer),
+    Route("POST", "/workflows", start, PRODUCERS, "Start a workflow", WorkflowAnswer, WorkflowBody, 201),
+    Route("GET", "/workflows", listing, JOBS, "List workflows", WorkflowsAnswer, query=OFFSETS),
+    Route("GET", "/workflows/{id}", info, JOBS, "Look at a workflow", WorkflowAnswer),
+    Route("DELETE", "/workflows/{id}", cancel, PRODUCERS, "Cancel a workflow", WorkflowAnswer),
 )

@@ -1,0 +1,176 @@
+"""Attempts: claimed by a worker, kept alive by its heartbeats, settled with an outcome."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from msgspec import Struct
+
+from penstock.clock import MILLISECOND, SECOND
+from penstock.job.queues import Order
+from penstock.lifecycle.outcomes import Ending, Outcome
+from penstock.lifecycle.states import State
+
+LEASE: Final = 15 * SECOND
+# Where starts are remembered a claim lets the handler begin within this time, and remembers its last
+# moment until the worker tells the true one.  So the memory is never earlier than the handler.
+# A worker that finds itself slower than that asks for more.
+START_GRACE: Final = 50 * MILLISECOND
+# When a claim should look again if another transaction, not committed yet, brings about what is due.
+AT_ONCE: Final = 0
+
+
+class ClaimFor(Struct, frozen=True):
+    """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
+
+    *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
+    within *grace*; None if their true begin is never reported.  Without a *tenant* the queues of all tenants are meant.
+    Jobs of other tasks than *tasks* are left alone; None means all, and a `*` in a name any text.
+    """
+
+    queues: tuple[str, ...]
+    count: int
+    worker: str
+    lease: int = LEASE
+    grace: int | None = None
+    timed: bool = False
+    order: Order = Order.PRIORITY
+    weights: tuple[int, ...] = ()
+    tenant: str | None = None
+    tasks: tuple[str, ...] | None = None
+
+
+class Claimed(Struct, frozen=True, gc=False):
+    """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
+
+    The handler must begin before *begin_by* (0: any time) or be handed back unbegun.
+    """
+
+    seq: int
+    id: str
+    task: str
+    args: str
+    queue: str
+    attempt: int
+    fence: int
+    lease: int
+    begin_by: int
+    timeout: int | None
+    meta: str
+    tenant: str
+    enqueued: int
+    lost: int = 0
+    started: int = 0
+    limits: str = ""  # as JSON text
+    expires: int | None = None
+    workflow: str | None = None  # the id of the one it belongs to
+    costs: str | None = None  # at each of its limits, if they differ
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The answer to a claim: *more* asks to claim again at once; *next_at* is when to look again at the latest."""
+
+    jobs: list[Claimed]
+    more: bool
+    next_at: int | None
+
+
+class Running(Struct, frozen=True):
+    """An attempt that runs now; its *deadline* is when the store itself ends it."""
+
+    id: str
+    seq: int
+    fence: int
+    worker: str
+    queue: str
+    task: str
+    tenant: str
+    meta: str
+    attempt: int = 1
+    cancel_at: int = 0  # when it was asked to stop
+    own_lease: int | None = None
+    lease: int = 0
+    started: int = 0
+    deadline: int | None = None
+
+
+class Settlement(Struct, frozen=True, gc=False):
+    """How one attempt ended.  *began_after* is how long after the claim its handler began, if known.
+
+    A span, not a date: the clock may be set between the claim and the report.  *used* is what it used of each key, in
+    place of what was estimated.
+
+    With *heed_cancel* an attempt whose cancelling was asked for ends as cancelled, and this outcome does not count.
+    """
+
+    seq: int
+    fence: int
+    outcome: Outcome
+    began_after: int | None = None
+    heed_cancel: bool = False
+    used: dict[str, int] | None = None
+
+
+# What a running attempt used: its seq, its fence, and how much of each key.
+Spending = tuple[int, int, dict[str, int]]
+
+
+class Sequel(Struct, frozen=True):
+    """What follows an attempt that failed: the job's *state*, how many *attempts* it has, how long *after* the next.
+
+    An attempt that was cancelled meanwhile has no attempts to speak of.
+    """
+
+    state: State
+    attempts: int = 0
+    after: int | None = None
+
+
+# The answer to a settlement: False if the lease was lost, so that the outcome does not count; True, or what follows.
+Settled = bool | Sequel
+
+
+class PastAttempt(Struct, frozen=True):
+    """An attempt at a job and what became of it.
+
+    Its *number* goes on for as long as the job is kept; *attempt* is the number by which its handler knew it, which
+    begins again when the job is retried by hand.  *started* is when it was claimed, *began* when its handler began, if
+    its worker told.  It *held* a slot at those gates; *waited_for* is the gate in whose line its job stood when it
+    started, empty if it stood in none.
+    """
+
+    number: int
+    attempt: int
+    outcome: Ending
+    started: int | None = None  # unknown of attempts made before this was kept
+    began: int | None = None
+    ended: int | None = None
+    worker: str = ""
+    held: tuple[str, ...] = ()
+    waited_for: str = ""
+    reason: str = ""
+    result: str | None = None
+    error: dict[str, Any] | None = None
+    retried: int | None = None  # when its job was retried by hand after it
+
+
+class ImportedAttempt(Struct, frozen=True):
+    """An attempt that was made elsewhere: what became of it, and when.  An *error* has a `kind` and a `message`."""
+
+    outcome: Ending
+    ended: int
+    started: int | None = None
+    began: int | None = None
+    worker: str = ""
+    reason: str = ""
+    result: str | None = None
+    error: dict[str, str] | None = None
+    retried: int | None = None
+
+
+class Beat(Struct, frozen=True):
+    """The answer to a heartbeat for one attempt."""
+
+    seq: int
+    alive: bool
+    cancel_asked: bool = False

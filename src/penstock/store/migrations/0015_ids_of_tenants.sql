@@ -1,0 +1,33 @@
+-- The id of a job is its tenant's: jobs of two tenants may have the same one.
+--
+-- PostgreSQL locks the table as the last statement needs it, at once: a transaction that has read a job and then adds
+-- one could else wait for this one, and this one for it.  SQLite cannot drop what UNIQUE made, so it copies the table.
+-- Both take some seconds for a million jobs, in which others wait.
+
+-- on PostgreSQL: LOCK TABLE job IN ACCESS EXCLUSIVE MODE;
+-- on PostgreSQL: CREATE UNIQUE INDEX job_id ON job (id, tenant);
+-- on PostgreSQL: ALTER TABLE job DROP CONSTRAINT job_id_key;
+
+-- on SQLite: CREATE TABLE job_of_tenant (
+-- on SQLite:     seq INTEGER PRIMARY KEY,
+-- on SQLite:     id TEXT NOT NULL,
+-- on SQLite:     tenant TEXT NOT NULL,
+-- on SQLite:     queue TEXT NOT NULL,
+-- on SQLite:     task TEXT NOT NULL,
+-- on SQLite:     args TEXT NOT NULL,
+-- on SQLite:     priority BIGINT NOT NULL,
+-- on SQLite:     cost BIGINT NOT NULL,
+-- on SQLite:     limits TEXT NOT NULL,
+-- on SQLite:     retry TEXT NOT NULL,
+-- on SQLite:     timeout BIGINT,
+-- on SQLite:     expires BIGINT,
+-- on SQLite:     meta TEXT NOT NULL,
+-- on SQLite:     uniqueness TEXT,
+-- on SQLite:     enqueued BIGINT NOT NULL
+-- on SQLite: );
+-- on SQLite: INSERT INTO job_of_tenant
+-- on SQLite:     SELECT seq, id, tenant, queue, task, args, priority, cost, limits, retry, timeout, expires, meta,
+-- on SQLite:         uniqueness, enqueued FROM job ORDER BY seq;
+-- on SQLite: DROP TABLE job;
+-- on SQLite: ALTER TABLE job_of_tenant RENAME TO job;
+-- on SQLite: CREATE UNIQUE INDEX job_id ON job (id, tenant);
