@@ -351,4 +351,21 @@ FOUND = {
         ("claim", ["q"], 1),
         mode="C",
     ),
+    "a job that a turn kept from its gate starts when the turn stands no longer": found(
+        "a turn that is not looked at again when the clock has opened its gate",
+        enqueue(job("a", "Y c1;r3/3000000;t1/3000000")),
+        enqueue(job("b", "X c1;r3/3000000;t2/3000000", "Y c1;r3/3000000;t1/3000000", priority=1)),
+        enqueue(
+            job("c", "X c2;r3/3000000;t3/3000000"),
+            job("d", "X c3;r3/3000000;t1/3000000", queue="p", costs={"X": 3}),
+        ),
+        ("claim", ["p"], 1, 15_000_000, (0,)),
+        ("advance", 3_500_000),
+        ("claim", ["q"], 2, 60_000_000, (10_000, 44_000)),
+        ("advance", 51_000),
+        ("settle", [("a", ("done",), False)]),
+        ("advance", 1_000_000),
+        ("claim", ["q"], 1),
+        mode="C",
+    ),
 }

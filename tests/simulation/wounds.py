@@ -493,6 +493,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if queue is None and (whole", "if False and (whole"),
         ("self.unseen = self.unseen or self._is_wanted(lane)", "pass"),
     ),
+    "a turn that is not looked at again when the clock has opened its gate": (
+        "engine.admission.turns:Turns._shut_by_clock",
+        ("gate.refills_at(stand.own, board.now)", "gate.opens_at(stand.own, cost, board.now)"),
+    ),
     "a turn that stands before a gate shut by the clock": (
         "engine.admission.turns:_worth_waiting",
         ("if numbers.throttle is not None and", "if False and"),

@@ -225,12 +225,11 @@ class Gate:
         numbers = self.numbers(own, now)
         if numbers.slots is not None and self.running + slots + (1 if kept else 0) > numbers.slots:
             return ON_RELEASE
-        at = ALWAYS if self.rules is None else self.rules.shut_until
-        if numbers.rate is not None:
-            at = max(at, self._rate_opens_at(numbers.rate, cost + kept, now))
-        if numbers.throttle is not None:
-            at = max(at, self.throttle_opens_at(numbers.throttle, cost, kept))
-        return at
+        return self._refills_at(numbers, cost, now, kept)
+
+    def refills_at(self, own: Numbers, now: int) -> int:
+        """Return when a start of the least cost fits by the clock, however many run."""
+        return self._refills_at(self.numbers(own, now), 1, now)
 
     def start(self, at: int, cost: int) -> None:
         """Take a slot, and remember the start where this gate remembers starts."""
@@ -304,6 +303,14 @@ class Gate:
 
     def _used(self, rate: Window, now: int) -> int:
         return 0 if self.starts is None else self.starts.since(now - rate.period)
+
+    def _refills_at(self, numbers: Numbers, cost: int, now: int, kept: int = 0) -> int:
+        at = ALWAYS if self.rules is None else self.rules.shut_until
+        if numbers.rate is not None:
+            at = max(at, self._rate_opens_at(numbers.rate, cost + kept, now))
+        if numbers.throttle is not None:
+            at = max(at, self.throttle_opens_at(numbers.throttle, cost, kept))
+        return at
 
     def _rate_opens_at(self, rate: Window, cost: int, now: int) -> int:
         if cost > rate.limit:

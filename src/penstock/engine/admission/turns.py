@@ -230,19 +230,18 @@ class Turns:
     def _shut_by_clock(self, turn: Turn) -> set[int]:
         """Return the gates that nothing but past starts shuts for the holder; none if rules shut another one.
 
-        They are looked at again when the clock has opened them: then the turn keeps all its gates, or lapses.
+        They are looked at again when waiting there makes sense again: then the turn keeps all its gates, or lapses.
         """
         board = self._board
         found: dict[int, int] = {}
         for stand in board.lane(turn.lane).stands:
             gate, cost = _gate(board, stand), turn.cost_at(stand)
-            at = gate.opens_at(stand.own, cost, board.now)
-            if at <= board.now:
+            if gate.opens_at(stand.own, cost, board.now) <= board.now:
                 continue
             if _is_closed(gate, stand, cost, board.now):
                 return set()
             if not _worth_waiting(gate, stand, cost, board.now):
-                found[stand.gate] = at
+                found[stand.gate] = gate.refills_at(stand.own, board.now)
         for gate_id, at in found.items():
             board.lower_wake(gate_id, at)
         return set(found)
