@@ -16,6 +16,8 @@ from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.states import State
 from penstock.store import migrations
+from penstock.store.postgres import store as store_module
+from penstock.store.postgres.errors import Patience
 from penstock.store.session import Session
 from tests.support.asgi import ask, serving
 from tests.support.desk import Desk, slots
@@ -135,7 +137,7 @@ def test_a_schedule_cancels_its_own_last_job_and_no_other_of_that_id(desk: Desk)
     assert [State.WAITING] * 2 == [desk.engine.job(last, tenant).state for tenant in ("", "globex")]
 
 
-def test_ids_of_an_earlier_penstock_stay_and_are_their_tenants(migrated) -> None:
+def test_ids_of_an_earlier_penstock_stay_and_are_their_tenants(migrated, monkeypatch) -> None:
     def stand(db: Session) -> None:
         for seq, tenant in ((1001, ""), (1002, "acme"), (1003, "globex")):
             values = (seq, f"j{seq}", tenant, "q", "t", "[1]", 3, 2, "", "", 7, 8, '{"a":1}', None, 9)
@@ -159,6 +161,7 @@ def test_ids_of_an_earlier_penstock_stay_and_are_their_tenants(migrated) -> None
             engine.enqueue([job])
     # The database itself keeps two jobs of a tenant from having one id, whatever a process believes.
     values = (1004, "j1002", "acme", "q", "t", "[1]", 3, 2, "", "", 7, 8, "{}", None, 9)
+    monkeypatch.setattr(store_module, "Patience", lambda: Patience(0))
     with pytest.raises(Exception, match=r"(?i)unique"):
         engine.store.write(
             lambda db: db.run(

@@ -18,7 +18,7 @@ from tests.support.shrink import shrink
 from tests.support.soak import often
 
 ROOT = Path(__file__).parents[2]
-SEEDS = often(50, 500)
+SEEDS = often(25, 500)
 PART = 25
 # What must have happened for so many histories to show anything.
 PLAYED = {
@@ -82,7 +82,7 @@ def test_short_transactions_come_to_the_same_answers():
 
 def test_a_failure_is_told_as_a_test_to_paste():
     with wounded("one slot too many"):
-        failure = next(result for seed in range(20) if isinstance(result := play(seed), Failure))
+        failure = next(result for seed in range(100) if isinstance(result := play(seed, 60), Failure))
         text = told(failure)
         head, _, body = text.partition("def test_found_by_seed_")
         names = {}
