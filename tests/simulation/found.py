@@ -368,4 +368,17 @@ FOUND = {
         ("claim", ["q"], 1),
         mode="C",
     ),
+    "what a start used counts from when it began, though that was told when it was forgotten": found(
+        "a begin that is not kept where its start is forgotten",
+        enqueue(job("a", "X c1;r5/200000;t3/200000", attempts=2)),
+        ("claim", ["q"], 1, 15_000_000, (44_000,)),
+        enqueue(job("b", "X r2/200000")),
+        ("settle", [("a", ("failed",), False, {"X": 2})]),
+        ("advance", 500_000),
+        ("claim", ["q"], 1, 15_000_000, (44_000,), "w2"),
+        ("advance", 251_000),
+        ("begun", "b"),
+        ("settle", [("b", ("done",), False, {"X": 4})]),
+        ("rest",),
+    ),
 }

@@ -17,6 +17,7 @@ class Pass(NamedTuple):
     """A gate that an attempt passes, and the numbers that were in force there when it was claimed.
 
     *counts* tells whether the gate remembers starts: only from then on do they count.  A start weighs *cost* there.
+    Where starts were not *paced* by a throttle yet, a heavy one is remembered no longer than others.
     """
 
     gate: Any
@@ -25,6 +26,7 @@ class Pass(NamedTuple):
     throttle: tuple[int, int, int] | None
     counts: bool = True
     cost: int = 1
+    paced: bool = True
 
 
 @dataclass(eq=False)
@@ -42,6 +44,10 @@ class Attempt:
     used: list[tuple[int, Any, int]] = field(
         default_factory=list
     )  # before which claim, of which gate, how much
+
+    def is_paced(self, gate: Any) -> bool:
+        """Tell whether a throttle paced the starts at a gate when this was claimed."""
+        return any(passed.paced for passed in self.passes if passed.gate == gate)
 
     def weight(self, gate: Any, order: int) -> int:
         """Return what its start weighed at a gate as far as was known when a claim of that *order* was made."""
@@ -125,7 +131,7 @@ class Referee:
             if not passed.counts or (passed.rate is None and passed.throttle is None):
                 continue
             earlier = [
-                (a.began, weight)
+                (a.began, weight, a.is_paced(passed.gate))
                 for a in self._at[passed.gate]
                 if a.order < last.order
                 and a.began is not None
@@ -133,7 +139,7 @@ class Referee:
                 and (weight := a.weight(passed.gate, last.order))
             ]
             if passed.rate is not None:
-                self._judge_windows(passed, last, earlier)
+                self._judge_windows(passed, last, [(at, weight) for at, weight, _ in earlier])
             if passed.throttle is not None:
                 self._judge_gaps(passed, last, earlier)
 
@@ -149,15 +155,15 @@ class Referee:
                 )
                 return
 
-    def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int]]) -> None:
+    def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int, bool]]) -> None:
         limit, period, burst = passed.throttle or (1, 0, 1)
         step = (period + limit - 1) // limit if limit else FOREVER
         if burst > 1:
-            self._judge_bucket(passed, last, earlier, burst, step)
+            self._judge_bucket(passed, last, [(at, weight) for at, weight, _ in earlier], burst, step)
             return
-        for at, cost in earlier:
-            heavier = cost if at <= last.began else passed.cost
-            if abs(last.began - at) < heavier * step:
+        for at, cost, paced in earlier:
+            needed = step * (cost if at <= last.began else passed.cost)
+            if abs(last.began - at) < (needed if paced else min(needed, period)):
                 self.complaints.append(
                     f"{passed.gate} let {last.job} start {abs(last.began - at)} us from another; {step} must be"
                 )

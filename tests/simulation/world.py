@@ -825,9 +825,9 @@ class World:
     def _passes(self, job: Job) -> list[Pass]:
         model, now = self.model, self.now
         return [
-            Pass(name, *model.in_force(name, own, now), model.gates[name].remembers, job.cost_at(name))
+            Pass(name, *model.in_force(name, own, now), gate.remembers, job.cost_at(name), gate.paced)
             for name, own, _ in job.gates
-            if name in model.gates
+            if (gate := model.gates.get(name)) is not None
         ]
 
 

@@ -260,7 +260,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a heavy start forgotten after one gap": (
         "limits.gate:Starts.prune",
-        ("t + self._seen_for(w) > now", "t + self.span > now"),
+        ("not self.forgets(t, w, now)", "t + self.span > now"),
     ),
     "a begin forgotten when the attempt is handed back": (
         "engine.settle:Settling._hand_back",
@@ -492,6 +492,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.claiming:Claiming._push_newly_ready",
         ("if queue is None and (whole", "if False and (whole"),
         ("self.unseen = self.unseen or self._is_wanted(lane)", "pass"),
+    ),
+    "a begin that is not kept where its start is forgotten": (
+        "engine.leases:_forgotten",
+        ("return not cost or (", "return not cost or False and ("),
     ),
     "a turn that is not looked at again when the clock has opened its gate": (
         "engine.admission.turns:Turns._shut_by_clock",

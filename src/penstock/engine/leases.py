@@ -85,11 +85,16 @@ def begun(board: Board, reports: Sequence[tuple[int, int, int]]) -> None:
         corrected = [
             g for g, cost in attempt.weights() if correct(board.posts[g], attempt.begin_by, cost, at)
         ]
-        # Where it weighs nothing any more, what is reported later counts from the true moment too.
-        if corrected or not all(cost for _, cost in attempt.weights()):
+        # Where it is not remembered any more, what it used and reports later counts from the true moment too.
+        if corrected or any(_forgotten(board, attempt, gate, cost) for gate, cost in attempt.weights()):
             attempt_rows.set_begin_by(board.db, attempt.seq, at + GUARD)
             changed.update(corrected)
     board.ring(changed)
+
+
+def _forgotten(board: Board, attempt: AttemptRow, gate: int, cost: int) -> bool:
+    starts = board.posts[gate].gate.starts
+    return not cost or (starts is not None and starts.forgets(attempt.begin_by, cost, board.now))
 
 
 def spend(board: Board, reports: Sequence[Spending]) -> list[bool]:

@@ -57,15 +57,19 @@ class Starts:
         if used == weight:
             return False
         found = self.remove(at, weight)
-        forgotten = at + self._seen_for(weight) <= now
+        forgotten = self.forgets(at, weight, now)
         if forgotten and self.bucket is not None and not found:
             # The bucket lacks its weight already; more counts from now on.
             at, forgotten = now, False
         more = used if found or forgotten else used - weight
-        if more > 0 and at + self._seen_for(more) > now:
+        if more > 0 and not self.forgets(at, more, now):
             self.add(at, more)
             return True
         return found
+
+    def forgets(self, at: int, weight: int, now: int) -> bool:
+        """Tell whether no rule can see a start any more."""
+        return at + self._seen_for(weight) <= now
 
     def remove(self, at: int, weight: int) -> bool:
         """Forget a start remembered *at* exactly that moment; tell whether it was found."""
@@ -81,7 +85,7 @@ class Starts:
         if not self.times or self.times[0] + self.span > now:
             return
         pairs = zip(self.times, self.weights, strict=True)
-        kept = [(t, w) for t, w in pairs if t + self._seen_for(w) > now or self._fold(t, w)]
+        kept = [(t, w) for t, w in pairs if not self.forgets(t, w, now) or self._fold(t, w)]
         self.times = [at for at, _ in kept]
         self.weights = [weight for _, weight in kept]
 
