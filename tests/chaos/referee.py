@@ -25,7 +25,9 @@ class Story:
     states: dict[str, str]  # of every job in the store, in the end
     rescues: dict[tuple[str, int], int] = field(default_factory=dict)  # when, by (job, attempt)
     killed: dict[int, int] = field(default_factory=dict)  # when, by process
-    troubles: list[tuple[int, int]] = field(default_factory=list)  # the server down, or a worker frozen
+    troubles: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # the server down, a worker frozen or halted
 
     def told(self, what: str) -> list[dict]:
         """Return the lines of one kind, by time."""

@@ -110,7 +110,9 @@ class Storm:
             if failure.kind == "LeaseLost"
         }
         states = {view.id: view.state.value for view in views}
-        return Story(self._hear(), states, rescues, self._killed, self._troubles)
+        lines = self._hear()
+        halts = [(line["since"], line["at"]) for line in lines if line["what"] == "halted"]
+        return Story(lines, states, rescues, self._killed, self._troubles + halts)
 
     def _await_workers(self):
         """Wait until every worker is at work: a signal that comes earlier kills it."""

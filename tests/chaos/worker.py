@@ -3,6 +3,7 @@
 import logging
 import os
 import sys
+import threading
 import time
 
 from penstock.engine import open_engine
@@ -10,9 +11,10 @@ from penstock.errors import StoreError
 from penstock.worker import Worker
 from tests.chaos import tasks, wounds
 from tests.chaos.provider import end_with_parent, now
-from tests.chaos.rules import LEASE
+from tests.chaos.rules import LEASE, SECOND
 
 HANDS = 8
+HALT = SECOND // 3
 
 
 class Watched:
@@ -47,6 +49,13 @@ class Watched:
         self._settled(settlements, answers)
         return answers, claim
 
+    def heartbeat(self, *args, **kwargs):
+        asked = now()
+        try:
+            return self._engine.heartbeat(*args, **kwargs)
+        finally:
+            tell_halt(asked)
+
     def refreshed(self, refresh, *, value=None, error=""):
         named = {"key": refresh.key, "fence": refresh.fence}
         tasks.caller.tell("refreshing", value=value, **named)
@@ -67,6 +76,20 @@ class Watched:
             tasks.caller.tell("settled", job=job, fence=settlement.fence, outcome=outcome, accepted=accepted)
 
 
+def tell_halt(since):
+    """Tell the provider if the machine halted what should have taken a moment."""
+    if now() - since > HALT:
+        tasks.caller.tell("halted", since=since)
+
+
+def watch_machine():
+    """Tell of every halt of this process, for as long as it lives."""
+    while True:
+        begun = now()
+        time.sleep(0.05)
+        tell_halt(begun)
+
+
 def opened(url):
     """Open the store, once it is there: a worker may be begun while the server is down."""
     while True:
@@ -82,6 +105,7 @@ def main():
     end_with_parent()
     for wound in sys.argv[1:]:
         wounds.WOUNDS[wound]()
+    threading.Thread(target=watch_machine, daemon=True).start()
     engine = opened(os.environ["PENSTOCK_URL"])
     app = tasks.app
     worker = Worker(
