@@ -94,6 +94,7 @@ class Fate:
             (16, self._settle),
             (6, self._exchange),
             (6, self._claims),
+            (10 if self._world.mode == "C" else 0, self._claim_ahead),
             (18, self._advance),
             (6, lambda: ("begun", self._pick(self._world.hands))),
             (3, self._cancel),
@@ -287,6 +288,12 @@ class Fate:
         return ("schedule", name, minutes, ask, overlap)
 
     # What workers do.
+
+    def _claim_ahead(self) -> Operation:
+        """Claim as a worker that begins jobs at their moments."""
+        chance, (_, queues, count, _, _, worker, known) = self._chance, self._claim()
+        lags = tuple(chance.choice((0, 0, MS // 2, MS, 10 * MS)) for _ in range(3))
+        return ("claim_ahead", queues, count + chance.choice((0, 4)), lags, worker, known)
 
     def _claim(self) -> Operation:
         chance = self._chance

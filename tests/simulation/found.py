@@ -381,4 +381,19 @@ FOUND = {
         ("settle", [("b", ("done",), False, {"X": 4})]),
         ("rest",),
     ),
+    "no start is granted for a moment at which another rule is in force": found(
+        "a start granted while a rule is about to change",
+        enqueue(*(job(name, "X t1/1000000") for name in "abcde")),
+        ("override", "X", "t100/1000000", 25_000),
+        ("claim_ahead", ["q"], 6),
+        mode="C",
+    ),
+    "a gate is woken for what follows the starts that were granted ahead": found(
+        "a gate that is not woken after what was granted there",
+        enqueue(*(job(name, "X t50/1000000") for name in "abcdef")),
+        ("claim_ahead", ["q"], 2),
+        ("advance", 200_000),
+        ("rest",),
+        mode="C",
+    ),
 }

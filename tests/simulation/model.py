@@ -9,12 +9,14 @@ answer and asks whether each job that started was free to, and each that did not
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 GRACE = 50_000  # a handler begins at most this long after its claim, where starts are remembered
-GUARD = 1_000  # and is remembered this much later than it was told to have begun
+AHEAD = 50_000  # so far ahead starts may be granted
+GUARD = 100  # and is remembered this much later than it was told to have begun
 LEAST_PAUSE = 100_000
 MAX_LOST = 5
 MINUTE = 60_000_000
@@ -486,6 +488,42 @@ class Model:
         if len(started) < count and (left := self._without_reason(waiting, turns)):
             raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
         return started
+
+    @contextmanager
+    def expecting(self, moments: dict[str, int]) -> Iterator[None]:
+        """Have starts remembered when they are expected while a claim is asked that knows; then as before."""
+        self._expected: list[tuple[Start, int]] = []
+        for name, at in moments.items():
+            job = self.jobs[name]
+            for start in job.starts if job.state == RUNNING else ():
+                if at <= start.at and not self._is_folded(start):
+                    self._expected.append((start, start.at))
+                    start.at = at
+        yield
+        for start, at in self._expected:
+            start.at = at
+
+    def expect(self, names: Sequence[str], at: int) -> None:
+        """Have jobs that were just started remembered *at* that moment until the claim is over."""
+        for name in names:
+            for start in self.jobs[name].starts:
+                self._expected.append((start, at + GRACE))
+                start.at = at
+
+    def start_later(
+        self, name: str, queues: Collection[str], at: int, lease: int, tasks: Sequence[str] | None
+    ) -> Job:
+        """Start a job that the engine granted for a moment to come, provided that its gates are open then."""
+        job = self.jobs[name]
+        if job.state != WAITING or job.queue not in queues or not knows(tasks, job):
+            raise Mismatch(f"{name} was granted, but it is {job.state} in {job.queue}, a {job.task}")
+        if not self.now < at <= self.now + AHEAD:
+            raise Mismatch(f"{name} was granted for {at}, which is {at - self.now} us from now")
+        if shut := self.shut_gates(job, at):
+            raise Mismatch(f"{name} was granted for {at} although {shut} is shut then")
+        self._start(job, lease)
+        self.expect([name], at)
+        return job
 
     def settle(
         self, reports: Sequence[tuple[str, int, tuple[Any, ...], int | None, dict[str, int]]]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-GRACE = 50_000  # within which a handler begins after its claim
+LATEST = 100_000  # within which a handler begins after its claim: granted that far ahead, and late
 FOREVER = 2**63
 
 
@@ -111,7 +111,7 @@ class Referee:
 
     def look(self, now: int) -> list[str]:
         """Judge the starts before which no earlier claim can begin any more; return what was wrong."""
-        ripe = [a for a in self._unripe if a.began is not None and a.began + GRACE < now]
+        ripe = [a for a in self._unripe if a.began is not None and a.began + LATEST < now]
         if ripe:
             self._unripe = [a for a in self._unripe if a not in ripe]
             for attempt in ripe:

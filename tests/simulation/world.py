@@ -13,7 +13,18 @@ from msgspec.structs import replace
 
 from penstock.engine import Engine
 from penstock.errors import DuplicateJobError, GateShutError, NotFoundError, WrongStateError
-from penstock.job import Claim, Claimed, ClaimFor, JobFilter, NewJob, Order, Refresh, Schedule, Settlement
+from penstock.job import (
+    Ahead,
+    Claim,
+    Claimed,
+    ClaimFor,
+    JobFilter,
+    NewJob,
+    Order,
+    Refresh,
+    Schedule,
+    Settlement,
+)
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.retry import Backoff, Exhausted, RetryPolicy
@@ -83,6 +94,7 @@ class Hand:
     attempt: Attempt
     worker: str
     begins: int | None
+    planned: int | None = None  # for which moment it was granted, if its worker keeps distances
 
     def after(self, began: int | None) -> int | None:
         """Return how long after its claim the handler began."""
@@ -308,6 +320,59 @@ class World:
             for claim, one in zip(claims, together, strict=True):
                 self._given(claim, one, lags)
 
+    def _claim_ahead(
+        self,
+        queues: Sequence[str],
+        count: int,
+        lags: Sequence[int] = (0,),
+        worker: str = "w1",
+        tasks: Sequence[str] | None = None,
+    ) -> None:
+        """Take jobs, also some that the clock lets start soon; each begins so long after its moment.
+
+        What follows one that is late begins by as much later.
+        """
+        true, mine = self.machine.since_start, self._held_by(worker)
+        held = [(h.claimed.seq, h.claimed.fence, at - h.attempt.claimed) for h, at in mine]
+        wanted = ClaimFor(
+            tuple(queues), count, worker, LEASE, GRACE, tasks=tasks, ahead=Ahead(most=count, held=tuple(held))
+        )
+        self.model.served = self._served()
+        (claim,) = self._ask(lambda engine: engine.claims([wanted]))
+        self._note_served()
+        jobs = list(claim.jobs)
+        with self.model.expecting({h.attempt.job: self.now - true + at for h, at in mine}):
+            while claim.more and len(jobs) < count:
+                (claim,) = self.engine.claims([replace(wanted, count=count - len(jobs))])
+                jobs += claim.jobs
+            at_once = [job for job in jobs if not job.begin_from]
+            started = self._started(at_once, queues, count, wanted)
+            self.model.expect([job.name for job in started], self.now)
+            for granted in jobs:
+                if granted.begin_from:
+                    self.machine.counts["granted ahead"] += 1
+                    started.append(
+                        self.model.start_later(granted.id, queues, granted.begin_from, LEASE, tasks)
+                    )
+        ahead = [job for job in jobs if job.begin_from]
+        for number, (job, claimed) in enumerate(zip(started, at_once + ahead, strict=True)):
+            planned = true + (claimed.begin_from - self.now if claimed.begin_from else 0)
+            late = [
+                hand.begins - at
+                for hand, at in self._held_by(worker)
+                if hand.begins is not None and at < planned
+            ]
+            lag = max(late, default=0) + lags[number % len(lags)]
+            self._take(job, claimed, worker, None if lag > BEGIN_WITHIN else lag, planned)
+
+    def _held_by(self, worker: str) -> list[tuple[Hand, int]]:
+        """Return what a worker that keeps distances holds, and when each began or should begin."""
+        return [
+            (hand, hand.planned if hand.attempt.began is None else hand.attempt.began)
+            for hand in self.hands.values()
+            if hand.worker == worker and hand.planned is not None and hand.begins is not None
+        ]
+
     def _exchange(
         self,
         reports: Sequence[tuple[str, Operation, bool]],
@@ -421,24 +486,26 @@ class World:
         same("started", [job.name for job in started], names)
         return started
 
-    def _take(self, job: Job, claimed: Claimed, worker: str, lag: int | None) -> None:
+    def _take(
+        self, job: Job, claimed: Claimed, worker: str, lag: int | None, planned: int | None = None
+    ) -> None:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
         same(f"lease of {job.name}", job.lease, claimed.lease)
         passes = self._passes(job)
         # A gate may have forgotten that it remembered once, if no rule asks for it any more.
         if claimed.begin_by or any(passed.rate or passed.throttle for passed in passes):
-            same(f"begin_by of {job.name}", self.now + 50_000, claimed.begin_by)
+            same(f"begin_by of {job.name}", (claimed.begin_from or self.now) + 50_000, claimed.begin_by)
         if job.name in self._foretold:
             earliest, changes = self._foretold.pop(job.name)
-            if changes == self._changes and self.now < earliest:
+            if changes == self._changes and (claimed.begin_from or self.now) < earliest:
                 raise Mismatch(f"{job.name} started at {self.now}, but why said not before {earliest}")
         job.fence = claimed.fence
         true = self.machine.since_start
         ends = claimed.lease - self.offset
         attempt = self.referee.claimed(job.name, claimed.fence, true, ends, passes)
-        begins = None if lag is None or self._silent else true + lag
+        begins = None if lag is None or self._silent else (true if planned is None else planned) + lag
         self._let_go(job.name)
-        self.hands[job.name] = Hand(claimed, attempt, worker, begins)
+        self.hands[job.name] = Hand(claimed, attempt, worker, begins, planned)
         if self._silent:
             self._let_go(job.name)  # its worker died before it heard of it
 
@@ -479,7 +546,7 @@ class World:
     def _report(self, name: str, outcome: Operation, tell: bool) -> tuple[Operation, int | None]:
         """Return how the attempt ended and when it began, as an honest worker tells it."""
         hand = self.hands[name]
-        if hand.attempt.began is None and self._is_too_late(hand):
+        if hand.attempt.began is None and (hand.planned is not None or self._is_too_late(hand)):
             outcome = ("handed back",)
         if outcome[0] == "handed back":
             outcome = ("handed back", hand.attempt.began is not None)

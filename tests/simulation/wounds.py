@@ -26,7 +26,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "starts remembered at the claim": (
         "engine.admission.claiming:Claiming._admit",
-        ("post.gate.start(begin_by, ", "post.gate.start(board.now, "),
+        ("post.gate.start(begin_by if", "post.gate.start(board.now if"),
     ),
     "a start too early by what it is reported": (
         "engine.leases:correct",
@@ -492,6 +492,26 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.claiming:Claiming._push_newly_ready",
         ("if queue is None and (whole", "if False and (whole"),
         ("self.unseen = self.unseen or self._is_wanted(lane)", "pass"),
+    ),
+    "starts granted ahead that others do not see in time": (
+        "engine.admission.ahead:GrantsAhead.close",
+        ("starts.add(begin_by, cost)", "starts.add(at, cost)"),
+    ),
+    "a start granted before its gate opens": (
+        "engine.admission.ahead:GrantsAhead.grant",
+        ("claiming.start_later(lane, at)", "claiming.start_later(lane, at - 5_000)"),
+    ),
+    "a start granted too far ahead": (
+        "engine.admission.ahead:GrantsAhead._moment",
+        ("if at > self._last or", "if at > self._last + 1_000_000 or"),
+    ),
+    "a gate that is not woken after what was granted there": (
+        "engine.admission.ahead:GrantsAhead.close",
+        ("board.ring(self._granted)", "pass"),
+    ),
+    "a start granted while a rule is about to change": (
+        "engine.admission.ahead:GrantsAhead._moment",
+        ("next_change(board.now) <= self._last", "next_change(board.now) <= 0"),
     ),
     "a begin that is not kept where its start is forgotten": (
         "engine.leases:_forgotten",

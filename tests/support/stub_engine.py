@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from penstock.clock import Clock, SystemClock
-from penstock.job import Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask
+from penstock.job import Ahead, Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.states import State
 
@@ -86,8 +86,11 @@ class StubEngine:
         grace: int = 0,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> Claim:
         self.hook("claim")
+        if ahead is not None and ahead.begun:
+            self.begun(ahead.begun)
         with self._changed:
             taken: list[Claimed] = []
             for queue in queues:
@@ -123,8 +126,9 @@ class StubEngine:
         grace: int = 0,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[list[bool], Claim]:
-        return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease)
+        return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease, ahead=ahead)
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         self.hook("begun")

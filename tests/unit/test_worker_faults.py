@@ -12,7 +12,6 @@ from penstock.job import Refresh
 from penstock.lifecycle.states import State
 from penstock.worker import (
     attempt,
-    crew,
     current_job,
     floating,
     grace,
@@ -21,8 +20,10 @@ from penstock.worker import (
     loop,
     pump,
     settlements,
+    starter,
     threads,
     wakeups,
+    watchdog,
 )
 from penstock.worker.floating import AT_ONCE, Refresher
 from tests.support.stub_engine import StubEngine
@@ -64,7 +65,9 @@ STEPS = {
     "watching the store": (wakeups.Wakeups, "watch"),
     "making an attempt of a claimed job": (pump, "Attempt"),
     "beginning a batch": (pump.Pump, "_begin"),
-    "giving a batch to the crew": (crew.Crew, "begin"),
+    "giving a batch to the crew": (watchdog.Watchdog, "begin"),
+    "planning starts": (starter.Starter, "plan"),
+    "sending what is due": (starter.Starter, "send_due"),
     "giving a batch to the loop": (loop.Loop, "begin"),
     "waking the loop": (loop.asyncio.AbstractEventLoop, "call_soon_threadsafe"),
     "making a task": (loop.Loop, "_attend"),

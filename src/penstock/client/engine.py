@@ -22,6 +22,7 @@ from penstock.ids import new_id
 from penstock.job import (
     LEASE,
     START_GRACE,
+    Ahead,
     Beat,
     Claim,
     Claimed,
@@ -157,9 +158,10 @@ class RemoteEngine:
         grace: int = START_GRACE,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim

@@ -13,6 +13,7 @@ from msgspec.json import Decoder, Encoder
 from penstock.job import (
     LEASE,
     START_GRACE,
+    Ahead,
     Claim,
     FloatingView,
     GateView,
@@ -91,6 +92,7 @@ class ClaimRequest(Struct):
     grace: Span = START_GRACE
     tenant: Name | None = None
     tasks: Tasks | None = None
+    ahead: Ahead | None = None
 
 
 class ClaimOneRequest(Struct):

@@ -6,19 +6,23 @@ from itertools import groupby
 from math import ceil
 from typing import Final
 
+from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming, LeaseTerms, claimed_free, start_at_once
 from penstock.engine.admission.lane import Lane
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
+from penstock.engine.leases import begun
 from penstock.engine.settle import Settling, settled_at
 from penstock.engine.transactions import Transactions
 from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
 from penstock.job import (
     AT_ONCE,
+    LEAD,
     LEASE,
     START_GRACE,
+    Ahead,
     Claim,
     Claimed,
     ClaimFor,
@@ -31,6 +35,7 @@ from penstock.job import (
 )
 from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
+from penstock.store import gates as gate_rows
 from penstock.store import parts as part_rows
 from penstock.store import queues as queue_rows
 from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
@@ -49,22 +54,34 @@ class ClaimVerbs(Transactions):
         *,
         worker: str,
         lease: int = LEASE,
-        grace: int | None = START_GRACE,
+        grace: int = START_GRACE,
         timed: bool = False,
         order: Order = Order.PRIORITY,
         weights: Sequence[int] = (),
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> Claim:
         """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
         Without a *tenant* the queues of all tenants are meant, which take turns.  If the claim names *tasks*, jobs of
         others stay where they are; a `*` in a name stands for any text.
         Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
-        ended here when they take longer than their job's timeout.
+        ended here when they take longer than their job's timeout.  With *ahead* starts are granted that the clock
+        allows soon.
         """
         wanted = ClaimFor(
-            tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks)
+            tuple(queues),
+            count,
+            worker,
+            lease,
+            grace,
+            timed,
+            order,
+            tuple(weights),
+            tenant,
+            _named(tasks),
+            ahead,
         )
         return self.claims([wanted])[0]
 
@@ -82,11 +99,7 @@ class ClaimVerbs(Transactions):
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one statement, where the store can and only jobs without limits matter."""
         take = self.store.take_free
-        # A claim that asks for anything else goes the long way, which handles everything.
-        plain = ClaimFor(
-            request.queues, request.count, request.worker, request.lease, request.grace, tasks=request.tasks
-        )
-        if take is None or request != plain or len(request.queues) > 1:
+        if take is None or not _is_plain(request):
             return None
         known = knowledge_of(request.tasks)
         if known.names() is None and not known.is_all:
@@ -114,9 +127,12 @@ class ClaimVerbs(Transactions):
         grace: int = START_GRACE,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
-        wanted = ClaimFor(tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks))
+        wanted = ClaimFor(
+            tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks), ahead=ahead
+        )
         _check(wanted)
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
@@ -155,6 +171,16 @@ def _check(request: ClaimFor) -> None:
     knowledge_of(request.tasks)
 
 
+def _is_plain(request: ClaimFor) -> bool:
+    """Tell whether a claim asks for nothing but the first jobs of one queue."""
+    plain = ClaimFor(
+        request.queues, request.count, request.worker, request.lease, request.grace, tasks=request.tasks,
+        ahead=request.ahead,
+    )  # fmt: skip
+    ahead = request.ahead
+    return request == plain and len(request.queues) == 1 and not (ahead and (ahead.held or ahead.begun))
+
+
 def _named(tasks: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if tasks is None else tuple(tasks)
 
@@ -187,7 +213,7 @@ def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
 def _asked(request: ClaimFor) -> tuple[object, ...]:
     return (
         request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
-        request.tasks,
+        request.tasks, request.ahead,
     )  # fmt: skip
 
 
@@ -211,6 +237,8 @@ class _Claims:
     def run(self) -> list[Claim]:
         """Return the answer to each."""
         board = self._board
+        if self._asked.ahead is not None and self._asked.ahead.begun:
+            begun(board, self._asked.ahead.begun)
         view = self._look()
         if "maintenance" in view.flags:
             return [Claim([], more=False, next_at=None) for _ in self._requests]
@@ -226,7 +254,7 @@ class _Claims:
         self._note_known(view)
         self._note_rotation(view)
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:
-            claim = self._take(view, self._names, self._count, self._terms)
+            claim = self._take(view, self._names, self._count, self._terms, self._asked.ahead)
             self._note_served(claim.jobs)
         else:
             claim = self._by_shares(view)
@@ -304,9 +332,21 @@ class _Claims:
             case _:
                 return [count, *[0] * (len(names) - 1)]
 
-    def _take(self, view: ClaimSnapshot, names: Sequence[str], count: int, terms: LeaseTerms) -> Claim:
+    def _take(
+        self,
+        view: ClaimSnapshot,
+        names: Sequence[str],
+        count: int,
+        terms: LeaseTerms,
+        ahead: Ahead | None = None,
+    ) -> Claim:
         """Start up to *count* jobs of these queues, the best first."""
         board, queues = self._board, self._queues(view, names)
+        grants = None
+        if ahead is not None and _opens_soon(board, view, ahead):
+            board.db.need_gates()
+            grants = GrantsAhead(board, ahead)
+            grants.open()
         ruled = view.type_gates or view.queue_gates or view.pool_gates
         if not board.db.gated and not ruled and queues == [("", names[0])]:
             claim = self._take_at_once(view, queues[0], count, terms)
@@ -317,9 +357,13 @@ class _Claims:
             known = not lane.part or (lane.head is not None and claiming.task(lane) in self._known)
             return known and self._asked.tenant in (None, lane.tenant) and lane.queue in names
 
-        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted)
+        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants)
         claiming.run()
+        if grants is not None:
+            grants.grant(claiming)
         claiming.read_payloads()
+        if grants is not None:
+            grants.close()
         board.flush()
         jobs = claiming.save(terms)
         self._tell_room(view, jobs)
@@ -327,7 +371,8 @@ class _Claims:
         more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
         if more or len(jobs) == count:
             return Claim(jobs, more, board.now)
-        return Claim(jobs, more=False, next_at=_next_at(board, view, claiming.opens_at, jobs))
+        next_at = _next_at(board, view, claiming.opens_at, jobs, early=ahead is not None)
+        return Claim(jobs, more=False, next_at=next_at)
 
     def _take_at_once(self, view: ClaimSnapshot, queue: Queue, count: int, terms: LeaseTerms) -> Claim | None:
         """Start jobs of a queue in one statement; None if they stand in several parts, or are not all known."""
@@ -421,8 +466,16 @@ def catch_up(board: Board) -> bool:
     return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 
-def _next_at(board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed]) -> int | None:
-    """Return when the clock alone changes something for a claim."""
+def _opens_soon(board: Board, view: ClaimSnapshot, ahead: Ahead) -> bool:
+    """Tell whether there may be starts to grant ahead."""
+    wake = view.moments.get("wake", ON_RELEASE)
+    return bool(ahead.held or view.with_lanes) or wake <= board.now + ahead.within
+
+
+def _next_at(
+    board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed], *, early: bool = False
+) -> int | None:
+    """Return when the clock alone changes something for a claim; *early* enough to be granted starts ahead."""
     if view.in_flight(board.now):
         # Another transaction is bringing it about and has not committed: its job is in no place that can be seen yet.
         return AT_ONCE
@@ -430,8 +483,15 @@ def _next_at(board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Cl
         # Something stays due, as the expiry of a job that runs: look beyond it.
         moment = next_moment(board.db, board.now)
         moments = [] if moment is None else [moment]
+        wake = ON_RELEASE
     else:
-        moments = list(view.moments.values())
-    leases = (job.lease for job in jobs)
-    next_at = min(opens_at, board.next_wake, *leases, *moments)
+        moments = [at for what, at in view.moments.items() if what != "wake"]
+        wake = view.moments.get("wake", ON_RELEASE)
+    if early and (stored := gate_rows.next_wake(board.db)) is not None:
+        wake = stored
+    wake = min(wake, board.next_wake)
+    if early and board.now < wake - LEAD < ON_RELEASE - LEAD:
+        # A gate that opens sooner has nothing to grant ahead: that would have been granted now.
+        wake -= LEAD
+    next_at = min(opens_at, wake, *(job.lease for job in jobs), *moments)
     return None if next_at == ON_RELEASE else next_at

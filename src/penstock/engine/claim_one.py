@@ -36,7 +36,7 @@ class ClaimOneVerbs(Transactions):
         *,
         worker: str,
         lease: int = LEASE,
-        grace: int | None = START_GRACE,
+        grace: int = START_GRACE,
         timed: bool = False,
         tenant: str | None = None,
     ) -> Claimed:
@@ -135,7 +135,7 @@ class Picking(Claiming):
         return Refusal(gate_title(kind, name), rule, None if at == ON_RELEASE else at)
 
 
-def _start(board: Board, job_id: str, seq: int, grace: int | None, terms: LeaseTerms) -> Claimed:
+def _start(board: Board, job_id: str, seq: int, grace: int, terms: LeaseTerms) -> Claimed:
     board.flush_lanes()
     place = _waiting_place(board, job_id, seq)
     (job,) = job_rows.arriving(board.db, [seq])

@@ -17,7 +17,7 @@ from penstock.store import leases as lease_rows
 from penstock.store.attempts import AttemptRow
 from penstock.store.session import Locks
 
-GUARD: Final = MILLISECOND  # between a worker's look at the clock and its handler's first line
+GUARD: Final = MILLISECOND // 10  # between a worker's last look at the clock and its handler's first line
 LOOSE: Final = 100 * MILLISECOND  # how far a worker may estimate the store's time too late
 
 

@@ -121,6 +121,12 @@ class Adding(NamedTuple):
     jobs: Sequence[NewJob]
 
 
+class Fetching(NamedTuple):
+    """A claim whose jobs start when the answer is sent that hands them out."""
+
+    wanted: ClaimFor
+
+
 Question = Adding | Settlement | ClaimFor
 Answer = list[Enqueued] | int | None | Claim  # of a settlement: when the attempt ended, None if it was lost
 

@@ -11,10 +11,12 @@ from penstock.background.watcher import Watcher
 from penstock.clock import MILLISECOND, SECOND, monotonic
 from penstock.engine import Engine
 from penstock.errors import StoreError
-from penstock.http.batcher import Adding, Answer, Batcher, Question, answers
+from penstock.http.batcher import Adding, Answer, Batcher, Fetching, Question, answers
 from penstock.http.feed import BlockedSince, Feed
+from penstock.http.paced_answers import PacedAnswers
 from penstock.job import (
     AT_ONCE,
+    LEAD,
     Claim,
     Claimed,
     ClaimFor,
@@ -71,7 +73,8 @@ class EngineService:
         self.at_end: list[Callable[[], None]] = []
         self.began = monotonic()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
-        self._working: Batcher[Question, Answer] = Batcher(
+        self._paced = PacedAnswers(engine.clock)
+        self._working: Batcher[Question | Fetching, Answer] = Batcher(
             self._together, self.threads, unwanted=self._take_back
         )
         # Where one statement adds jobs without a transaction, it need not wait for one.
@@ -105,7 +108,7 @@ class EngineService:
 
     async def settle(self, settlement: Settlement) -> int | None:
         """Record how an attempt ended; return when, None if its lease was lost."""
-        settled = await self._working.ask(settlement)
+        settled = await self._working.ask(self._paced.with_begin(settlement))
         assert settled is None or isinstance(settled, int)  # noqa: S101 - for mypy
         return settled
 
@@ -118,9 +121,9 @@ class EngineService:
         end = began + int(wait * SECOND)
         while True:
             revision = self._work.look() if wait else 0
-            claim = await self.take(wanted, claims)
+            claim = await self.take(Fetching(wanted), claims)
             while not claim.jobs and claim.more:
-                claim = await self.take(wanted, claims)
+                claim = await self.take(Fetching(wanted), claims)
             latest = max(end, began + IN_FLIGHT) if claim.next_at == AT_ONCE else end
             left = latest - monotonic()
             if claim.jobs or left <= 0 or self.draining:
@@ -133,8 +136,9 @@ class EngineService:
             self.remember(job, wanted.worker)
         return claim.jobs
 
-    async def take(self, wanted: ClaimFor, claims: Claims) -> Claim:
+    async def take(self, wanted: ClaimFor | Fetching, claims: Claims) -> Claim:
         """Start jobs for a worker, without waiting, and note them in *claims*."""
+        self._paced.begin()
         claim = await self._working.ask(wanted)
         assert isinstance(claim, Claim)  # noqa: S101 - for mypy
         claims.jobs += claim.jobs
@@ -201,6 +205,7 @@ class EngineService:
         for job in jobs:
             if self._held.get(job.id, {}).get(job.tenant, (None,))[0] == job:
                 self.forget(job.id, job.tenant)
+        self._paced.gone(jobs)
         if jobs:
             settlements = [Settlement(job.seq, job.fence, outcome) for job in jobs]
             await self.run(lambda engine: engine.settle(settlements))
@@ -214,16 +219,36 @@ class EngineService:
             await asyncio.wait([task], timeout=PROMPT)
 
     async def in_time(self, jobs: Sequence[Claimed]) -> list[Claimed]:
-        """Return the attempts that may begin still; the others are given back.
+        """Wait for the moments of these attempts; return those that may begin still, the others are given back.
 
         Their gates remember them as begun by then, and a worker that hears of one later would begin later.
         """
+        await self._paced.hold(jobs)
         now = self.engine.clock.now()
         late = [job for job in jobs if job.begin_by and now >= job.begin_by]
+        if any(job.begin_by for job in jobs):
+            self._paced.note_late(late=bool(late))
         if not late:
             return list(jobs)
         await self.hand_back(late)
         return [job for job in jobs if job not in late]
+
+    def answered(self, claims: Claims) -> None:
+        """Note that the answer has been sent for which these jobs were claimed: that is when they start."""
+        if self._paced.sent(claims.jobs):
+            asyncio.get_running_loop().call_later(LEAD / SECOND, self._tell_begun)
+
+    def _tell_begun(self) -> None:
+        """Tell the engine of starts, if no claim has told it meanwhile."""
+        begun = self._paced.take_begun()
+        if begun and not self._work.closed:
+            self.threads.submit(self._report_begun, begun)
+
+    def _report_begun(self, begun: Sequence[tuple[int, int, int]]) -> None:
+        try:
+            self.engine.begun(begun)
+        except Exception as error:  # noqa: BLE001 - the gates remember them a little later than they were
+            log.warning("the start of %d jobs could not be told: %s", len(begun), error)
 
     def _take_back(self, answer: Answer) -> None:
         """Give back what was claimed for a request that was cancelled."""
@@ -304,6 +329,7 @@ class EngineService:
             end()
         for watcher in self._watchers.values():
             watcher.close()
+        self._paced.close()
         self.threads.shutdown(wait=False, cancel_futures=True)
         self._held.clear()
 
@@ -319,5 +345,15 @@ class EngineService:
             return left
         return max(min(left, claim.next_at - self.engine.clock.now()), LEAST_PAUSE)
 
-    def _together(self, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
-        return answers(self.engine, questions)
+    def _together(self, questions: Sequence[Question | Fetching]) -> Sequence[Answer | Exception]:
+        fetches = [question.wanted for question in questions if isinstance(question, Fetching)]
+        if not fetches:
+            return answers(self.engine, [each for each in questions if not isinstance(each, Fetching)])
+        asked = iter(self._paced.ask(fetches))
+        found = answers(
+            self.engine, [next(asked) if isinstance(each, Fetching) else each for each in questions]
+        )
+        for question, answer in zip(questions, found, strict=True):
+            if isinstance(question, Fetching) and isinstance(answer, Claim):
+                self._paced.plan(answer.jobs)
+        return found

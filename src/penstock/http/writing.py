@@ -48,6 +48,8 @@ async def write(
             await service.give_back(reply.claims)
         raise
     await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+    if reply.claims is not None and reply.claims.jobs:
+        service.answered(reply.claims)
 
 
 async def stream(dialect: Dialect, reply: Stream, request_id: str, receive: Receive, send: Send) -> None:

@@ -4,9 +4,12 @@ Those made once for every job are structs, which take a fraction of a dataclass'
 """
 
 from penstock.job.attempts import (
+    AHEAD,
     AT_ONCE,
+    LEAD,
     LEASE,
     START_GRACE,
+    Ahead,
     Beat,
     Claim,
     Claimed,
@@ -61,11 +64,14 @@ from penstock.job.queues import (
 from penstock.job.workflows import NewWorkflow, StepView, WorkflowView
 
 __all__ = [
+    "AHEAD",
     "AT_ONCE",
     "DROPPED_BY_LIMIT",
     "DROPPED_FOR_ROOM",
+    "LEAD",
     "LEASE",
     "START_GRACE",
+    "Ahead",
     "Audit",
     "Beat",
     "Bound",

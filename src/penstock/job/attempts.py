@@ -1,9 +1,9 @@
 """Attempts: claimed by a worker, kept alive by its heartbeats, settled with an outcome."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.job.queues import Order
@@ -19,30 +19,57 @@ START_GRACE: Final = 50 * MILLISECOND
 AT_ONCE: Final = 0
 
 
+# How far ahead a claim may grant starts that the clock will allow, and how long before the last of them begins the
+# next claim should come: time enough for a transaction.
+AHEAD: Final = 50 * MILLISECOND
+LEAD: Final = 20 * MILLISECOND
+
+
+_Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_Reports = Annotated[tuple[tuple[_Whole, _Whole, _Whole], ...], Meta(max_length=10_000)]
+
+
+class Ahead(Struct, frozen=True):
+    """Asks a claim to grant up to *most* starts *within* so long, each for the moment at which its gates open.
+
+    The caller begins each no earlier than that moment.  *held* are attempts of the caller that have not begun, as
+    (seq, fence, span): each is expected to begin so long after its claim.  If one begins later than expected, the
+    caller begins everything at its gates that is granted for later by as much later.
+    *begun* are attempts that have begun, as for `begun`.
+    """
+
+    within: Annotated[int, Meta(ge=0, le=AHEAD)] = AHEAD
+    most: Annotated[int, Meta(ge=0)] = 1
+    held: _Reports = ()
+    begun: _Reports = ()
+
+
 class ClaimFor(Struct, frozen=True):
     """What a claim asks for.  *timed* has the store itself end attempts that take longer than their timeout.
 
     *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
-    within *grace*; None if their true begin is never reported.  Without a *tenant* the queues of all tenants are meant.
+    within *grace*.  Without a *tenant* the queues of all tenants are meant.
     Jobs of other tasks than *tasks* are left alone; None means all, and a `*` in a name any text.
+    Without *ahead* only what may begin at once is started.
     """
 
     queues: tuple[str, ...]
     count: int
     worker: str
     lease: int = LEASE
-    grace: int | None = None
+    grace: int = START_GRACE
     timed: bool = False
     order: Order = Order.PRIORITY
     weights: tuple[int, ...] = ()
     tenant: str | None = None
     tasks: tuple[str, ...] | None = None
+    ahead: Ahead | None = None
 
 
 class Claimed(Struct, frozen=True, gc=False):
     """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
 
-    The handler must begin before *begin_by* (0: any time) or be handed back unbegun.
+    The handler must begin before *begin_by* (0: any time) or be handed back unbegun; not before *begin_from*.
     """
 
     seq: int
@@ -64,6 +91,9 @@ class Claimed(Struct, frozen=True, gc=False):
     expires: int | None = None
     workflow: str | None = None  # the id of the one it belongs to
     costs: str | None = None  # at each of its limits, if they differ
+    begin_from: int = 0
+    gates: str = ""  # those that it passes, if its start is remembered
+    spaced: str = ""  # those of them at which it keeps a distance to the starts before it
 
 
 @dataclass(frozen=True, slots=True)

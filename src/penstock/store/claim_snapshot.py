@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from penstock.job import AHEAD
 from penstock.lifecycle.knowledge import Knowledge, part_of
 from penstock.store.parts import FRESH
 from penstock.store.session import Part, Queue, Row, Session
@@ -89,10 +90,12 @@ VIEW: Final = """
         p.queue, p.task, p.known_at FROM task_part p WHERE p.queue IN (SELECT value FROM each(?))
 """
 ASKED: Final = VIEW.count("?")
-# Whether a claim has more to look at than jobs without limits: something is due, or rules the queue, or has limits,
-# or stands apart though the claim knows it.  A part that it knows is looked at now and then, which is written down.
+# Whether a claim has more to look at than jobs without limits: something is due or opens soon, or rules the queue, or
+# has limits, or stands apart though the claim knows it.  A part that it knows is looked at now and then, which is
+# written down.
 SPECIAL: Final = f"""
-    number IS NOT NULL AND CASE WHEN what IN {MOMENTS} THEN number <= at.now
+    number IS NOT NULL AND CASE WHEN what = 'wake' THEN number <= at.now + {AHEAD}
+        WHEN what IN {MOMENTS} THEN number <= at.now
         WHEN what = 'part' THEN (at.tasks IS NULL OR task = ANY(at.tasks))
             AND (tenant <> '' OR number <= at.now - {FRESH})
         ELSE what <> 'free' END

@@ -120,10 +120,27 @@ def ruled(db: Session, kind: str) -> dict[str, int]:
 
 def due_wakes(db: Session, now: int, most: int) -> list[int]:
     """Delete the wakes that are due; return their gates."""
-    rows: list[tuple[int]] = db.all("SELECT gate FROM wake WHERE at <= ? ORDER BY at LIMIT ?", now, most)
-    if rows:
-        db.many("DELETE FROM wake WHERE gate = ?", rows)
+    gates = wakes_until(db, now, most)
+    if gates:
+        forget_wakes(db, gates)
+    return gates
+
+
+def wakes_until(db: Session, moment: int, most: int) -> list[int]:
+    """Return the gates that are woken by then."""
+    rows: list[tuple[int]] = db.all("SELECT gate FROM wake WHERE at <= ? ORDER BY at LIMIT ?", moment, most)
     return [gate for (gate,) in rows]
+
+
+def forget_wakes(db: Session, gates: Iterable[int]) -> None:
+    """Have no wake for these gates."""
+    db.many("DELETE FROM wake WHERE gate = ?", [(gate,) for gate in gates])
+
+
+def next_wake(db: Session) -> int | None:
+    """Return when the next gate is woken."""
+    row: tuple[int | None] | None = db.one("SELECT min(at) FROM wake")
+    return None if row is None else row[0]
 
 
 def lower_wakes(db: Session, rows: Iterable[tuple[int, int]]) -> None:

@@ -6,8 +6,10 @@ go on while the machine sleeps, as those of the store do.
 
 import asyncio
 import ctypes
+import sys
 import threading
 from collections.abc import Callable
+from types import FrameType
 from typing import Final
 
 from penstock.clock import MILLISECOND, Clock, since_boot
@@ -44,16 +46,17 @@ class Shift:
 class Attempt:
     """A claimed job with its handler, leased at *renewed* for *lease*.
 
-    *offset* is what to add to the engine's time to get the machine's own.
+    *offset* is what to add to the engine's time to get the machine's own; *latest* is the most that it may be.
     """
 
     __slots__ = (
-        "_begun_by",
         "_lock",
         "_struck",
         "_thread",
         "began",
         "begin_by",
+        "begin_from",
+        "begun_by",
         "cancel_asked",
         "claimed",
         "ended",
@@ -61,7 +64,9 @@ class Attempt:
         "error",
         "finished",
         "handler",
+        "inside",
         "late",
+        "latest",
         "lease_end",
         "lost",
         "offset",
@@ -77,19 +82,30 @@ class Attempt:
     )
 
     def __init__(
-        self, claimed: Claimed, handler: Handler, shift: Shift, *, offset: int, renewed: int, lease: int
+        self,
+        claimed: Claimed,
+        handler: Handler,
+        shift: Shift,
+        *,
+        offset: int,
+        renewed: int,
+        lease: int,
+        latest: int = 0,
     ) -> None:
         self.claimed = claimed
         self.handler = handler
         self.shift = shift
         self.offset = offset
+        self.latest = latest
         self.begin_by = claimed.begin_by + offset if claimed.begin_by else 0
+        self.begin_from = (claimed.begin_from or claimed.started) + latest if claimed.begin_by else 0
         self.renewed = renewed
         self.lease_end = renewed + lease
         self.timeout = handler.timeout if claimed.timeout is None else claimed.timeout
         self.began = 0
-        self._begun_by = 0
+        self.begun_by = 0  # when the handler had begun for certain; 0 if that is not known yet
         self.entered = False
+        self.inside = False  # a plain function was entered
         self.ended = False
         self.finished = 0
         self.overran = False
@@ -114,6 +130,8 @@ class Attempt:
         if self.shift.stopping or self.lost or self.cancel_asked:
             return False
         now = since_boot()
+        while now < self.begin_from:
+            now = since_boot()  # it was sent a little early
         if self.begin_by and now > self.begin_by - BEGIN_MARGIN:
             self.late = True
             return False
@@ -122,11 +140,36 @@ class Attempt:
         self.began = now
         return True
 
+    def watch_entry(self) -> None:
+        """Note that the function is entered which the calling thread calls next, unless a profiler is at work."""
+        if self.begin_by and sys.getprofile() is None:
+            sys.setprofile(self._enter)
+
+    def _enter(self, _frame: FrameType, event: str, _value: object) -> None:
+        if event == "call":
+            sys.setprofile(None)
+            self.inside = True
+
+    def begun(self) -> int:
+        """Return when the handler had begun for certain, the same ever after; 0 if that is not known yet.
+
+        For other threads than the handler's: one of them comes to see that it is inside only when it goes on.
+        """
+        if not self.begun_by and self.began:
+            now, latest = since_boot(), self.began + BEGIN_MARGIN
+            if self.ended:
+                self.begun_by = min(self.finished, latest)
+            elif self.inside or now > latest:
+                self.begun_by = min(now, latest)
+        return self.begun_by
+
+    def expected_after(self, planned: int) -> int:
+        """Return how long after its claim a start is expected that is *planned* at a moment of this machine."""
+        return planned - self.latest - self.claimed.started
+
     def began_after(self) -> int:
-        """Return how long after its claim the handler had begun for certain; the same ever after."""
-        if not self._begun_by:
-            self._begun_by = min(since_boot(), self.began + BEGIN_MARGIN)
-        return self._begun_by - self.offset - self.claimed.started
+        """Return how long after its claim the handler had begun for certain, once that is known."""
+        return self.begun() - self.offset - self.claimed.started
 
     def refusal(self) -> Outcome:
         """Return how an attempt ends that was not allowed to begin."""

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from penstock.clock import Clock
-from penstock.job import Beat, Claim, Refresh, Settled, Settlement, Spending, UnknownTask
+from penstock.job import Ahead, Beat, Claim, Refresh, Settled, Settlement, Spending, UnknownTask
 from penstock.lifecycle.states import State
 
 
@@ -24,6 +24,7 @@ class Backend(Protocol):
         grace: int,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> Claim: ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
@@ -39,6 +40,7 @@ class Backend(Protocol):
         grace: int,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...

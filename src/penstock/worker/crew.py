@@ -1,7 +1,7 @@
 """The event loop and the threads that run handlers, and how many more can begin at once."""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from penstock.lifecycle.outcomes import HandedBack
@@ -18,7 +18,7 @@ _PATIENCE: Final = 1.0
 class Crew:
     """An event loop for up to *concurrency* async attempts and *threads* for the plain ones, as needed.
 
-    The pump alone sends attempts out and takes them back; *ring* tells it that some have ended.
+    The pump alone takes attempts, and takes them back; *ring* tells it that some have ended.
     """
 
     def __init__(
@@ -38,6 +38,7 @@ class Crew:
         self.running: set[Attempt] = set()
         self._shift = shift
         self._ended: deque[Attempt] = deque()
+        self._ring = ring
         self._free_tasks = concurrency
         self._free_threads = threads
         self._kinds = kinds
@@ -73,16 +74,20 @@ class Crew:
             return self._free_threads
         return min(self._free_tasks, self._free_threads)
 
-    def begin(self, attempts: Sequence[Attempt]) -> None:
-        """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
+    def take(self, attempts: Sequence[Attempt]) -> None:
+        """Keep a place for each of *attempts*, which are sent later."""
         self.running.update(attempts)
-        self._watchdog.begin()
+        tasks = sum(attempt.handler.is_async for attempt in attempts)
+        self._free_tasks -= tasks
+        self._free_threads -= len(attempts) - tasks
+
+    def send(self, attempts: Sequence[Attempt]) -> None:
+        """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
-        self._free_tasks -= len(tasks)
-        self._free_threads -= len(calls)
         left = deque([*tasks, *calls])
         try:
+            self._watchdog.begin()
             if tasks and self.loop:
                 self.loop.begin(tasks)
                 left = deque(calls)
@@ -91,10 +96,15 @@ class Crew:
                     self._threads.begin(left[0])
                     left.popleft()
         except BaseException:
-            for attempt in left:
-                attempt.end(HandedBack())
-            self._ended.extend(left)
+            self.give_up(left)
             raise
+
+    def give_up(self, attempts: Iterable[Attempt]) -> None:
+        """Hand back attempts that were taken and cannot be sent."""
+        for attempt in attempts:
+            attempt.end(HandedBack())
+            self._ended.append(attempt)
+        self._ring()
 
     def ended(self) -> list[Attempt]:
         """Return the attempts that have ended since the last call; their places are free again."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from penstock.clock import MILLISECOND, monotonic
+from penstock.clock import MILLISECOND, monotonic, since_boot
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.attempt import Attempt
 from penstock.worker.context import CURRENT
@@ -133,6 +133,9 @@ class Loop:
         try:
             for attempt in attempts:
                 attempt.task = create(self._attend(attempt))
+                if attempt.begin_by:
+                    # Comes after the first step of the task, in which the handler has begun.
+                    self._loop.call_soon(_note_begun, attempt)
         except BaseException:
             self._give_back([attempt for attempt in attempts if attempt.task is None])
             raise
@@ -154,3 +157,8 @@ class Loop:
     def _gathered(self) -> None:
         self._gathering = False
         self._ring()
+
+
+def _note_begun(attempt: Attempt) -> None:
+    if attempt.began and not attempt.begun_by:
+        attempt.begun_by = since_boot()

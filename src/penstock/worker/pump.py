@@ -7,13 +7,12 @@ Invariants: never more is claimed than can begin at once.  An attempt stays in `
 lease is kept, until its settling was answered.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
-from penstock.errors import StoreError
-from penstock.job import Claim, Claimed
+from penstock.job import AHEAD, LEAD, Ahead, Claim, Claimed
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.names import one_line
@@ -26,6 +25,7 @@ from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
 from penstock.worker.settlements import PendingSettlements
+from penstock.worker.starter import Starter
 from penstock.worker.wakeups import Wakeups
 
 # Look again after this long whatever the store said: the wall clock may have been set.
@@ -36,6 +36,8 @@ LEAST_PAUSE: Final = 1 * MILLISECOND
 # Where a transaction takes long, outcomes gather for a quarter of that before the next, but no longer than this.
 LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
+SPARE: Final = 8  # of so many places one is not given to a start that is granted ahead
+STEP: Final = 10 * MILLISECOND  # a clock that is off by this was set
 # A claim names the tasks that the worker knows.  A job of another task, as an older server may hand out, is left to
 # others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
@@ -51,6 +53,7 @@ class Pump:
         shift: Shift,
         leases: Leases,
         choice: Choice,
+        starter: Starter[Attempt],
         *,
         ends: JobLog,
         worker: str,
@@ -61,6 +64,7 @@ class Pump:
         self._engine = engine
         self._crew = crew
         self._shift = shift
+        self._starter = starter
         self._choice = choice
         self._worker = worker
         self._lease = lease
@@ -74,6 +78,7 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._lasted = 0  # how long the last transaction took
+        self._latest = 0  # the most that was added lately to the engine's time to get this machine's
         self.thread = PeriodicThread("pump", self._round)
         self.wakeups = Wakeups(engine, self._changed)
 
@@ -88,14 +93,15 @@ class Pump:
             self._look = True
             if self._shift.stopping or self._crew.capacity <= 0:
                 self._pending.settle()
-        if self._beginning:
-            self._tell_begun()
         rest = FALLBACK
         if not self._shift.stopping:
             rest = self._claim()
         elif not self._crew.running:
             self._drained()
-        return (min(rest, BEGINNING) if self._beginning else rest) / SECOND
+        # A claim that comes soon tells of those that have begun.
+        if self._beginning and rest > LEAD:
+            self._tell_begun()
+        return min(rest, self._until_begun()) / SECOND
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
@@ -115,23 +121,26 @@ class Pump:
             ended += late
         self._grace.learn(ended)
 
-    def _tell_begun(self) -> None:
+    def _until_begun(self) -> int:
+        """Return how long to wait until some of those that were claimed should have begun."""
         now = since_boot()
-        beginning, self._beginning = self._beginning, []
-        begun = []
-        for attempt in beginning:
-            if attempt.ended:
-                continue  # its settlement says when it began
-            if attempt.began:
-                begun.append((attempt.claimed.seq, attempt.claimed.fence, attempt.began_after()))
-            elif now < attempt.begin_by:
-                self._beginning.append(attempt)
-        try:
-            if begun:
-                self._engine.begun(begun)
-        except StoreError:
-            self._beginning = beginning
-            raise
+        planned = [max(0, attempt.begin_from - now) for attempt in self._beginning]
+        return min(planned, default=FALLBACK) + BEGINNING
+
+    def _tell_begun(self) -> None:
+        begun = self._begun()
+        if begun:
+            self._engine.begun([_report(attempt) for attempt in begun])
+            self._told(begun)
+
+    def _begun(self) -> list[Attempt]:
+        """Return the attempts that have begun and were not told of; settlements tell of those that have ended."""
+        now = since_boot()
+        self._beginning = [a for a in self._beginning if not a.ended and (a.began or now < a.begin_by)]
+        return [attempt for attempt in self._beginning if attempt.begun()]
+
+    def _told(self, begun: Collection[Attempt]) -> None:
+        self._beginning = [attempt for attempt in self._beginning if attempt not in begun]
 
     def _claim(self) -> int:
         """Claim while there is something to begin; return how long to pause then."""
@@ -165,6 +174,8 @@ class Pump:
         """Claim from *queues*, settle in the same transaction what has ended, and begin what was claimed."""
         before = since_boot()
         offset = before - self._engine.clock.now()
+        planned, begun = self._starter.ask(), self._begun()
+        held = [_expected(attempt, at) for attempt, at in planned.items() if attempt not in begun]
         claim = self._pending.exchange(
             queues,
             count,
@@ -173,30 +184,61 @@ class Pump:
             grace=self._grace.span,
             tenant=self._choice.tenant,
             tasks=self._tasks,
+            # Some places stay free for jobs that may begin at once.
+            ahead=Ahead(AHEAD, count - max(1, count // SPARE), tuple(held), tuple(map(_report, begun))),
         )
+        self._told(begun)
         self._lasted = since_boot() - before
         if claim.jobs:
             try:
                 # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-                offset = min(offset, since_boot() - self._engine.clock.now())
-                self._begin(claim.jobs, offset, before)
+                after = since_boot() - self._engine.clock.now()
+                self._note_latest(max(offset, after))
+                self._begin(claim.jobs, min(offset, after), before)
             except BaseException:
                 self._hand_back(claim.jobs)
                 raise
         self._pending.tell()
         return claim
 
+    def _note_latest(self, offset: int) -> None:
+        """Have no start seem later for the engine than an earlier one did, unless the clock was set."""
+        self._latest = max(offset, self._latest) if abs(offset - self._latest) < STEP else offset
+
     def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
         handlers = self._crew.handlers
         attempts = [
-            Attempt(job, handler, self._shift, offset=offset, renewed=renewed, lease=self._lease)
+            Attempt(
+                job,
+                handler,
+                self._shift,
+                offset=offset,
+                renewed=renewed,
+                lease=self._lease,
+                latest=self._latest,
+            )
             for job in jobs
             if (handler := handlers.get(job.task))
         ]
-        self._beginning += [attempt for attempt in attempts if attempt.begin_by]
-        self._crew.begin(attempts)
+        self._crew.take(attempts)
+        if any(attempt.begin_by for attempt in attempts):
+            self._begin_paced(attempts)
+        else:
+            self._crew.send(attempts)
         if len(attempts) < len(jobs):
             self._pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
+
+    def _begin_paced(self, attempts: Sequence[Attempt]) -> None:
+        """Begin attempts some of which have their moment; the others begin at once."""
+        paced = [attempt for attempt in attempts if attempt.begin_by]
+        try:
+            self._starter.plan(paced)
+        except BaseException:
+            self._crew.give_up(attempts)
+            raise
+        self._beginning += paced
+        self._crew.send([attempt for attempt in attempts if not attempt.begin_by])
+        self._starter.send_due()
 
     def _hand_back(self, jobs: Sequence[Claimed]) -> None:
         """Let others have those of *jobs* that were claimed and then got lost on their way to a handler."""
@@ -260,6 +302,14 @@ class Pump:
         if self._look_at is None or self._crew.capacity <= 0:
             return FALLBACK
         return min(max(self._look_at - self._engine.clock.now(), LEAST_PAUSE), FALLBACK)
+
+
+def _expected(attempt: Attempt, planned: int) -> tuple[int, int, int]:
+    return attempt.claimed.seq, attempt.claimed.fence, attempt.expected_after(planned)
+
+
+def _report(attempt: Attempt) -> tuple[int, int, int]:
+    return attempt.claimed.seq, attempt.claimed.fence, attempt.began_after()
 
 
 def _nobody() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from penstock.errors import StoreError
-from penstock.job import Claim, Settled, Settlement
+from penstock.job import Ahead, Claim, Settled, Settlement
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.failure import failure
@@ -52,13 +52,14 @@ class PendingSettlements:
         grace: int,
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
+        ahead: Ahead | None = None,
     ) -> Claim:
         """Claim, and settle in the same transaction what is waiting."""
         if self.waiting:
             try:
                 answers, claim = self._engine.exchange(
                     self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
-                    tasks=tasks,
+                    tasks=tasks, ahead=ahead,
                 )  # fmt: skip
             except StoreError:
                 raise
@@ -68,7 +69,7 @@ class PendingSettlements:
                 self._all_settled(answers)
                 return claim
         return self._engine.claim(
-            queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks
+            queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks, ahead=ahead
         )
 
     def tell(self) -> None:

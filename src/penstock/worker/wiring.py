@@ -12,6 +12,7 @@ from penstock.worker.job_log import JobLog, named
 from penstock.worker.leases import Leases
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
+from penstock.worker.starter import Starter
 from penstock.worker.unknown import UnknownTasks
 from penstock.worker.upkeep import Upkeep
 
@@ -53,12 +54,14 @@ class Parts:
         self._leases = Leases(engine, self._crew.running, lease, self._crew.interrupt)
         self._shift.note_progress = self._leases.note_progress
         self._shift.note_spending = self._leases.note_spending
+        self._starter = Starter(self._shift, self._crew.send)
         self._pump = Pump(
             engine,
             self._crew,
             self._shift,
             self._leases,
             choice,
+            self._starter,
             ends=JobLog(arguments=log_arguments),
             worker=worker,
             lease=lease,
@@ -71,6 +74,7 @@ class Parts:
             self._pump.wakeups.thread,
             Upkeep(engine, keep, look=UnknownTasks(engine, choice.queues).look).thread,
             self._refreshes.thread,
+            self._starter.thread,
             self._pump.thread,
         ]
         for thread in self._threads:
@@ -89,6 +93,7 @@ class Parts:
     def drain(self) -> None:
         """Begin nothing more."""
         self._shift.stopping = True
+        self._starter.thread.wake()
         self._pump.thread.wake()
 
     def interrupt(self) -> None:
@@ -96,6 +101,7 @@ class Parts:
         self._shift.stopping = True
         self._shift.over = True
         self._crew.interrupt_all()
+        self._starter.thread.wake()
         self._pump.thread.wake()
 
     def stop(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
@@ -12,7 +12,17 @@ from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, own_arguments, own_attempts, tenant_or_all
 from penstock.engine import Engine
 from penstock.http.routes import Request, invalid
-from penstock.job import Beat, Claim, ClaimFor, Refresh, RefreshesFor, RefreshReport, Settled, Settlement
+from penstock.job import (
+    Ahead,
+    Beat,
+    Claim,
+    ClaimFor,
+    Refresh,
+    RefreshesFor,
+    RefreshReport,
+    Settled,
+    Settlement,
+)
 from penstock.lifecycle.checks import check_whole
 from penstock.lifecycle.outcomes import Again, HandedBack, Limited
 
@@ -24,8 +34,9 @@ async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     tenant = tenant_or_all(request, take.tenant)
     tasks = None if take.tasks is None else tuple(take.tasks)
     wanted = ClaimFor(
-        tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant, tasks=tasks
-    )
+        tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant, tasks=tasks,
+        ahead=await _own_ahead(request, take.ahead),
+    )  # fmt: skip
     found = _known(request, await request.service.take(wanted, request.claims))
     return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))
 
@@ -60,7 +71,7 @@ async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     tenant = tenant_or_all(request, take.tenant)
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
-    wanted = {**asdict(take), "tenant": tenant}
+    wanted = {**asdict(take), "tenant": tenant, "ahead": await _own_ahead(request, take.ahead)}
     answers, claim = await request.service.run_claiming(
         lambda engine: engine.exchange(mine, **wanted), request.claims
     )
@@ -70,6 +81,16 @@ async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     told = told if body.sequels else _accepted(told)
     without = wire.encode(wire.Exchanged(told, _without(found)))
     return KeptAnswer(wire.encode(wire.Exchanged(told, found)), found.jobs, without)
+
+
+async def _own_ahead(request: Request, ahead: Ahead | None) -> Ahead | None:
+    """Return what a claim asks for ahead, as far as it speaks of attempts of the tenant of its token."""
+    if ahead is None:
+        return None
+    told = (*ahead.held, *ahead.begun)
+    own = await own_attempts(request, (seq for seq, _, _ in told))
+    held, begun_ = (tuple(each for each in some if each[0] in own) for some in (ahead.held, ahead.begun))
+    return replace(ahead, held=held, begun=begun_)
 
 
 async def begun(request: Request, body: wire.BegunRequest) -> None:

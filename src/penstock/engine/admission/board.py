@@ -428,7 +428,7 @@ class Board:
         unread, self._unread = self._unread, {}
         heads = lane_rows.heads(self.db, list(unread))
         for lane in unread.values():
-            lane.unread = False
+            lane.unread, lane.upcoming = False, []
             if lane.id in heads:
                 lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task, told = heads[lane.id]
                 if not told:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from penstock.clock import MILLISECOND
+from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board, Shut
 from penstock.engine.admission.lane import Lane, Post, Stand
@@ -26,11 +26,11 @@ from penstock.engine.admission.placement import (
     with_queue,
     with_type,
 )
-from penstock.job import START_GRACE, Claimed, Topic
+from penstock.job import AHEAD, Claimed, Topic
 from penstock.lifecycle.knowledge import Knowledge
 from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE
-from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
@@ -43,8 +43,6 @@ from penstock.store.jobs import PayloadRow
 from penstock.store.session import Queue, StartedRow
 from penstock.store.waiting import FreeJob
 
-UNTOLD: Final = 4  # where the true begin is never reported: at most such a part of a gap or a window
-LEAST_UNTOLD: Final = 20 * MILLISECOND  # but long enough for the answer to reach the worker
 LEAST_PAGE: Final = 64
 LEAST_SHARE: Final = 8  # lanes to read of each of several tenants
 STRANGE_PAGE: Final = 500  # jobs without limits to read after some that the claim does not know
@@ -63,6 +61,8 @@ class Admitted(NamedTuple):
     begin_by: int
     behind: int | None = None  # the gate in whose line its lane stood
     costs: str | None = None
+    begin_from: int = 0
+    spaced: Sequence[int] = ()
 
 
 class LeaseTerms(NamedTuple):
@@ -162,12 +162,14 @@ class Claiming:
         board: Board,
         queues: Sequence[Queue],
         count: int,
-        grace: int | None,
+        grace: int,
         snapshot: ClaimSnapshot,
         known: Knowledge,
         is_wanted: Callable[[Lane], bool],
+        ahead: GrantsAhead | None = None,
     ) -> None:
         self.board = board
+        self._ahead = ahead
         self._known = known
         self._strangers: set[tuple[str, str]] = (
             set()
@@ -178,7 +180,7 @@ class Claiming:
         self.admitted: list[Admitted] = []
         self.budget = Budget(256 + 4 * count)
         self.opens_at = ON_RELEASE  # when the gate of a queue lets more through
-        self._count = count
+        self.count = count
         self._types = snapshot.type_gates
         self.unseen = False  # lanes became ready in queues that this claim knows nothing of
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
@@ -194,7 +196,7 @@ class Claiming:
     def run(self) -> None:
         """Start jobs until there are enough, none is left, or the budget is spent."""
         self._push_newly_ready()
-        while self._rotation and len(self.admitted) < self._count and self.budget.left > 0:
+        while self._rotation and len(self.admitted) < self.count and self.budget.left > 0:
             tenant, taken = self._rotation[0], len(self.admitted)
             self._read(tenant)
             if not tenant.heap:
@@ -259,8 +261,10 @@ class Claiming:
             if own is not None or (terms.timed and timeout is not None):
                 lease, deadline = terms.until(own, timeout)
             worker = terms.worker(n)
+            if t.begin_from:
+                deadline = None if deadline is None else deadline + t.begin_from - now
+            gates = ",".join(map(str, t.gates))
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
-                gates = ",".join(map(str, t.gates))
                 rows.append(
                     (t.seq, fence, t.queue[1], task, worker, lease, now, t.begin_by, gates, t.cost,
                      t.priority, t.ord, attempt + 1, lost, 0, t.behind, t.costs)
@@ -272,7 +276,8 @@ class Claiming:
             claimed.append(
                 Claimed(
                     t.seq, id_, task, args, t.queue[1], attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
-                    enqueued, lost, now, limits, expires, workflow, t.costs,
+                    enqueued, lost, now, limits, expires, workflow, t.costs, t.begin_from,
+                    gates if t.begin_by else "", ",".join(map(str, t.spaced)),
                 )
             )  # fmt: skip
             self.board.blocked.started(claimed[-1], worker)
@@ -346,10 +351,8 @@ class Claiming:
     # Jobs without limits.
 
     def _read_free(self, queue: _Queue) -> None:
-        while (
-            not queue.free and queue.free_left and len(self.admitted) < self._count and self.budget.left > 0
-        ):
-            wanted = max(self._count - len(self.admitted), queue.page)
+        while not queue.free and queue.free_left and len(self.admitted) < self.count and self.budget.left > 0:
+            wanted = max(self.count - len(self.admitted), queue.page)
             rows = waiting_rows.first_ready(
                 self.board.db, queue.key[1], queue.part, queue.free_passed, wanted
             )
@@ -372,7 +375,7 @@ class Claiming:
 
     def _consider_free(self, queue: _Queue) -> None:
         """Take the first jobs of a queue, as long as they come before all others; one if tenants take turns."""
-        heap, enough = queue.tenant.heap, self._count if len(self._rotation) == 1 else len(self.admitted) + 1
+        heap, enough = queue.tenant.heap, self.count if len(self._rotation) == 1 else len(self.admitted) + 1
         rival = heap[0][:2] if heap else None
         while queue.free and len(self.admitted) < enough and not queue.shut:
             seq, priority, ord_, cost, attempt, lost, task = job = queue.free[-1]
@@ -404,7 +407,7 @@ class Claiming:
     def _read_lanes(self, queue: _Queue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
-        page = max(self._count, LEAST_PAGE) if several <= 1 else max(self._count // several, LEAST_SHARE)
+        page = max(self.count, LEAST_PAGE) if several <= 1 else max(self.count // several, LEAST_SHARE)
         rows = lane_rows.ready(self.board.db, (*queue.key, queue.part), page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
         for lane in self.board.adopt(rows):
@@ -507,6 +510,38 @@ class Claiming:
         if left is not None:
             board.call([left])
 
+    def start_later(self, lane: Lane, at: int) -> None:
+        """Start the first job of a lane that stays shut until then, and let it begin *at* that moment."""
+        queue, board = self.queue_of(lane), self.board
+        assert queue is not None  # noqa: S101 - the caller looked
+        assert lane.head is not None  # noqa: S101 - the caller looked
+        self._admit(
+            queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands, lane.behind, lane.costs, at
+        )
+        board.drop_head(lane)
+        self._stay_parked(lane)
+
+    def _stay_parked(self, lane: Lane) -> None:
+        """Give a parked lane whose first job has left the next one, which finds the same gate shut."""
+        self.board.next_head(lane)
+        if lane.head is None:
+            self.board.empty(lane)
+        else:
+            self.board.blocked.refused(lane)
+
+    def queue_of(self, lane: Lane) -> _Queue | None:
+        """Return where this claim stands in the part of the queue that a lane is in, if it may start jobs there."""
+        queue = self._queues.get(lane.where)
+        if queue is None and (whole := self._queues.get((*lane.place, ""))) is not None and lane.part:
+            queue = self._queues[lane.where] = _further(whole, lane.part)
+        return None if queue is None or queue.shut else queue
+
+    def may_start(self, lane: Lane) -> bool:
+        """Tell whether this claim knows the task of a lane's first job, and the lane passes the gate of its type."""
+        type_gate = self._type_gate(lane)
+        known = self._known.is_all or self.task(lane) in self._known
+        return known and (type_gate is None or any(s.gate == type_gate for s in lane.stands))
+
     def _is_strange(self, lane: Lane) -> bool:
         """Tell whether this claim does not know the task of a lane's first job, and move it to its part."""
         if self._known.is_all or lane.part or (task := self.task(lane)) in self._known:
@@ -517,9 +552,9 @@ class Claiming:
 
     def _next(self, queue: _Queue, lane: Lane) -> None:
         """Give a lane whose first job has left the next one that this claim knows, and a place."""
-        self.board.next_head(lane, self._count - len(self.admitted) + 1)
+        self.board.next_head(lane, self.count - len(self.admitted) + 1)
         while lane.head is not None and self._is_strange(lane):
-            self.board.next_head(lane, self._count - len(self.admitted) + 1)
+            self.board.next_head(lane, self.count - len(self.admitted) + 1)
             if not self.budget.spend():
                 break
         place(self.board, lane, self.budget)
@@ -536,6 +571,7 @@ class Claiming:
         stands: Sequence[Stand],
         behind: int | None = None,
         costs: str | None = None,
+        begin_from: int = 0,
     ) -> None:
         board, gates = self.board, [stand.gate for stand in stands]
         if not gates and not queue.posts:
@@ -544,29 +580,38 @@ class Claiming:
         passed = [board.posts[gate] for gate in gates]
         passed += [post for post in queue.posts if post.gate.id not in gates]
         remembered = any(p.gate.starts is not None for p in passed)
-        begin_by = board.now + self._grace_of(stands, queue) if remembered else 0
+        begins = begin_from or board.now
+        begin_by = begins + self._grace if remembered else 0
+        spaced = []
         for n, post in enumerate(passed):
-            post.gate.start(begin_by, cost if costs is None else cost_at(n, cost, costs))
+            own = stands[n].own if n < len(stands) else UNLIMITED
+            if self._ahead is not None and self._is_spaced(post.gate.numbers(own, board.now)):
+                spaced.append(post.gate.id)
+            weight = cost if costs is None else cost_at(n, cost, costs)
+            post.gate.start(begin_by if self._ahead is None else begins, weight)
+            if self._ahead is not None:
+                self._ahead.expect(post, begins, begin_by, weight)
             post.memory_changed = post.memory_changed or post.gate.starts is not None
         self.admitted.append(
             Admitted(
-                seq, queue.key, cost, priority, ord_, [p.gate.id for p in passed], begin_by, behind, costs
+                seq,
+                queue.key,
+                cost,
+                priority,
+                ord_,
+                [p.gate.id for p in passed],
+                begin_by,
+                behind,
+                costs,
+                begin_from,
+                spaced,
             )
         )
 
-    def _grace_of(self, stands: Sequence[Stand], queue: _Queue) -> int:
-        """Return how long after the claim a handler may begin.
-
-        If its true begin is never reported, the grace is small beside the gaps and windows that it must keep.
-        """
-        if self._grace is not None:
-            return self._grace
-        now = self.board.now
-        numbers = [self.board.posts[stand.gate].gate.numbers(stand.own, now) for stand in stands]
-        numbers += [post.gate.numbers(UNLIMITED, now) for post in queue.posts]
-        spans = [each.rate.period for each in numbers if each.rate is not None]
-        spans += [each.throttle.gap for each in numbers if each.throttle is not None and each.throttle.limit]
-        return max(LEAST_UNTOLD, min([START_GRACE, *(span // UNTOLD for span in spans)]))
+    def _is_spaced(self, numbers: Numbers) -> bool:
+        """Tell whether the rules look at when a start of late began, and not only at whether there was one."""
+        short = AHEAD + 2 * self._grace
+        return numbers.throttle is not None or (numbers.rate is not None and numbers.rate.period <= short)
 
     def _type_gate(self, lane: Lane) -> int | None:
         return self._types.get(self.task(lane)) if self._types else None

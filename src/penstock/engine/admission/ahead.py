@@ -1,0 +1,131 @@
+"""Grant starts ahead: those that the clock will allow within some tens of milliseconds, each for its moment.
+
+A transaction takes longer than the gap of a fast throttle, so starts that are claimed one by one come late.  A claim
+that asks for it gets several: jobs that wait behind a gate for nothing but the clock are started now, and begin when
+the gate opens.
+
+While such a claim decides, the gates remember the starts of its caller when they are expected to begin.  The caller
+keeps the distances between its own starts: if one begins late, those after it begin by as much later.  When the claim
+is over the gates remember all of them as for any other claim: when they will have begun at the latest.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.engine.admission.board import Board, Shut
+from penstock.engine.admission.lane import Lane, Post, Stand
+from penstock.job import Ahead
+from penstock.limits.gate import ON_RELEASE
+from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.store import attempts as attempt_rows
+from penstock.store import gates as gate_rows
+from penstock.store import lanes as lane_rows
+
+if TYPE_CHECKING:
+    from penstock.engine.admission.claiming import Claiming
+
+GATES: Final = 32  # that open soon, looked at by one claim
+LOOKS: Final = 64  # at the first lanes behind them, besides one for each start
+
+
+class GrantsAhead:
+    """What one claim grants ahead."""
+
+    def __init__(self, board: Board, ahead: Ahead) -> None:
+        self._board = board
+        self._ahead = ahead
+        self._last = board.now + ahead.within
+        self._expected: list[tuple[Post, int, int, int]] = []  # gate, expected begin, latest begin, cost
+        self._granted: set[int] = set()  # gates at which something starts later
+        self._moved: set[int] = set()  # lanes that stand behind another gate now
+
+    def open(self) -> None:
+        """Have the gates remember the caller's starts when they are expected."""
+        board, ahead = self._board, self._ahead
+        spans = {(seq, fence): span for seq, fence, span in ahead.held}
+        for attempt in attempt_rows.locked(board.db, [seq for seq, _ in spans]) if spans else ():
+            span = spans.get((attempt.seq, attempt.fence))
+            if span is None or not attempt.started <= attempt.started + span <= attempt.begin_by:
+                continue
+            board.load_gates(attempt.gate_ids)
+            for gate, cost in attempt.weights():
+                starts = board.posts[gate].gate.starts
+                if starts is not None and cost and starts.remove(attempt.begin_by, cost):
+                    starts.add(attempt.started + span, cost)
+                    self.expect(board.posts[gate], attempt.started + span, attempt.begin_by, cost)
+        if self._expected:
+            board.ring({post.gate.id for post, *_ in self._expected})
+
+    def expect(self, post: Post, at: int, begin_by: int, cost: int) -> None:
+        """Note a start that a gate remembers *at* the moment when it is expected."""
+        if post.gate.starts is not None and cost:
+            self._expected.append((post, at, begin_by, cost))
+
+    def grant(self, claiming: "Claiming") -> None:
+        """Start jobs that wait for nothing but the clock, in the order in which it lets them."""
+        board, most = self._board, len(claiming.admitted) + self._ahead.most
+        gates = set(gate_rows.wakes_until(board.db, self._last, GATES))
+        gates.update(
+            id_ for id_, post in board.posts.items() if post.wake is not None and post.wake <= self._last
+        )
+        looks = LOOKS + self._ahead.most
+        while gates and looks and len(claiming.admitted) < min(most, claiming.count):
+            looks -= 1
+            board.flush_lanes()
+            lanes = board.adopt(lane_rows.dormant_firsts(board.db, sorted(gates)))
+            found = [(at, lane.rank, lane) for lane in lanes if (at := self._moment(claiming, lane))]
+            if found:
+                at, _, lane = min(found, key=lambda each: each[:2])
+                self._granted.update(stand.gate for stand in lane.stands)
+                claiming.start_later(lane, at)
+            elif not any(self._moved_on(lane) for lane in lanes):
+                return
+
+    def close(self) -> None:
+        """Wake gates when they open after what was granted; remember every start by when it will have begun."""
+        board = self._board
+        if self._granted:
+            gate_rows.forget_wakes(board.db, self._granted)
+            for gate in self._granted:
+                board.posts[gate].wake = None
+                board.lower_wake(gate, ON_RELEASE)
+            board.next_wake = ON_RELEASE
+            board.ring(self._granted)
+        for post, at, begin_by, cost in self._expected:
+            starts = post.gate.starts
+            assert starts is not None  # noqa: S101 - `expect` looked
+            starts.remove(at, cost)
+            # If it was merged with others meanwhile it counts twice, which only makes a job wait.
+            starts.add(begin_by, cost)
+
+    def _moment(self, claiming: "Claiming", lane: Lane) -> int:
+        """Return when the lane's first job may begin; 0 if that is not soon, or waits for more than the clock."""
+        board = self._board
+        queue = claiming.queue_of(lane)
+        if lane.ready or lane.head is None or lane.heavy or queue is None:
+            return 0
+        passed = [(board.posts[s.gate], s.own, lane.cost_at(s)) for s in lane.stands]
+        passed += [(post, UNLIMITED, lane.cost) for post in queue.posts]
+        moment = 0
+        for post, own, cost in passed:
+            at = post.gate.opens_at(own, cost, board.now)
+            # A turn, a heavy start or a loan that waits is a matter for claims of the moment.
+            if at > self._last or post.turn is not None or post.heavy or post.asking:
+                return 0
+            if post.gate.rules is not None and post.gate.rules.next_change(board.now) <= self._last:
+                return 0
+            moment = max(moment, at)
+        return moment if moment > board.now and claiming.may_start(lane) else 0
+
+    def _moved_on(self, lane: Lane) -> bool:
+        """Move a lane whose first job could not start though its gate were open, so that it hides no other."""
+        if lane.ready or lane.id in self._moved:
+            return False
+        shut = [Shut(s, ON_RELEASE) for s in lane.stands if self._waits_for_release(s, lane)]
+        if not shut or any(s.gate == lane.behind or s.on_limit is OnLimit.DROP for s, _ in shut):
+            return False
+        self._moved.add(lane.id)
+        self._board.park(lane, shut)
+        return True
+
+    def _waits_for_release(self, stand: Stand, lane: Lane) -> bool:
+        return self._board.opens_at(stand, lane) == ON_RELEASE

@@ -1,0 +1,109 @@
+"""Keep the distances between starts that were granted ahead, each for its moment.
+
+A claim that grants starts ahead counts on its caller: if one of them begins late, those that follow at its gates begin
+by as much later.  So any two are at least as far apart as planned, and every rule that held for the plan holds for
+what happens.  A rule that looks much further back than starts are granted ahead does not care: such gates are not
+*spaced*.
+
+Pure: times are arguments, in microseconds.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class PlannedStart(Generic[T]):
+    """A start that is planned *at* a moment, at these *gates*; *sent* once its handler is about to begin.
+
+    At *spaced* gates it keeps its distance to those before it.
+    """
+
+    what: T
+    at: int
+    gates: frozenset[str]
+    spaced: frozenset[str]
+    sent: bool = False
+
+
+class Pacing(Generic[T]):
+    """The starts of one caller that have not begun."""
+
+    def __init__(self) -> None:
+        self._planned: dict[T, PlannedStart[T]] = {}
+        self._late: list[
+            tuple[int, int, frozenset[str]]
+        ] = []  # since the last claim was asked: planned, by how much
+
+    def __len__(self) -> int:
+        return len(self._planned)
+
+    def ask(self) -> dict[T, int]:
+        """Return when each start is planned, for a claim that is asked now; what it grants is added with `add`."""
+        self._late = []
+        return {start.what: start.at for start in self._planned.values()}
+
+    def add(self, starts: Iterable[tuple[T, int, Collection[str], Collection[str]]]) -> None:
+        """Plan starts that were granted by the claim that was asked last: all, or none if this raises."""
+        planned = [
+            PlannedStart(what, at, frozenset(gates), frozenset(spaced)) for what, at, gates, spaced in starts
+        ]
+        for start in planned:
+            for before, late, gates in self._late:
+                _put_off(start, before, late, gates)
+        self._planned.update((start.what, start) for start in planned)
+
+    def due(self, now: int) -> list[PlannedStart[T]]:
+        """Return the starts to send at this moment, and take them for sent: nothing else must begin before them."""
+        return _sent(start for start in self._next() if start.at <= now)
+
+    def all_unsent(self) -> list[PlannedStart[T]]:
+        """Return the starts that were not sent, and take them for sent: they will not begin."""
+        return _sent(start for start in self._planned.values() if not start.sent)
+
+    def next_at(self) -> int | None:
+        """Return when the next start should be sent."""
+        return min((start.at for start in self._planned.values() if not start.sent), default=None)
+
+    def sent(self) -> list[T]:
+        """Return the starts that were sent and are not known to have begun."""
+        return [start.what for start in self._planned.values() if start.sent]
+
+    def began(self, what: T, at: int) -> None:
+        """Note that a start has begun, *at* the latest, and put off what follows by as much as it was late."""
+        start = self._planned.pop(what, None)
+        if start is None or at <= start.at:
+            return
+        late = at - start.at
+        self._late.append((start.at, late, start.gates))
+        for other in self._planned.values():
+            _put_off(other, start.at, late, start.gates)
+
+    def gone(self, what: T) -> None:
+        """Forget a start that will not begin."""
+        self._planned.pop(what, None)
+
+    def _next(self) -> Iterator[PlannedStart[T]]:
+        """Yield, of those that were not sent, the ones before which nothing else must begin."""
+        before: set[str] = set()
+        ordered = sorted(self._planned.values(), key=lambda each: each.at)
+        for _, together in groupby(ordered, key=lambda each: each.at):
+            starts = list(together)
+            yield from (each for each in starts if not each.sent and each.spaced.isdisjoint(before))
+            before.update(*(each.gates for each in starts))
+
+
+def _sent(starts: Iterable[PlannedStart[T]]) -> list[PlannedStart[T]]:
+    found = list(starts)
+    for start in found:
+        start.sent = True
+    return found
+
+
+def _put_off(start: PlannedStart[T], planned: int, late: int, gates: frozenset[str]) -> None:
+    if start.at > planned and not start.spaced.isdisjoint(gates):
+        start.at += late

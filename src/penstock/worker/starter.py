@@ -1,0 +1,93 @@
+"""Begin attempts at the moments for which they were granted, and no earlier.
+
+Has its own thread.  A start that was granted for now is sent to its handler by the thread that claimed it.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Protocol, TypeVar
+
+from penstock.background.periodic import PeriodicThread
+from penstock.clock import MILLISECOND, SECOND, since_boot
+from penstock.job import Claimed
+from penstock.limits.pacing import Pacing
+
+# How long before its moment an attempt is sent: so long it may take to reach its handler, which waits for the rest.
+EARLY: Final = 300
+# How long to wait before the next look whether a handler has begun.
+AGAIN: Final = MILLISECOND // 10
+
+
+class Startable(Protocol):
+    """An attempt that was granted for a moment, `begin_from`; times are microseconds since the machine was started."""
+
+    claimed: Claimed
+    begin_from: int
+    ended: bool
+
+    def begun(self) -> int:
+        """Return when it had begun for certain; 0 if that is not known yet."""
+        ...
+
+
+class Stoppable(Protocol):
+    """*stopping* once nothing more may begin."""
+
+    stopping: bool
+
+
+S = TypeVar("S", bound=Startable)
+
+
+class Starter(Generic[S]):
+    """Holds attempts until their moment, then has *send* begin them; keeps the distances between them."""
+
+    def __init__(self, shift: Stoppable, send: Callable[[Sequence[S]], None]) -> None:
+        self._shift = shift
+        self._send = send
+        self._lock = threading.Lock()
+        self._pacing: Pacing[S] = Pacing()
+        self.thread = PeriodicThread("starter", self._round)
+
+    def ask(self) -> dict[S, int]:
+        """Return when each attempt that has not begun is planned, for a claim that is asked now."""
+        with self._lock:
+            self._heed_begun()
+            return self._pacing.ask()
+
+    def plan(self, attempts: Sequence[S]) -> None:
+        """Take attempts that the claim which was asked last has granted: all, or none if this raises."""
+        with self._lock:
+            self._heed_begun()
+            self._pacing.add(
+                (each, each.begin_from, each.claimed.gates.split(","), each.claimed.spaced.split(","))
+                for each in attempts
+            )
+        self.thread.wake()
+
+    def _round(self) -> float | None:
+        self.send_due()
+        with self._lock:
+            next_at, begins = self._pacing.next_at(), bool(self._pacing.sent())
+        if next_at is None:
+            return None
+        return (AGAIN if begins else max(AGAIN, next_at - EARLY - since_boot())) / SECOND
+
+    def send_due(self) -> None:
+        """Send the attempts whose moment has come."""
+        with self._lock:
+            self._heed_begun()
+            stopping = self._shift.stopping  # then they are handed back
+            due = self._pacing.all_unsent() if stopping else self._pacing.due(since_boot() + EARLY)
+            for start in due:
+                start.what.begin_from = start.at
+        if due:
+            self._send([start.what for start in due])
+
+    def _heed_begun(self) -> None:
+        for attempt in self._pacing.sent():
+            ended = attempt.ended  # before the look at its begin
+            if at := attempt.begun():
+                self._pacing.began(attempt, at)
+            elif ended:
+                self._pacing.gone(attempt)
