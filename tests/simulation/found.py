@@ -393,7 +393,7 @@ FOUND = {
         enqueue(*(job(name, "X t50/1000000") for name in "abcdef")),
         ("claim_ahead", ["q"], 2),
         ("advance", 200_000),
-        ("rest",),
+        *[("upkeep",)] * 5,
         mode="C",
     ),
 }
