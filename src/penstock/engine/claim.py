@@ -468,7 +468,8 @@ def catch_up(board: Board) -> bool:
 
 def _opens_soon(board: Board, view: ClaimSnapshot, ahead: Ahead) -> bool:
     """Tell whether there may be starts to grant ahead."""
-    wake = view.moments.get("wake", ON_RELEASE)
+    wakes = [post.wake for post in board.posts.values() if post.wake is not None]
+    wake = min(view.moments.get("wake", ON_RELEASE), *wakes, ON_RELEASE)
     return bool(ahead.held or view.with_lanes) or wake <= board.now + ahead.within
 
 
