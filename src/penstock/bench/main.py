@@ -5,7 +5,19 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from penstock.bench import blocked, drain, enqueue, keys, pickup, policies, rate, sharing, unknown, workers
+from penstock.bench import (
+    blocked,
+    drain,
+    enqueue,
+    keys,
+    pickup,
+    policies,
+    rate,
+    sharing,
+    throttle,
+    unknown,
+    workers,
+)
 from penstock.bench.figures import Figure, broken
 from penstock.bench.machine import Machine
 from penstock.bench.report import show_json, show_table
@@ -30,6 +42,7 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W9": _web,
     "W10": policies.run,
     "W11": sharing.run,
+    "W13": throttle.run,
     "W14": unknown.run,
     "MEM": drain.run_memory,
 }

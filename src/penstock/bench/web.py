@@ -30,7 +30,7 @@ def run(context: RunContext) -> list[Figure]:
     context.say(f"W9 cycles over HTTP, {rounds} rounds of {span} s each")
     url = context.url("w9")
     floors, ones, many = [], [], []
-    with _serving(url) as port:
+    with serving(url) as port:
         asyncio.run(_cycles(port, "/ojs/v1", CONNECTIONS, 0.5))
         for _ in range(rounds):
             floors.append(asyncio.run(_cycles(port, "/floor", CONNECTIONS, span)))
@@ -54,7 +54,7 @@ def run(context: RunContext) -> list[Figure]:
 
 
 @contextmanager
-def _serving(url: str) -> Iterator[int]:
+def serving(url: str) -> Iterator[int]:
     command = [sys.executable, "-m", "penstock.bench.web_child", url]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     try:
