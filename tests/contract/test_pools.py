@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError
-from penstock.job import ClaimFor, Order, Pool
-from tests.support.desk import LEASE, Desk, rate, slots, throttle
+from penstock.job import Order, Pool
+from tests.support.desk import LEASE, Desk, slots
 
 POOL = Pool("main", ("a", "b"), Order.WEIGHTED, (3, 1), 3)
 pytestmark = pytest.mark.usefixtures("healthy")
@@ -110,23 +109,3 @@ def test_a_lost_worker_frees_its_slot(desk: Desk) -> None:
     desk.clock.advance(LEASE + 1)
 
     assert "a1" == desk.claim(9, ["a"])
-
-
-@pytest.mark.parametrize(
-    ("limit", "grace"),
-    [
-        (rate("k", 1, SECOND), 50 * MILLISECOND),
-        (rate("k", 1, 100 * MILLISECOND), 25 * MILLISECOND),
-        (throttle("k", 10, SECOND), 25 * MILLISECOND),
-        (throttle("k", 1, SECOND), 50 * MILLISECOND),
-        (throttle("k", 100, SECOND), 20 * MILLISECOND),
-    ],
-)
-def test_where_nobody_tells_a_start_is_remembered_a_little_later_beside_what_it_must_keep(
-    desk: Desk, limit, grace: int
-) -> None:
-    desk.enqueue("a b", limit)
-
-    ((first,),) = [claim.jobs for claim in desk.engine.claims([ClaimFor(("q",), 9, "w", LEASE)])]
-
-    assert (desk.clock.now() + grace, desk.clock.now()) == (first.begin_by, first.started)

@@ -22,7 +22,7 @@ def test_limits_are_kept_counts_are_right_and_calls_collide_only_without_a_limit
 
 
 def test_people_see_lanes_checks_and_a_summary(tmp_path):
-    ran = penstock("demo", "D", "--spacing", "20ms", COLUMNS="80", TMPDIR=str(tmp_path))
+    ran = penstock("demo", "D", "--spacing", "2ms", COLUMNS="80", TMPDIR=str(tmp_path))
 
     lines = ran.stdout.splitlines()
     assert 0 == ran.returncode, ran.stderr
