@@ -3,7 +3,6 @@
 from penstock.policies.adaptive import AIMD, Vegas
 from penstock.policies.breaker import Breaker
 from penstock.policies.bulkhead import Bulkhead
-from penstock.policies.call_limit import Slot
 from penstock.policies.clock import deadline_scope
 from penstock.policies.errors import (
     AttemptTimeout,
@@ -19,6 +18,7 @@ from penstock.policies.events import LimitEvent, Stats
 from penstock.policies.limits import Limits
 from penstock.policies.pacing import RateLimiter, Throttler
 from penstock.policies.retrying import Retrying
+from penstock.policies.slot import Slot
 from penstock.policies.timeout import Timeout
 
 __all__ = [

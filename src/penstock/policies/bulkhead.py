@@ -6,12 +6,13 @@ from typing import Any, Unpack
 from penstock.limits.rules import Numbers
 from penstock.limits.rules import check_key as check_gate_key
 from penstock.policies.adaptive import Adaptive
-from penstock.policies.call_limit import Slot, Slots
+from penstock.policies.call_limit import Slots
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener
 from penstock.policies.fast_path import FastPath, FastSlotPool
 from penstock.policies.options import Key, LimitOptions, Pick, WaitOptions, checked, picker, whole
 from penstock.policies.shared.slot_pool import SharedSlotPool, Shares
+from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
 from penstock.policies.waiter import Wishes, myself
 

@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from penstock.clock import SECOND
 from penstock.policies import clock
-from penstock.policies.call_limit import CallLimit, Slot
+from penstock.policies.call_limit import CallLimit
 from penstock.policies.clock import NEVER, deadline
 from penstock.policies.options import Pick, WaitOptions
 from penstock.policies.process_lock import lock
+from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
 from penstock.policies.wait_list import WaitList
 from penstock.policies.wait_moves import advance, leave_and_advance

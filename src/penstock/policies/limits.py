@@ -14,12 +14,13 @@ from penstock.limits.durations import Duration
 from penstock.limits.gate import ON_RELEASE
 from penstock.policies import clock
 from penstock.policies.call_admission import CallAdmission
-from penstock.policies.call_limit import CallLimit, Slot
+from penstock.policies.call_limit import CallLimit
 from penstock.policies.clock import NEVER
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener, Stats
 from penstock.policies.options import Pick
 from penstock.policies.process_lock import ForkAware, lock, registry
+from penstock.policies.slot import Slot
 from penstock.policies.wait_list import Shut, WaitList
 from penstock.policies.wait_moves import advance, block, wait
 from penstock.policies.waiter import CALLED, GRANTED, WAITING, Waiter, myself
