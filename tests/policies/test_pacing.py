@@ -3,6 +3,7 @@
 import asyncio
 import time as real_time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -99,14 +100,18 @@ def test_threads_and_tasks_keep_one_rate():
     assert max(starts) - min(starts) >= 19 * 0.005 - 0.004
 
 
-@given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), max_size=30))
-def test_a_throttle_without_a_burst_is_that_of_the_engine(limit, asked):
-    window = Window(limit, 10)
-    gate, spaced = Gate(0), Spaced(window, 1, WaitOptions("any"))
-    gate.remember(Numbers(throttle=window), 0)
-    now = 0
+@given(
+    st.integers(1, 5),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 5)), max_size=30),
+)
+def test_a_throttler_is_the_throttle_of_the_engine(limit, burst, asked):
+    window = Window(limit, 10, burst)
+    gate, spaced = Gate(0), Spaced(Window(limit, 10), burst, WaitOptions("any"))
+    now = 1
     for step, weight in asked:
         now += step
+        gate.remember(Numbers(throttle=window), now)
         by_gate = gate.opens_at(Numbers(throttle=window), weight, now)
         by_pace = spaced.opens_at(None, weight, now)
 
@@ -116,6 +121,29 @@ def test_a_throttle_without_a_burst_is_that_of_the_engine(limit, asked):
             continue
         gate.start(now, weight)
         spaced.take(None, weight, now, None)
+
+
+def test_a_heavy_start_waits_until_the_burst_holds_its_weight(time):
+    throttle = Throttler(10, per=1, burst=3)
+
+    assert [0, 0.3, 0.6] == starts_of(time, throttle, 3, weight=3)
+
+
+@pytest.mark.parametrize(
+    "limit", [partial(RateLimiter, 2), partial(Throttler, 1, burst=2)], ids=["rate", "throttle"]
+)
+def test_keys_that_do_not_matter_any_more_are_forgotten(time, limit):
+    limit = limit(key=str)
+
+    async def main():
+        for key in ("a", "b"):
+            with limit.slot(key):
+                assert limit.stats().keys
+        await asyncio.sleep(2)
+        return limit.stats().keys
+
+    assert 0 == time.run(main())
+    assert [] == list(limit.pool._old)
 
 
 def test_a_rate_limiter_has_no_burst():

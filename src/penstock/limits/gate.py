@@ -69,7 +69,13 @@ class Starts:
 
     def forgets(self, at: int, weight: int, now: int) -> bool:
         """Tell whether no rule can see a start any more."""
-        return at + self._seen_for(weight) <= now
+        return at + self.seen_for(weight) <= now
+
+    def seen_for(self, weight: int) -> int:
+        """Return how long a rule can see a start of *weight*."""
+        if self.paced:
+            return self.span * weight
+        return self.span if self.bucket is None else max(self.span, self.bucket.gap * weight)
 
     def remove(self, at: int, weight: int) -> bool:
         """Forget a start remembered *at* exactly that moment; tell whether it was found."""
@@ -82,12 +88,13 @@ class Starts:
 
     def prune(self, now: int) -> None:
         """Forget what no rule can see any more."""
-        if not self.times or self.times[0] + self.span > now:
+        old = bisect_right(self.times, now - self.span)
+        if not old:
             return
-        pairs = zip(self.times, self.weights, strict=True)
+        pairs = zip(self.times[:old], self.weights[:old], strict=True)
         kept = [(t, w) for t, w in pairs if not self.forgets(t, w, now) or self._fold(t, w)]
-        self.times = [at for at, _ in kept]
-        self.weights = [weight for _, weight in kept]
+        self.times[:old] = [at for at, _ in kept]
+        self.weights[:old] = [weight for _, weight in kept]
 
     def since(self, moment: int) -> int:
         """Return the weight of all starts later than *moment*."""
@@ -125,7 +132,7 @@ class Starts:
     def kept_until(self) -> int:
         """The moment from which on no rule can see any of them."""
         pairs = zip(self.times, self.weights, strict=True)
-        seen = max((at + self._seen_for(weight) for at, weight in pairs), default=0)
+        seen = max((at + self.seen_for(weight) for at, weight in pairs), default=0)
         return seen if self.bucket is None else max(seen, self._full_at(self.bucket))
 
     def _full_at(self, bucket: Bucket) -> int:
@@ -138,11 +145,6 @@ class Starts:
         if self.bucket is not None:
             self.bucket.fold(at, weight)
         return False
-
-    def _seen_for(self, weight: int) -> int:
-        if self.paced:
-            return self.span * weight
-        return self.span if self.bucket is None else max(self.span, self.bucket.gap * weight)
 
     def _merge(self) -> None:
         # Merging towards the later time can only make a job wait; it never admits too much.

@@ -3,13 +3,12 @@
 A start is noted when its call begins, by that call.  A key is forgotten once its starts are too old to matter.
 """
 
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, ClassVar, Final, Generic, TypeVar, Unpack
+from typing import Any, ClassVar, Final, Unpack
 
 from penstock.limits.durations import Duration
-from penstock.limits.gate import ALWAYS, Gate
+from penstock.limits.gate import ALWAYS, Gate, Starts
 from penstock.limits.rules import Numbers, Window
 from penstock.policies import clock
 from penstock.policies.call_admission import CallAdmission
@@ -18,8 +17,6 @@ from penstock.policies.errors import InvalidPolicyError, RateExceeded
 from penstock.policies.events import Stats
 from penstock.policies.options import Key, LimitOptions, WaitOptions, checked, whole
 from penstock.policies.process_lock import lock
-
-T = TypeVar("T")
 
 _SWEPT: Final = 2  # keys looked at with each start, so that more are forgotten than come
 
@@ -67,26 +64,33 @@ def _window(limit: int, per: Duration) -> Window:
     return Window(whole("limit", limit), clock.span(per, "per"))
 
 
-class Pace(CallAdmission, Generic[T]):
-    """The starts of late: what is remembered of them for each key."""
+class Pace(CallAdmission):
+    """The starts of late: a gate of `limits` for each key, which remembers them as far back as *numbers* look."""
 
     error = RateExceeded
     timed: ClassVar[bool] = True
 
-    def __init__(self, window: Window, options: WaitOptions) -> None:
+    def __init__(self, window: Window, numbers: Numbers, options: WaitOptions) -> None:
         super().__init__(options)
         self.window = window
-        self._by_key: dict[Hashable, T] = {}
+        self.numbers = numbers
+        self.gates: dict[Hashable, Gate] = {}
         self._old: deque[tuple[int, Hashable]] = deque()
 
     def limit(self, key: Hashable) -> int:  # noqa: ARG002
         return self.window.limit
 
     def known(self, key: Hashable) -> bool:
-        return key in self._by_key
+        return key in self.gates
 
     def keys(self) -> int:
-        return len(self._by_key)
+        return len(self.gates)
+
+    def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
+        starts = self._starts(key, now)
+        starts.prune(now)
+        starts.add(now, weight)
+        self._note(key, now + starts.seen_for(weight), now)
 
     def release(
         self,
@@ -111,88 +115,91 @@ class Pace(CallAdmission, Generic[T]):
 
     def stats(self) -> Stats:
         with lock, lock.mutex:
-            self.forget(clock.now(), len(self._old))
+            self._forget(clock.now(), len(self._old))
             return self.counters.stats(self.window.limit, self.in_use(None), self.waiting(), self.keys())
 
-    def note(self, key: Hashable, until: int, now: int) -> None:
-        """Remember that *key* matters *until* then, and forget others."""
-        self._old.append((until, key))
-        self.forget(now, _SWEPT)
-
-    def forget(self, now: int, most: int) -> None:
-        """Forget up to *most* keys that do not matter any more."""
-        while most and self._old and self._old[0][0] <= now:
-            self.drop(self._old.popleft()[1], now)
-            most -= 1
-
-    @abstractmethod
-    def drop(self, key: Hashable, now: int) -> None:
-        """Forget *key* unless it matters still."""
+    def drop(self, key: Hashable) -> None:
+        """Forget *key*."""
+        del self.gates[key]
 
     def reset(self) -> None:
         super().reset()
         self._old.clear()
-        self._by_key.clear()
+        self.gates.clear()
+
+    def _starts(self, key: Hashable, now: int) -> Starts:
+        gate = self.gates.get(key)
+        if gate is None:
+            gate = self.gates[key] = Gate(0)
+            gate.remember(self.numbers, now)
+        assert gate.starts is not None  # noqa: S101 - numbers of a pace look back
+        return gate.starts
+
+    def _note(self, key: Hashable, until: int, now: int) -> None:
+        """Remember that *key* matters *until* then, and forget others."""
+        self._old.append((until, key))
+        self._forget(now, _SWEPT)
+
+    def _forget(self, now: int, most: int) -> None:
+        """Forget up to *most* keys that do not matter any more."""
+        while most and self._old and self._old[0][0] <= now:
+            key = self._old.popleft()[1]
+            if key in self.gates:
+                starts = self._starts(key, now)
+                starts.prune(now)
+                if not starts.times and starts.kept_until <= now:
+                    self.drop(key)
+            most -= 1
 
 
-class Spaced(Pace[int]):
-    """Starts at least a gap apart, after a burst: for a key it remembers when the next start would be due by the gap.
+class Spaced(Pace):
+    """Starts at least a gap apart, after a burst.
 
-    With a burst of one this is the throttle of `limits`.
+    When the burst is whole again is kept for each key, since to find it out takes as long as there are starts.
     """
 
     def __init__(self, window: Window, burst: int, options: WaitOptions) -> None:
-        super().__init__(window, options)
-        self._lead = (burst - 1) * window.gap
+        # One start in each gap is the same pace, and is remembered no longer than it matters.
+        self._throttle = Window(1, window.gap, burst)
+        super().__init__(window, Numbers(throttle=self._throttle), options)
+        self._due: dict[Hashable, int] = {}
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:  # noqa: ARG002
-        due = self._by_key.get(key)
-        return ALWAYS if due is None else due - self._lead
+        return self._due.get(key, ALWAYS) - self._throttle.lead(weight)
 
-    def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
-        due = max(self._by_key.get(key, now), now) + self.window.gap * weight
-        self._by_key[key] = due
-        self.note(key, due, now)
+    def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:
+        super().take(key, weight, now, owner)
+        self._due[key] = max(self._due.get(key, ALWAYS), now) + self._throttle.gap * weight
 
     def in_use(self, key: Hashable) -> int:
-        ahead = self._by_key.get(key, 0) - clock.now()
-        return max(-(-ahead // self.window.gap), 0)
+        ahead = self._due.get(key, ALWAYS) - clock.now()
+        return max(-(-ahead // self._throttle.gap), 0)
 
-    def drop(self, key: Hashable, now: int) -> None:
-        if self._by_key.get(key, now + 1) <= now:
-            del self._by_key[key]
+    def drop(self, key: Hashable) -> None:
+        super().drop(key)
+        del self._due[key]
+
+    def reset(self) -> None:
+        super().reset()
+        self._due.clear()
 
 
-class Windowed(Pace[Gate]):
-    """So many starts in any window: a gate of `limits` for each key."""
+class Windowed(Pace):
+    """So many starts in any window."""
 
     def __init__(self, window: Window, options: WaitOptions) -> None:
-        super().__init__(window, options)
-        self._numbers = Numbers(rate=window)
+        super().__init__(window, Numbers(rate=window), options)
 
     def opens_at(self, key: Hashable, weight: int, now: int) -> int:
-        gate = self._by_key.get(key)
-        return ALWAYS if gate is None else gate.opens_at(self._numbers, weight, now)
-
-    def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
-        gate = self._by_key.get(key)
-        if gate is None:
-            gate = self._by_key[key] = Gate(0)
-        gate.remember(self._numbers, now)
-        gate.start(now, weight)
-        self.note(key, now + self.window.period, now)
-
-    def check_entry(self, key: Hashable, weight: int, owner: object) -> None:  # noqa: ARG002
-        if weight > self.window.limit:
-            raise InvalidPolicyError("weight", f"{weight} never fits into {self.window.limit} starts")
+        gate = self.gates.get(key)
+        return ALWAYS if gate is None else gate.opens_at(self.numbers, weight, now)
 
     def in_use(self, key: Hashable) -> int:
-        gate = self._by_key.get(key)
+        gate = self.gates.get(key)
         if gate is None or gate.starts is None:
             return 0
         return gate.starts.since(clock.now() - self.window.period)
 
-    def drop(self, key: Hashable, now: int) -> None:
-        gate = self._by_key.get(key)
-        if gate is not None and (gate.starts is None or not gate.starts.since(now - self.window.period)):
-            del self._by_key[key]
+    def check_entry(self, key: Hashable, weight: int, owner: object) -> None:  # noqa: ARG002
+        if weight > self.window.limit:
+            raise InvalidPolicyError("weight", f"{weight} never fits into {self.window.limit} starts")
