@@ -81,6 +81,8 @@ class Caller(callers.Caller):
             world.max_queue is not None and (world.each, key) in self.gates
         )
         asked = {} if limit is world.overall else {"key": key}
+        if limit is world.wide:
+            asked["cost"] = weight
         super().__init__(
             limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
         )

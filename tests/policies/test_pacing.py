@@ -42,10 +42,10 @@ def test_starts_are(time, limit, starts):
 
 
 def test_heavy_starts_pay_for_their_weight(time):
-    assert [0, 0.3, 0.6] == starts_of(time, Throttler(10, per=1), 3, weight=3)
-    assert [0, 1, 2] == starts_of(time, RateLimiter(3, per=1), 3, weight=2)
+    assert [0, 0.3, 0.6] == starts_of(time, Throttler(10, per=1), 3, cost=3)
+    assert [0, 1, 2] == starts_of(time, RateLimiter(3, per=1), 3, cost=2)
     with pytest.raises(ValueError, match="never fits"):
-        starts_of(time, RateLimiter(3, per=1), 1, weight=4)
+        starts_of(time, RateLimiter(3, per=1), 1, cost=4)
 
 
 def test_reject_mode_says_when_to_come_back(time):
@@ -126,7 +126,7 @@ def test_a_throttler_is_the_throttle_of_the_engine(limit, burst, asked):
 def test_a_heavy_start_waits_until_the_burst_holds_its_weight(time):
     throttle = Throttler(10, per=1, burst=3)
 
-    assert [0, 0.3, 0.6] == starts_of(time, throttle, 3, weight=3)
+    assert [0, 0.3, 0.6] == starts_of(time, throttle, 3, cost=3)
 
 
 @pytest.mark.parametrize(

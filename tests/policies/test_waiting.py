@@ -1,7 +1,6 @@
 """Waits at a bulkhead: cancelled, timed out, overtaken, closed; no slot is lost and no event is left open."""
 
 import asyncio
-from functools import partial
 
 import pytest
 
@@ -125,12 +124,14 @@ def test_cancelled_waiters_take_no_capacity_along(time, watch):
     assert pytest.approx(3) == time.now()
 
 
-@pytest.mark.parametrize("kind", [Bulkhead, partial(RateLimiter, per=0.1)], ids=["slots", "starts"])
-def test_a_heavy_one_among_light_ones_gets_its_share(time, kind):
-    limit = kind(10)
-
-    async def heavy():
-        async with limit.slot(weight=10):
+@pytest.mark.parametrize(
+    ("limit", "heavy"),
+    [(Bulkhead(10), {"weight": 10}), (RateLimiter(10, per=0.1), {"cost": 10})],
+    ids=["slots", "starts"],
+)
+def test_a_heavy_one_among_light_ones_gets_its_share(time, limit, heavy):
+    async def heavy_one():
+        async with limit.slot(**heavy):
             return time.now()
 
     async def light():
@@ -141,7 +142,7 @@ def test_a_heavy_one_among_light_ones_gets_its_share(time, kind):
     async def main():
         crowd = [asyncio.create_task(light()) for _ in range(20)]
         await asyncio.sleep(1)
-        got = await asyncio.wait_for(heavy(), 2)
+        got = await asyncio.wait_for(heavy_one(), 2)
         for task in crowd:
             task.cancel()
         await asyncio.gather(*crowd, return_exceptions=True)

@@ -10,7 +10,6 @@ Pure.
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from penstock.errors import InvalidLimitError
 from penstock.limits.rules import Limit, check_cost
@@ -36,14 +35,17 @@ def cost_for(cost: Cost | None, arguments: Mapping[str, object]) -> int | None:
     """Return what *cost* comes to for a call; None if the limit has none of its own."""
     if cost is None or isinstance(cost, int):
         return cost
-    found: Any = _filled(cost, arguments) if isinstance(cost, str) else cost(arguments)
+    return usable_cost(_filled(cost, arguments) if isinstance(cost, str) else cost(arguments), cost)
+
+
+def usable_cost(found: object, source: Cost) -> int:
+    """Return the cost that *source* gave, or raise unless a start can weigh that much."""
     try:
-        check_cost(found)
+        return check_cost(found)
     except InvalidLimitError as error:
         raise InvalidLimitError(
-            "cost", f"{cost!r} gave a cost that cannot be used: {error.problem}"
+            "cost", f"{source!r} gave a cost that cannot be used: {error.problem}"
         ) from None
-    return int(found)
 
 
 def costs_to_text(limits: Sequence[Limit], usual: int) -> str | None:

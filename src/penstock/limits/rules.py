@@ -171,9 +171,9 @@ def check_key(key: object) -> None:
         raise InvalidLimitError("key", problem)
 
 
-def check_cost(cost: object) -> None:
-    """Raise unless a start can weigh that much."""
-    _whole("cost", cost, least=1)
+def check_cost(cost: object) -> int:
+    """Return *cost*, or raise unless a start can weigh that much."""
+    return _whole("cost", cost, least=1)
 
 
 def numbers_from_text(text: str) -> Numbers:
@@ -190,8 +190,9 @@ def numbers_from_text(text: str) -> Numbers:
     return Numbers(slots, rate, throttle, floats)
 
 
-def _whole(name: str, value: object, least: int) -> None:
+def _whole(name: str, value: object, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidLimitError(name, f"{value!r} must be a whole number, at least {least}")
     if not least <= value <= MAX_NUMBER:
         raise InvalidLimitError(name, f"{value} must be at least {least} and at most {MAX_NUMBER}")
+    return value

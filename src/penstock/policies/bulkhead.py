@@ -1,16 +1,16 @@
 """At most so many at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Unpack
 
 from penstock.limits.rules import Numbers
 from penstock.limits.rules import check_key as check_gate_key
 from penstock.policies.adaptive import Adaptive
-from penstock.policies.call_limit import Slots
+from penstock.policies.call_limit import MakeSlot, Slots
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener
 from penstock.policies.fast_path import FastPath, FastSlotPool
-from penstock.policies.options import Key, LimitOptions, Pick, WaitOptions, checked, picker, whole
+from penstock.policies.options import Key, LimitOptions, WaitOptions, checked, picker, whole
 from penstock.policies.shared.slot_pool import SharedSlotPool, Shares
 from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
@@ -90,27 +90,18 @@ class Bulkhead(FastPath):
             return None if slot.loose else myself()[0]
         return (object() if slot.loose else myself()[0], slot.wishes.group)
 
-    def slot_for(self, pick: Pick | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
-        slot = super().slot_for(pick, args, kwargs)
-        if isinstance(pick, _FairPick):
-            slot.wishes = Wishes(group=pick.group(args, kwargs))
-        return slot
-
-    def pick_for(self, function: Callable[..., Any]) -> Pick | None:
-        pick = super().pick_for(function)
+    def slots_for(self, function: Callable[..., Any]) -> MakeSlot:
+        make = super().slots_for(function)
         group = picker(self.fair_by, function)
-        return pick if group is None else _FairPick(pick, group)
+        if group is None:
+            return make
 
+        def make_in_group(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
+            slot = make(args, kwargs)
+            slot.wishes = Wishes(group=group(args, kwargs))
+            return slot
 
-class _FairPick:
-    """Picks the key of a call, and the group it belongs to."""
-
-    def __init__(self, key: Pick | None, group: Pick) -> None:
-        self._key = key
-        self.group = group
-
-    def __call__(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return None if self._key is None else self._key(args, kwargs)
+        return make_in_group
 
 
 def _shared(

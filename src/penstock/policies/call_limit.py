@@ -10,15 +10,17 @@ from weakref import WeakKeyDictionary
 from penstock.limits.durations import Duration
 from penstock.policies import clock
 from penstock.policies.clock import NEVER
-from penstock.policies.errors import NestedLimitsWarning
+from penstock.policies.errors import InvalidPolicyError, NestedLimitsWarning
 from penstock.policies.events import Counters, Listener, Stats
-from penstock.policies.options import Key, Pick, SlotOptions, checked_key, picker
+from penstock.policies.options import Amount, Key, Pick, SlotOptions, Weigh, checked_key, picker, whole
 from penstock.policies.slot import LooseSlot, Slot
 from penstock.policies.waiter import NO_WISHES, Wishes, myself
 from penstock.policies.wrapper import Entered, is_async, refuse_generators
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+MakeSlot = Callable[[tuple[Any, ...], dict[str, Any]], Slot]
 
 # The outermost limit of a decorated function.  No attribute, since other decorators would copy it.
 _decorated: Final[WeakKeyDictionary[FunctionType, "CallLimit"]] = WeakKeyDictionary()
@@ -51,7 +53,7 @@ class CallLimit:
     """What bulkheads, throttlers, rate limiters and `Limits` have in common."""
 
     key: Key | None
-    weight: int
+    weight: int = 1
     pool: Slots
 
     def __init__(self) -> None:
@@ -74,9 +76,9 @@ class CallLimit:
     def bound(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return *function* bounded by this limit, without a look at what else is around it."""
         refuse_generators(function)
-        pick = self.pick_for(function)
+        make = self.slots_for(function)
         wrapped: Any = (
-            self._around_async(function, pick) if is_async(function) else self._around(function, pick)
+            self._around_async(function, make) if is_async(function) else self._around(function, make)
         )
         return wraps(function)(wrapped)
 
@@ -86,8 +88,7 @@ class CallLimit:
 
     async def acall(self, function: Callable[P, Awaitable[R]], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call *function*, which returns something to await, within this limit."""
-        slot = self.slot_for(self.pick_for(function), args, kwargs)
-        async with slot:
+        async with self.slots_for(function)(args, kwargs):
             return await function(*args, **kwargs)
 
     def slot(
@@ -95,15 +96,20 @@ class CallLimit:
         key: Any = None,
         *,
         weight: int | None = None,
+        cost: Amount | None = None,
         priority: int = 0,
         deadline: Duration | None = None,
         group: Hashable = None,
     ) -> Slot:
-        """Return a slot to be used in `with` or `async with`; *deadline* is how long an answer is of use."""
+        """Return a slot to be used in `with` or `async with`; *deadline* is how long an answer is of use.
+
+        It takes *weight* of a bulkhead's slots.  Where starts are counted it counts for *cost*; if several of its
+        limits count starts, say the cost of each by its name.
+        """
         return Slot(
             self,
             self.checked(key),
-            self.weight if weight is None else weight,
+            self.weighed(weight, cost),
             wishes=self._wishes(priority, deadline, group),
         )
 
@@ -160,9 +166,26 @@ class CallLimit:
         """Return what finds the key of a call of *function*."""
         return picker(self.key, function)
 
-    def slot_for(self, pick: Pick | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
-        """Return the slot that a call needs."""
-        return Slot(self, None if pick is None else pick(args, kwargs), self.weight)
+    def weighed(self, weight: int | None, cost: Amount | None) -> Any:
+        """Return how much of this limit a call takes that asks for so much, or raise: here, so many slots."""
+        if cost is not None:
+            raise InvalidPolicyError("cost", f"{self.name} counts no starts; say weight= for slots")
+        return self.weight if weight is None else whole("weight", weight)
+
+    def weigher_for(self, function: Callable[..., Any]) -> Weigh | None:  # noqa: ARG002
+        """Return what finds how much a call of *function* takes; None if all calls take the same."""
+        return None
+
+    def slots_for(self, function: Callable[..., Any]) -> MakeSlot:
+        """Return what makes the slot that a call of *function* needs."""
+        pick, weigh = self.pick_for(function), self.weigher_for(function)
+        usual = self.weighed(None, None) if weigh is None else None
+
+        def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
+            key = None if pick is None else pick(args, kwargs)
+            return Slot(self, key, usual if weigh is None else weigh(args, kwargs))
+
+        return make
 
     def owner_of(self, slot: Slot) -> object:
         """Return in whose name *slot* is held."""
@@ -225,16 +248,16 @@ class CallLimit:
     def _loose(self, slot: Slot) -> LooseSlot:
         return LooseSlot(self, slot.key, slot.weight, wishes=slot.wishes)
 
-    def _around(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
+    def _around(self, function: Callable[..., Any], make: MakeSlot) -> Callable[..., Any]:
         def bounded(*args: Any, **kwargs: Any) -> Any:
-            with self.slot_for(pick, args, kwargs):
+            with make(args, kwargs):
                 return function(*args, **kwargs)
 
         return bounded
 
-    def _around_async(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
+    def _around_async(self, function: Callable[..., Any], make: MakeSlot) -> Callable[..., Any]:
         async def bounded(*args: Any, **kwargs: Any) -> Any:
-            async with self.slot_for(pick, args, kwargs):
+            async with make(args, kwargs):
                 return await function(*args, **kwargs)
 
         return bounded

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from penstock.clock import SECOND
 from penstock.policies import clock
-from penstock.policies.call_limit import CallLimit
+from penstock.policies.call_limit import CallLimit, MakeSlot
 from penstock.policies.clock import NEVER, deadline
-from penstock.policies.options import Pick, WaitOptions
+from penstock.policies.options import WaitOptions
 from penstock.policies.process_lock import lock
 from penstock.policies.slot import Slot
 from penstock.policies.slot_pool import SlotPool
@@ -276,10 +276,10 @@ class FastPath(CallLimit):
             slot.end(error)
         return DONE
 
-    def _around_async(self, function: Callable[..., Any], pick: Pick | None) -> Callable[..., Any]:
+    def _around_async(self, function: Callable[..., Any], make: MakeSlot) -> Callable[..., Any]:
         pool = self._fast
         if pool is None:
-            return super()._around_async(function, pick)
+            return super()._around_async(function, make)
         owners, starts = pool.owners, pool.starts
 
         async def bounded(*args: Any, **kwargs: Any) -> Any:

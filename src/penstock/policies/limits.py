@@ -18,7 +18,8 @@ from penstock.policies.call_limit import CallLimit
 from penstock.policies.clock import NEVER
 from penstock.policies.errors import InvalidPolicyError
 from penstock.policies.events import Listener, Stats
-from penstock.policies.options import Pick
+from penstock.policies.options import Amount, Pick, Weigh, by_name
+from penstock.policies.pacing import PacedLimit
 from penstock.policies.process_lock import ForkAware, lock, registry
 from penstock.policies.slot import Slot
 from penstock.policies.wait_list import Shut, WaitList
@@ -46,7 +47,6 @@ class Limits(CallLimit, ForkAware):
         if len({id(each) for each in members}) < len(members):
             raise InvalidPolicyError("members", "each limit can be named once")
         self.members = members
-        self.weight = 1
         self.key = None
         self._name = name or " + ".join(each.name for each in members)
         self._joints: dict[Demands, JointWaiters] = {}
@@ -70,6 +70,28 @@ class Limits(CallLimit, ForkAware):
             return tuple(None if each is None else each(args, kwargs) for each in picks)
 
         return pick
+
+    def weighed(self, weight: int | None, cost: Amount | None) -> Any:
+        paced = [each for each in self.members if isinstance(each, PacedLimit)]
+        if weight is not None and len(paced) == len(self.members):
+            raise InvalidPolicyError("weight", f"{self.name} has no slots; say cost= for starts")
+        names = [each.name for each in paced]
+        costs = {} if cost is None else by_name("cost", cost, names, self.name)
+        return tuple(
+            each.weighed(None if each in paced else weight, costs.get(each.name)) for each in self.members
+        )
+
+    def weigher_for(self, function: Callable[..., Any]) -> Weigh | None:
+        weighers = [each.weigher_for(function) for each in self.members]
+        if not any(weighers):
+            return None
+        pairs = [
+            (weigh, each.weighed(None, None) if weigh is None else None)
+            for weigh, each in zip(weighers, self.members, strict=True)
+        ]
+        return lambda args, kwargs: tuple(
+            usual if weigh is None else weigh(args, kwargs) for weigh, usual in pairs
+        )
 
     def try_enter(self, slot: Slot) -> Any:
         demands = self._demands(slot)
@@ -116,10 +138,7 @@ class Limits(CallLimit, ForkAware):
     def _demands(self, slot: Slot) -> Demands:
         keys: Any = slot.key
         pools: list[Any] = [each.pool for each in self.members]
-        return tuple(
-            (pool, key, each.weight * slot.weight)
-            for pool, key, each in zip(pools, keys, self.members, strict=True)
-        )
+        return tuple(zip(pools, keys, slot.weight, strict=True))
 
     def _ask(self, demands: Demands, owner: object, now: int) -> bool:
         for pool, key, weight in demands:
@@ -155,10 +174,10 @@ class Limits(CallLimit, ForkAware):
     def _enlist(
         self, demands: Demands, slot: Slot, until: int, loop: AbstractEventLoop | None, now: int
     ) -> Waiter:
-        pool, key, _ = demands[0]
+        pool, key, weight = demands[0]
         wishes = slot.wishes
         waiter = Waiter(
-            pool, key, slot.weight, slot.owner, now, loop=loop, priority=wishes.priority, group=wishes.group
+            pool, key, weight, slot.owner, now, loop=loop, priority=wishes.priority, group=wishes.group
         )
         for pool, _, _ in demands:
             pool.bound(waiter, min(until, waiter.until))

@@ -1,14 +1,16 @@
-"""The options that every limit has, checked where a limit is made; and the key of a call.
+"""The options that every limit has, checked where a limit is made; and the key and the cost of a call.
 
 A key is a function of the call's own arguments, the name of one of them, or a format string over them.
+A cost is a number, a format string or a function.
 """
 
 import inspect
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
+from penstock.limits.costs import Cost, check_cost_of, cost_for, usable_cost
 from penstock.limits.durations import Duration
 from penstock.limits.template import check_template, parse_template
 from penstock.policies import clock
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 Key = str | Callable[..., Hashable]
 Pick = Callable[[tuple[Any, ...], Mapping[str, Any]], Hashable]
+Amount = int | Mapping[str, int]  # of one limit, or by the names of several
+Weigh = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 Discipline = Literal["fifo", "priority", "adaptive_lifo"]
 _MODES: Final = {"queue", "delay", "reject"}
 _numbers: Final = count(1)
@@ -45,6 +49,7 @@ class SlotOptions(TypedDict, total=False):
     """What can be said of one slot besides its key."""
 
     weight: int | None
+    cost: Amount | None
     priority: int
     deadline: Duration | None
     group: Hashable
@@ -132,6 +137,49 @@ def picker(key: Key | None, function: Callable[..., Any]) -> Pick | None:
     return _by_name(key, function, names.index(key))
 
 
+def checked_cost(cost: Cost) -> Cost:
+    """Return *cost* if a limit can find the cost of a call by it."""
+    if callable(cost):
+        return cost
+    if not isinstance(cost, str):
+        return whole("cost", cost)
+    check_cost_of(cost)
+    if not parse_template(cost).fields:
+        raise InvalidPolicyError(
+            "cost", f"{cost!r} names no argument; write a number, or an argument as in '{{tokens}}'"
+        )
+    return cost
+
+
+def weigher(cost: Cost, function: Callable[..., Any]) -> Weigh | None:
+    """Return a function that finds the cost of a call of *function*, as *cost* says; None if it is a number."""
+    if isinstance(cost, int):
+        return None
+    if callable(cost):
+        return lambda args, kwargs: usable_cost(cost(*args, **kwargs), cost)
+    check_cost_of(cost, _parameters(function))
+    signature = inspect.signature(function)
+    return lambda args, kwargs: cost_for(cost, _bound(signature, args, kwargs))
+
+
+def by_name(field: str, value: Amount, names: Collection[str], owner: str) -> Mapping[str, int]:
+    """Return what *value* says for each of the *names*, which are limits of *owner* that count starts."""
+    if not names:
+        raise InvalidPolicyError(field, f"{owner} counts no starts")
+    known = ", ".join(map(repr, names))
+    if not isinstance(value, Mapping):
+        if len(names) > 1:
+            raise InvalidPolicyError(
+                field, f"{value!r} could be for any of {known}; say which, as in {{name: {value}}}"
+            )
+        return dict.fromkeys(names, value)
+    for unknown in value.keys() - set(names):
+        raise InvalidPolicyError(
+            field, f"{unknown!r} is no limit of {owner} that counts starts; there are: {known}"
+        )
+    return value
+
+
 def checked_key(key: object, source: object) -> Hashable:
     """Return *key* if it can be one."""
     if key is None:
@@ -172,9 +220,7 @@ def _by_template(text: str, signature: inspect.Signature) -> Pick:
     template = parse_template(text)
 
     def pick(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Hashable:
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        return template.fill(bound.arguments)
+        return template.fill(_bound(signature, args, kwargs))
 
     return pick
 
@@ -190,6 +236,14 @@ def _by_name(name: str, function: Callable[..., Any], place: int) -> Pick:
         )
 
     return pick
+
+
+def _bound(
+    signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    bound = signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

@@ -4,9 +4,10 @@ A start is noted when its call begins, by that call.  A key is forgotten once it
 """
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, Final, Unpack
 
+from penstock.limits.costs import Cost
 from penstock.limits.durations import Duration
 from penstock.limits.gate import ALWAYS, Gate, Starts
 from penstock.limits.rules import Numbers, Window
@@ -15,14 +16,46 @@ from penstock.policies.call_admission import CallAdmission
 from penstock.policies.call_limit import CallLimit
 from penstock.policies.errors import InvalidPolicyError, RateExceeded
 from penstock.policies.events import Stats
-from penstock.policies.options import Key, LimitOptions, WaitOptions, checked, whole
+from penstock.policies.options import (
+    Amount,
+    Key,
+    LimitOptions,
+    WaitOptions,
+    Weigh,
+    checked,
+    checked_cost,
+    weigher,
+    whole,
+)
 from penstock.policies.process_lock import lock
 
 _SWEPT: Final = 2  # keys looked at with each start, so that more are forgotten than come
 
 
-class Throttler(CallLimit):
-    """Starts at least *per* / *limit* apart, after a first *burst* of so many at once."""
+class PacedLimit(CallLimit):
+    """What throttlers and rate limiters have in common: a start counts for its *cost*."""
+
+    cost: Cost
+
+    def weighed(self, weight: int | None, cost: Amount | None) -> Any:
+        if weight is not None:
+            raise InvalidPolicyError("weight", f"{self.name} has no slots; say cost= for starts")
+        if cost is not None:
+            return whole("cost", cost)
+        if not isinstance(self.cost, int):
+            raise TypeError(f"{self.name} has a cost for each call; say it, as in .slot(cost=...)")
+        return self.cost
+
+    def weigher_for(self, function: Callable[..., Any]) -> Weigh | None:
+        return weigher(self.cost, function)
+
+
+class Throttler(PacedLimit):
+    """Starts at least *per* / *limit* apart, after a first *burst* of so many at once.
+
+    After a start that has a *cost* the next one is that many times as far.  The cost is a number, a format string over
+    the arguments of a function, or a function of them.
+    """
 
     def __init__(
         self,
@@ -31,18 +64,22 @@ class Throttler(CallLimit):
         *,
         burst: int = 1,
         key: Key | None = None,
-        weight: int = 1,
+        cost: Cost = 1,
         **options: Unpack[LimitOptions],
     ) -> None:
         super().__init__()
         asked = checked("throttler", options, key)
         self.key = key
-        self.weight = whole("weight", weight)
+        self.cost = checked_cost(cost)
         self.pool = Spaced(_window(limit, per), whole("burst", burst), asked)
 
 
-class RateLimiter(CallLimit):
-    """At most *limit* starts in any window as long as *per*, wherever it begins."""
+class RateLimiter(PacedLimit):
+    """At most *limit* starts in any window as long as *per*, wherever it begins.
+
+    Of starts that have a *cost* it counts so much: a number, a format string over the arguments of a function, or a
+    function of them.
+    """
 
     def __init__(
         self,
@@ -50,13 +87,13 @@ class RateLimiter(CallLimit):
         per: Duration = 1,
         *,
         key: Key | None = None,
-        weight: int = 1,
+        cost: Cost = 1,
         **options: Unpack[LimitOptions],
     ) -> None:
         super().__init__()
         asked = checked("rate limiter", options, key)
         self.key = key
-        self.weight = whole("weight", weight)
+        self.cost = checked_cost(cost)
         self.pool = Windowed(_window(limit, per), asked)
 
 
@@ -202,4 +239,4 @@ class Windowed(Pace):
 
     def check_entry(self, key: Hashable, weight: int, owner: object) -> None:  # noqa: ARG002
         if weight > self.window.limit:
-            raise InvalidPolicyError("weight", f"{weight} never fits into {self.window.limit} starts")
+            raise InvalidPolicyError("cost", f"{weight} never fits into {self.window.limit} starts")

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class Slot(msgspec.Struct, eq=False):
     """A slot of *limit* for *key*: usable in `with` and `async with`, and given back once.
 
-    *waited* is how long it took to get, in seconds.
+    *waited* is how long it took to get, in seconds.  Of several limits, *key* and *weight* have one for each.
     """
 
     limit: "CallLimit"
     key: Hashable = None
-    weight: int = 1
+    weight: Any = 1
     owner: object = None
     grant: Any = None
     waited: float = 0.0
