@@ -1,7 +1,7 @@
 """Several limits at once, through random histories: tasks and threads, cancelled, timed out, refused, forked.
 
 Two bundles share their bulkheads, in opposite orders, and one of them has a rate, too; some calls pass one bulkhead
-alone.  A referee believes only what callers say of themselves: which of them is inside, and since when.
+alone.  A referee believes only what callers say of themselves: which of them is inside, since when, and what it used.
 """
 
 import asyncio
@@ -72,8 +72,10 @@ class World:
 class Caller(callers.Caller):
     """Passes a limit of the world, and remembers when it started."""
 
-    def __init__(self, world, limit, key, weight, within):
+    def __init__(self, world, limit, key, weight, within, used=None):
         self.limit, self.key, self.weight = limit, key, weight
+        self.reports = limit is world.wide
+        self.at_once = used
         self.gates = world.gates(limit, key)
         wait = world.max_wait if (world.each, key) in self.gates else None
         self.until = min((clock.now() + each for each in (within, wait) if each is not None), default=NEVER)
@@ -87,6 +89,8 @@ class Caller(callers.Caller):
             limit.slot(weight=weight, deadline=None if within is None else within / 1e6, **asked)
         )
         self.started = None
+        self.used = weight
+        self.beyond = 0  # what was reported in all beyond what counted before
         self.released = False
 
     @property
@@ -96,6 +100,17 @@ class Caller(callers.Caller):
     def enter(self):
         self.started = clock.now()
         super().enter()
+        if self.at_once is not None:
+            self.report(self.at_once)
+
+    def report(self, used):
+        """Say what was used; at no moment more than the limit has heard, since the referee may look at any."""
+        if not self.reports:
+            return
+        self.used, before = min(used, self.used), self.used
+        self.slot.spend(used)
+        self.beyond += max(used - before, 0)
+        self.used = used
 
 
 class TaskCaller(InTask, Caller):
@@ -123,12 +138,15 @@ class Referee:
             seen, looked = looked, [each.inside for each in self.callers]
         return [each for each, is_inside in zip(self.callers, seen, strict=True) if is_inside]
 
-    def started_since(self, since):
-        return sum(
-            each.weight
+    def used_of_rate(self):
+        """Return what counts now against the rate, and how much of it may be more than the rate allows."""
+        since = clock.now() - PERIOD
+        lately = [
+            each
             for each in self.callers
             if each.started is not None and each.started > since and (self.world.rate, None) in each.gates
-        )
+        ]
+        return sum(each.used for each in lately), sum(each.beyond for each in lately)
 
     def judge(self):
         """Raise if a limit is broken at this moment."""
@@ -136,7 +154,8 @@ class Referee:
         for limit, key in ((world.overall, None), *((world.each, key) for key in KEYS)):
             assert self.held(limit, key) <= world.most[limit], (limit.name, key)
             assert limit.pool.in_use(key) <= world.most[limit], (limit.name, key)
-        assert self.started_since(clock.now() - PERIOD) <= world.most[world.rate]
+        used, beyond = self.used_of_rate()
+        assert used <= world.most[world.rate] + beyond
         for each in self.callers:
             assert each.refusal is None or each.may_be_refused, each.refusal
 
@@ -166,6 +185,8 @@ class Referee:
             for key in (None,) if limit is self.world.overall else KEYS:
                 if limit.pool.in_use(key) != self.held(limit, key) + reserved[limit.pool, key]:
                     return f"{limit.name} {key} has a slot without a holder"
+        if self.world.rate.pool.in_use(None) != self.used_of_rate()[0]:
+            return "the rate counts something else than was used"
         return None
 
     def forgotten(self, wait_lists):
@@ -186,7 +207,7 @@ class Referee:
             weight for pool, key, weight in demands if (pool, key) == (wait_list.admission, wait_list.key)
         )
         if wait_list.admission is self.world.rate.pool:
-            return self.started_since(clock.now() - PERIOD) + weight <= self.world.most[self.world.rate]
+            return self.used_of_rate()[0] + weight <= self.world.most[self.world.rate]
         limit = self.world.each if wait_list.admission is self.world.each.pool else self.world.overall
         return limit.pool.in_use(wait_list.key) + weight <= self.world.most[limit]
 
@@ -204,6 +225,7 @@ wishes = st.tuples(
     st.sampled_from(KEYS),
     st.sampled_from([1, 1, 2]),
     st.none() | st.none() | st.integers(1, 12).map(lambda number: number * MILLISECOND),
+    st.none() | st.integers(0, 6),
 )
 
 
@@ -258,6 +280,14 @@ class LimitsMachine(RuleBasedStateMachine):
     def some_tasks_are_cancelled(self, places, steps):
         for caller in self.lately(places):
             caller.cancel()
+        self.steps(steps)
+
+    @precondition(lambda self: self.referee.callers)
+    @rule(used=st.integers(0, 6), steps=st.integers(0, 3))
+    def all_inside_report_what_they_used(self, used, steps):
+        for caller in self.referee.callers:
+            if caller.inside and not caller.released and not caller.cancelled:
+                caller.report(used)
         self.steps(steps)
 
     @rule(milliseconds=st.integers(1, 6))

@@ -143,7 +143,7 @@ def test_keys_that_do_not_matter_any_more_are_forgotten(time, limit):
         return limit.stats().keys
 
     assert 0 == time.run(main())
-    assert [] == list(limit.pool._old)
+    assert [] == limit.pool._looks
 
 
 def test_a_rate_limiter_has_no_burst():

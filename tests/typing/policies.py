@@ -36,7 +36,17 @@ def shout(text: str) -> int:
     return len(text)
 
 
+tokens = RateLimiter(90_000, per="1m", cost=len)
+
+
+@tokens
+def ask(prompt: str) -> int:
+    tokens.spend(3)
+    return len(prompt)
+
+
 async def main() -> None:
+    assert_type(ask("how?"), int)
     assert_type(await reserve(1), str)
     assert_type(shout("a"), int)
     bulkhead = Bulkhead(1)
@@ -45,6 +55,10 @@ async def main() -> None:
     with bulkhead.slot(deadline=3, weight=1) as slot:
         assert_type(slot.waited, float)
     assert_type(bulkhead.try_acquire(), Slot | None)
+    async with tokens.slot(cost=400) as slot:
+        slot.spend(300)
+    with both.slot(weight=2, cost={"throttler": 1, "rate": 3}) as slot:
+        slot.spend({"rate": 2})
     assert_type(bulkhead.call(len, "abc"), int)
     assert_type(bulkhead.stats(), Stats)
     assert_type(await Route("any").source([1]).concurrency(max=1).to(print).run(), list[Any])

@@ -69,13 +69,7 @@ class Starts:
 
     def forgets(self, at: int, weight: int, now: int) -> bool:
         """Tell whether no rule can see a start any more."""
-        return at + self.seen_for(weight) <= now
-
-    def seen_for(self, weight: int) -> int:
-        """Return how long a rule can see a start of *weight*."""
-        if self.paced:
-            return self.span * weight
-        return self.span if self.bucket is None else max(self.span, self.bucket.gap * weight)
+        return at + self._seen_for(weight) <= now
 
     def remove(self, at: int, weight: int) -> bool:
         """Forget a start remembered *at* exactly that moment; tell whether it was found."""
@@ -132,7 +126,7 @@ class Starts:
     def kept_until(self) -> int:
         """The moment from which on no rule can see any of them."""
         pairs = zip(self.times, self.weights, strict=True)
-        seen = max((at + self.seen_for(weight) for at, weight in pairs), default=0)
+        seen = max((at + self._seen_for(weight) for at, weight in pairs), default=0)
         return seen if self.bucket is None else max(seen, self._full_at(self.bucket))
 
     def _full_at(self, bucket: Bucket) -> int:
@@ -145,6 +139,11 @@ class Starts:
         if self.bucket is not None:
             self.bucket.fold(at, weight)
         return False
+
+    def _seen_for(self, weight: int) -> int:
+        if self.paced:
+            return self.span * weight
+        return self.span if self.bucket is None else max(self.span, self.bucket.gap * weight)
 
     def _merge(self) -> None:
         # Merging towards the later time can only make a job wait; it never admits too much.

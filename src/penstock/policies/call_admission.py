@@ -78,9 +78,9 @@ class CallAdmission(ForkAware):
     def check_entry(self, key: Hashable, weight: int, owner: object) -> None:
         """Raise if this call can never come in."""
 
-    def grant(self, now: int) -> object:
-        """Return what the caller shows at the release of a slot taken *now*."""
-        return self.generation, now
+    @abstractmethod
+    def grant(self, key: Hashable, weight: int, at: int) -> object:
+        """Return what the caller shows at the release of what it took *at* that moment."""
 
     def left(self, waiter: Waiter) -> None:
         """Note that *waiter* ended its wait."""
@@ -104,25 +104,25 @@ class CallAdmission(ForkAware):
         """Take a slot if one is free, and return the grant, else None."""
         with lock, lock.mutex:
             now = clock.now()
-            return self.grant(now) if self.ask(key, weight, owner, now) else None
+            return self.grant(key, weight, now) if self.ask(key, weight, owner, now) else None
 
     def acquire(
         self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
     ) -> tuple[Any, int]:
         """Take a slot, waiting in this thread; return the grant and how long that took."""
         waiter = self._join(key, weight, owner, None, wishes)
-        if waiter is None:
-            return self.grant(clock.now()), 0
-        return self.finish(waiter, granted=block(waiter, self.note_cancelled))
+        if isinstance(waiter, Waiter):
+            return self.finish(waiter, granted=block(waiter, self.note_cancelled))
+        return waiter, 0
 
     async def aacquire(
         self, key: Hashable, weight: int, owner: object, wishes: Wishes = NO_WISHES
     ) -> tuple[Any, int]:
         """Take a slot, waiting in this task; return the grant and how long that took."""
         waiter = self._join(key, weight, owner, myself()[1], wishes)
-        if waiter is None:
-            return self.grant(clock.now()), 0
-        return self.finish(waiter, granted=await wait(waiter, self.note_cancelled))
+        if isinstance(waiter, Waiter):
+            return self.finish(waiter, granted=await wait(waiter, self.note_cancelled))
+        return waiter, 0
 
     def ask_once(self, key: Hashable, weight: int, owner: object) -> Any:  # noqa: ARG002
         """Ask elsewhere for a slot that is not at hand, without waiting for other calls: here there is no elsewhere."""
@@ -138,7 +138,8 @@ class CallAdmission(ForkAware):
         self.note_acquired(waiter.key, now - waiter.joined)
         if lock.outbox:
             lock.catch_up()
-        return self.grant(now), now - waiter.joined
+        at = waiter.at if self.timed else now
+        return self.grant(waiter.key, waiter.weight, at), now - waiter.joined
 
     def close(self, drain: int) -> None:
         """Refuse new calls; let waiting calls in until *drain* from now."""
@@ -203,13 +204,13 @@ class CallAdmission(ForkAware):
 
     def _join(
         self, key: Hashable, weight: int, owner: object, loop: AbstractEventLoop | None, wishes: Wishes
-    ) -> Waiter | None:
-        """Come in (None), or join the wait list, or raise."""
+    ) -> Any:
+        """Return the grant, or a waiter in the wait list, or raise."""
         until = clock.latest(wishes.until, in_thread=loop is None)
         with lock, lock.mutex:
             now = clock.now()
             if self.ask(key, weight, owner, now):
-                return None
+                return self.grant(key, weight, now)
             self.turn_away(key, until - now if until != NEVER else NEVER)
             if loop is None and myself()[1] is not None:
                 raise RuntimeError(f"{self.counters.name} would block the event loop; use `async with` there")

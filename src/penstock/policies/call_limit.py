@@ -14,6 +14,7 @@ from penstock.policies.errors import InvalidPolicyError, NestedLimitsWarning
 from penstock.policies.events import Counters, Listener, Stats
 from penstock.policies.options import Amount, Key, Pick, SlotOptions, Weigh, checked_key, picker, whole
 from penstock.policies.slot import LooseSlot, Slot
+from penstock.policies.spending import Start
 from penstock.policies.waiter import NO_WISHES, Wishes, myself
 from penstock.policies.wrapper import Entered, is_async, refuse_generators
 
@@ -55,6 +56,7 @@ class CallLimit:
     key: Key | None
     weight: int = 1
     pool: Slots
+    call_slot: type[Slot] = Slot  # what a call of a function holds
 
     def __init__(self) -> None:
         self._entered: Entered[Slot] = Entered()
@@ -183,7 +185,7 @@ class CallLimit:
 
         def make(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Slot:
             key = None if pick is None else pick(args, kwargs)
-            return Slot(self, key, usual if weigh is None else weigh(args, kwargs))
+            return self.call_slot(self, key, usual if weigh is None else weigh(args, kwargs))
 
         return make
 
@@ -202,6 +204,10 @@ class CallLimit:
     def is_lost(self, grant: Any) -> bool:  # noqa: ARG002
         """Tell whether another process may have what was granted: never inside one process."""
         return False
+
+    def starts_of(self, grant: Any) -> tuple[Start, ...]:  # noqa: ARG002
+        """Return the starts that were remembered with *grant*: none, where slots are counted."""
+        return ()
 
     def enter(self, slot: Slot) -> tuple[Any, int]:
         """Take *slot*, waiting in this thread."""

@@ -21,7 +21,8 @@ from penstock.policies.events import Listener, Stats
 from penstock.policies.options import Amount, Pick, Weigh, by_name
 from penstock.policies.pacing import PacedLimit
 from penstock.policies.process_lock import ForkAware, lock, registry
-from penstock.policies.slot import Slot
+from penstock.policies.slot import CallSlot, Slot
+from penstock.policies.spending import Start
 from penstock.policies.wait_list import Shut, WaitList
 from penstock.policies.wait_moves import advance, block, wait
 from penstock.policies.waiter import CALLED, GRANTED, WAITING, Waiter, myself
@@ -47,6 +48,8 @@ class Limits(CallLimit, ForkAware):
         if len({id(each) for each in members}) < len(members):
             raise InvalidPolicyError("members", "each limit can be named once")
         self.members = members
+        if any(isinstance(each, PacedLimit) for each in members):
+            self.call_slot = CallSlot
         self.key = None
         self._name = name or " + ".join(each.name for each in members)
         self._joints: dict[Demands, JointWaiters] = {}
@@ -114,6 +117,9 @@ class Limits(CallLimit, ForkAware):
     def leave(self, slot: Slot, grant: Any, error: BaseException | None) -> None:
         for (pool, key, weight), each in grant:
             pool.release(key, weight, slot.owner, each, error)
+
+    def starts_of(self, grant: Any) -> tuple[Start, ...]:
+        return tuple(each for (pool, _, _), each in grant if pool.timed)
 
     def watch(self) -> None:
         for each in self.members:
@@ -201,15 +207,15 @@ class Limits(CallLimit, ForkAware):
             pool.note_acquired(key, now - waiter.joined)
         if lock.outbox:
             lock.catch_up()
-        return self._grants(demands, now), now - waiter.joined
+        return self._grants(demands, waiter.at if waiter.entry.timed else now), now - waiter.joined
 
     def _cancelled(self, waiter: Waiter) -> None:
         for pool, key, _ in _joint(waiter).demands:
             pool.note_cancelled(waiter, key)
 
     @staticmethod
-    def _grants(demands: Demands, now: int) -> Any:
-        return [(demand, demand[0].grant(now)) for demand in demands]
+    def _grants(demands: Demands, at: int) -> Any:
+        return [((pool, key, weight), pool.grant(key, weight, at)) for pool, key, weight in demands]
 
 
 class JointWaiters:

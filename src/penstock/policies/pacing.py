@@ -3,8 +3,9 @@
 A start is noted when its call begins, by that call.  A key is forgotten once its starts are too old to matter.
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable
+from heapq import heappop, heappush, heapreplace
+from itertools import count
 from typing import Any, ClassVar, Final, Unpack
 
 from penstock.limits.costs import Cost
@@ -28,14 +29,32 @@ from penstock.policies.options import (
     whole,
 )
 from penstock.policies.process_lock import lock
+from penstock.policies.slot import CallSlot, calls
+from penstock.policies.spending import Start
+from penstock.policies.wait_moves import advance
 
-_SWEPT: Final = 2  # keys looked at with each start, so that more are forgotten than come
+# Keys looked at with each start, so that more are forgotten than come: each is looked at twice, when it is new too.
+_SWEPT: Final = 3
+_order: Final = count()
 
 
 class PacedLimit(CallLimit):
     """What throttlers and rate limiters have in common: a start counts for its *cost*."""
 
     cost: Cost
+    call_slot = CallSlot
+
+    def spend(self, used: int) -> None:
+        """Report what the running call of a function really *used*, as `Slot.spend` does in a block.
+
+        The limit is around the function by itself or as a member of `Limits`.  Raises `LookupError` outside.
+        """
+        for slot in reversed(calls.get()):
+            for start in slot.starts():
+                if start.pace is self.pool:
+                    start.spend(whole("used", used, least=0))
+                    return
+        raise LookupError(f"{self.name}.spend() reports for a running call of a function within this limit")
 
     def weighed(self, weight: int | None, cost: Amount | None) -> Any:
         if weight is not None:
@@ -48,6 +67,9 @@ class PacedLimit(CallLimit):
 
     def weigher_for(self, function: Callable[..., Any]) -> Weigh | None:
         return weigher(self.cost, function)
+
+    def starts_of(self, grant: Any) -> tuple[Start, ...]:
+        return (grant,)
 
 
 class Throttler(PacedLimit):
@@ -112,7 +134,7 @@ class Pace(CallAdmission):
         self.window = window
         self.numbers = numbers
         self.gates: dict[Hashable, Gate] = {}
-        self._old: deque[tuple[int, Hashable]] = deque()
+        self._looks: list[tuple[int, int, Hashable]] = []  # when to look at which key again
 
     def limit(self, key: Hashable) -> int:  # noqa: ARG002
         return self.window.limit
@@ -124,10 +146,25 @@ class Pace(CallAdmission):
         return len(self.gates)
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
-        starts = self._starts(key, now)
-        starts.prune(now)
-        starts.add(now, weight)
-        self._note(key, now + starts.seen_for(weight), now)
+        self._starts(key, now).add(now, weight)
+        self._forget(now, _SWEPT)
+
+    def grant(self, key: Hashable, weight: int, at: int) -> Start:
+        return Start(self, key, weight, at, self.generation)
+
+    def spend(self, start: Start, used: int) -> None:
+        """Have *start* weigh what was *used*, and serve the calls that fit now."""
+        with lock, lock.mutex:
+            if start.generation is not self.generation:
+                return
+            now = clock.now()
+            if self._starts(start.key, now).weigh(start.at, start.weight, used, now):
+                self.reweighed(self.gates[start.key], start.key)
+            start.weight = used
+            advance(self.wait_lists.get(start.key), now)
+
+    def reweighed(self, gate: Gate, key: Hashable) -> None:
+        """Note that the starts of *key* weigh something else than they did."""
 
     def release(
         self,
@@ -138,9 +175,9 @@ class Pace(CallAdmission):
         error: BaseException | None = None,  # noqa: ARG002
     ) -> None:
         """Tell listeners; the end of a call does not undo its start."""
-        if self.counters.listeners and grant[0] is self.generation:
+        if self.counters.listeners and grant.generation is self.generation:
             with lock, lock.mutex:
-                held = clock.now() - grant[1]
+                held = clock.now() - grant.at
                 self.counters.tell("released", key, self.in_use(key), self.queued(key), held=held)
 
     def undo(self, key: Hashable, weight: int, at: int, owner: object) -> None:
@@ -152,7 +189,7 @@ class Pace(CallAdmission):
 
     def stats(self) -> Stats:
         with lock, lock.mutex:
-            self._forget(clock.now(), len(self._old))
+            self._forget(clock.now(), len(self._looks))
             return self.counters.stats(self.window.limit, self.in_use(None), self.waiting(), self.keys())
 
     def drop(self, key: Hashable) -> None:
@@ -161,31 +198,30 @@ class Pace(CallAdmission):
 
     def reset(self) -> None:
         super().reset()
-        self._old.clear()
+        self._looks.clear()
         self.gates.clear()
 
     def _starts(self, key: Hashable, now: int) -> Starts:
+        """Return the starts of *key* that matter still."""
         gate = self.gates.get(key)
         if gate is None:
             gate = self.gates[key] = Gate(0)
             gate.remember(self.numbers, now)
+            heappush(self._looks, (now, next(_order), key))
         assert gate.starts is not None  # noqa: S101 - numbers of a pace look back
+        gate.starts.prune(now)
         return gate.starts
 
-    def _note(self, key: Hashable, until: int, now: int) -> None:
-        """Remember that *key* matters *until* then, and forget others."""
-        self._old.append((until, key))
-        self._forget(now, _SWEPT)
-
     def _forget(self, now: int, most: int) -> None:
-        """Forget up to *most* keys that do not matter any more."""
-        while most and self._old and self._old[0][0] <= now:
-            key = self._old.popleft()[1]
-            if key in self.gates:
-                starts = self._starts(key, now)
-                starts.prune(now)
-                if not starts.times and starts.kept_until <= now:
-                    self.drop(key)
+        """Look at up to *most* keys, and forget those that do not matter any more."""
+        while most and self._looks and self._looks[0][0] <= now:
+            key = self._looks[0][2]
+            until = self._starts(key, now).kept_until
+            if until > now:
+                heapreplace(self._looks, (until, next(_order), key))
+            else:
+                heappop(self._looks)
+                self.drop(key)
             most -= 1
 
 
@@ -208,13 +244,16 @@ class Spaced(Pace):
         super().take(key, weight, now, owner)
         self._due[key] = max(self._due.get(key, ALWAYS), now) + self._throttle.gap * weight
 
+    def reweighed(self, gate: Gate, key: Hashable) -> None:
+        self._due[key] = gate.throttle_due(self._throttle)
+
     def in_use(self, key: Hashable) -> int:
         ahead = self._due.get(key, ALWAYS) - clock.now()
         return max(-(-ahead // self._throttle.gap), 0)
 
     def drop(self, key: Hashable) -> None:
         super().drop(key)
-        del self._due[key]
+        self._due.pop(key, None)
 
     def reset(self) -> None:
         super().reset()

@@ -1,17 +1,24 @@
-"""What a call holds of a limit while it runs."""
+"""What a call holds of a limit while it runs, and what it reports to have used."""
 
 import warnings
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import msgspec
 
 from penstock.clock import SECOND
 from penstock.policies.clock import Caller, caller
+from penstock.policies.options import Amount, by_name, whole
+from penstock.policies.spending import Start
 from penstock.policies.waiter import NO_WISHES, Wishes
 
 if TYPE_CHECKING:
     from penstock.policies.call_limit import CallLimit
+
+# What the calls of functions that run here hold, the innermost last.
+calls: Final[ContextVar[tuple["CallSlot", ...]]] = ContextVar("penstock_calls", default=())
 
 
 class Slot(msgspec.Struct, eq=False):
@@ -79,6 +86,30 @@ class Slot(msgspec.Struct, eq=False):
         if held and grant is not None:  # another thread may have been quicker
             self.limit.leave(self, grant, error)
 
+    def spend(self, used: Amount) -> None:
+        """Report what was really *used*, in place of the cost or of what was reported before.
+
+        Less gives budget back at once; more may fill a window beyond its limit, and nothing else starts until it fits
+        again.  A call that reports nothing keeps its cost.  If several of its limits count starts, say what was used
+        of each by its name.
+        """
+        if not self.held:
+            raise RuntimeError(
+                f"a slot of {self.limit.name} is not held; report what was used before it is given back"
+            )
+        starts = self.starts()
+        amounts = by_name("used", used, [start.name for start in starts], self.limit.name)
+        for name, amount in amounts.items():
+            whole(f"used.{name}" if isinstance(used, Mapping) else "used", amount, least=0)
+        for start in starts:
+            if start.name in amounts:
+                start.spend(amounts[start.name])
+
+    def starts(self) -> tuple[Start, ...]:
+        """Return the starts that its limits remember, while it is held."""
+        grant = self.grant
+        return () if grant is None else self.limit.starts_of(grant)
+
     def __enter__(self) -> Self:
         return self.acquire()
 
@@ -114,3 +145,33 @@ class LooseSlot(Slot):
         if self.grant is not None:
             self.end()
             warnings.warn(f"a slot of {self.limit.name} was never given back", ResourceWarning, stacklevel=2)
+
+
+class CallSlot(Slot):
+    """A slot of the call of a function, inside which its limits find it."""
+
+    outside: Token[tuple["CallSlot", ...]] | None = None
+
+    def __enter__(self) -> Self:
+        self.acquire()
+        self.outside = calls.set((*calls.get(), self))
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self._come_out()
+        self.end(error)
+
+    async def __aenter__(self) -> Self:
+        await self.aacquire()
+        self.outside = calls.set((*calls.get(), self))
+        return self
+
+    async def __aexit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        self._come_out()
+        self.end(error)
+
+    def _come_out(self) -> None:
+        if self.outside is not None:
+            # A coroutine that was never finished is closed in another context, which knows nothing of the call.
+            with suppress(ValueError):
+                calls.reset(self.outside)

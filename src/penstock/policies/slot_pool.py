@@ -91,8 +91,8 @@ class SlotPool(CallAdmission):
     def keys(self) -> int:
         return len(self.used)
 
-    def grant(self, now: int) -> object:
-        return (self.generation, now) if self.clocked else self.generation
+    def grant(self, key: Hashable, weight: int, at: int) -> object:  # noqa: ARG002
+        return (self.generation, at) if self.clocked else self.generation
 
     def watch(self) -> None:
         self.clocked = True

@@ -83,8 +83,8 @@ class SharedSlotPool(SlotPool):
         while True:
             borrower = self._open()
             waiter = self._join(key, weight, owner, None, wishes)
-            if waiter is None:
-                return self.grant(clock.now()), 0
+            if not isinstance(waiter, Waiter):
+                return waiter, 0
             self._go(borrower, waiter)
             found = self._conclude(waiter, granted=block(waiter, self.note_cancelled))
             if found is not None:
@@ -100,8 +100,8 @@ class SharedSlotPool(SlotPool):
             if borrower is None or borrower.closed:
                 borrower = await loop.run_in_executor(None, self._open)
             waiter = self._join(key, weight, owner, loop, wishes)
-            if waiter is None:
-                return self.grant(clock.now()), 0
+            if not isinstance(waiter, Waiter):
+                return waiter, 0
             borrower.send()
             found = self._conclude(waiter, granted=await wait(waiter, self.note_cancelled))
             if found is not None:
@@ -392,7 +392,7 @@ class SharedSlotPool(SlotPool):
             refusal = self.refusal(waiter.key, waiter.reason)
             lock.catch_up()
             raise self._errors.pop(waiter.seq, None) or refusal
-        grant = self.grant(now)
+        grant = self.grant(waiter.key, waiter.weight, now)
         if not self._may_begin(waiter, grant, now):
             if announced:
                 self.note_cancelled(waiter)
