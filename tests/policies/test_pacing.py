@@ -146,6 +146,20 @@ def test_keys_that_do_not_matter_any_more_are_forgotten(time, limit):
     assert [] == limit.pool._looks
 
 
+@pytest.mark.parametrize("limit", [RateLimiter, Throttler])
+def test_a_key_that_does_not_matter_any_more_makes_room_for_another(time, limit):
+    limit = limit(1, per=1, key=str, max_keys=1)
+
+    async def main():
+        async with limit.slot("a"):
+            assert limit.try_acquire("b") is None
+        await asyncio.sleep(1)
+        async with limit.slot("b"):
+            return limit.stats().keys
+
+    assert 1 == time.run(main())
+
+
 def test_a_rate_limiter_has_no_burst():
     with pytest.raises(TypeError, match="burst"):
         RateLimiter(10, burst=3)

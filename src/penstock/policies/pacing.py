@@ -143,6 +143,7 @@ class Pace(CallAdmission):
         return key in self.gates
 
     def keys(self) -> int:
+        self._forget(clock.now(), len(self._looks))
         return len(self.gates)
 
     def take(self, key: Hashable, weight: int, now: int, owner: object) -> None:  # noqa: ARG002
@@ -189,7 +190,6 @@ class Pace(CallAdmission):
 
     def stats(self) -> Stats:
         with lock, lock.mutex:
-            self._forget(clock.now(), len(self._looks))
             return self.counters.stats(self.window.limit, self.in_use(None), self.waiting(), self.keys())
 
     def drop(self, key: Hashable) -> None:
