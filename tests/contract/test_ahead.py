@@ -41,17 +41,15 @@ def caller(desk: Desk) -> Caller:
 
 
 def test_the_starts_of_a_throttle_are_granted_for_their_moments(desk: Desk, caller: Caller) -> None:
-    desk.enqueue("a b c d e f g h", FAST)
+    desk.enqueue(" ".join("abcdefghijk"), FAST)
 
     claim = caller.ask()
 
     now = desk.clock.now()
-    assert [0, 10, 20, 30, 40, 50] == [
-        (job.begin_from or now) // GAP * 10 - now // GAP * 10 for job in claim.jobs
-    ]
+    assert [now + n * GAP for n in range(1 + AHEAD // GAP)] == list(caller.begins.values())
     assert [begin + START_GRACE for begin in caller.begins.values()] == [job.begin_by for job in claim.jobs]
-    assert now + 6 * GAP - LEAD == claim.next_at
-    assert [State.WAITING] * 2 == [desk.state("g"), desk.state("h")]
+    assert now + AHEAD + GAP - LEAD == claim.next_at
+    assert [State.WAITING] * 2 == [desk.state("j"), desk.state("k")]
 
 
 def test_without_asking_nothing_is_granted_ahead(desk: Desk) -> None:
@@ -67,28 +65,29 @@ def test_no_more_is_granted_than_was_asked_for(desk: Desk, caller: Caller) -> No
 
 
 def test_the_next_claim_of_the_caller_goes_on_from_what_it_expects(desk: Desk, caller: Caller) -> None:
-    desk.enqueue(" ".join("abcdefghij"), FAST)
-    caller.ask()
+    desk.enqueue(" ".join("abcdefghijklmno"), FAST)
+    granted = len(caller.ask().jobs)
     desk.wait(3 * GAP)
 
     claim = caller.ask()
 
-    assert [6 * GAP, 7 * GAP, 8 * GAP] == [job.begin_from - caller.begins["a"] for job in claim.jobs]
+    next_ones = [(granted + n) * GAP for n in range(3)]
+    assert next_ones == [job.begin_from - caller.begins["a"] for job in claim.jobs]
     assert [] == desk.engine.doctor()
 
 
 def test_another_caller_waits_until_what_was_granted_has_begun_at_the_latest(
     desk: Desk, caller: Caller
 ) -> None:
-    desk.enqueue(" ".join("abcdefghij"), FAST)
+    desk.enqueue(" ".join("abcdefghijklmno"), FAST)
     caller.ask()
-    last = caller.begins["f"] + START_GRACE
-    desk.wait(5 * GAP)
+    last = max(caller.begins.values()) + START_GRACE
+    desk.wait(last + GAP - AHEAD - desk.clock.now() - 1)
 
     other = Caller(desk)
     assert [] == other.ask().jobs
 
-    desk.wait(last + GAP - AHEAD - desk.clock.now())
+    desk.wait(1)
     assert last + GAP == other.ask().jobs[0].begin_from
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 GRACE = 50_000  # a handler begins at most this long after its claim, where starts are remembered
-AHEAD = 50_000  # so far ahead starts may be granted
+AHEAD = 80_000  # so far ahead starts may be granted
 GUARD = 100  # and is remembered this much later than it was told to have begun
 LEAST_PAUSE = 100_000
 MAX_LOST = 5

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-LATEST = 100_000  # within which a handler begins after its claim: granted that far ahead, and late
+LATEST = 130_000  # within which a handler begins after its claim: granted that far ahead, and late
 FOREVER = 2**63
 
 

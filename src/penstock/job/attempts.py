@@ -21,8 +21,8 @@ AT_ONCE: Final = 0
 
 # How far ahead a claim may grant starts that the clock will allow, and how long before the last of them begins the
 # next claim should come: time enough for a transaction.
-AHEAD: Final = 50 * MILLISECOND
-LEAD: Final = 20 * MILLISECOND
+AHEAD: Final = 80 * MILLISECOND
+LEAD: Final = 40 * MILLISECOND
 
 
 _Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
