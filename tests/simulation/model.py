@@ -244,6 +244,8 @@ class Model:
         self.ended: list[Job] = []  # since the last comparison
         self.name_of: Callable[[Schedule], str] = lambda schedule: f"{schedule.name}-{schedule.fired}"
         self._arrivals = 0
+        # While a claim is decided that knows when starts are expected: those, and when they count from then on.
+        self._expected: list[tuple[Start, int]] | None = None
 
     # What users do.
 
@@ -492,7 +494,7 @@ class Model:
     @contextmanager
     def expecting(self, moments: dict[str, int]) -> Iterator[None]:
         """Have starts remembered when they are expected while a claim is asked that knows; then as before."""
-        self._expected: list[tuple[Start, int]] = []
+        self._expected = []
         for name, at in moments.items():
             job = self.jobs[name]
             for start in job.starts if job.state == RUNNING else ():
@@ -502,13 +504,7 @@ class Model:
         yield
         for start, at in self._expected:
             start.at = at
-
-    def expect(self, names: Sequence[str], at: int) -> None:
-        """Have jobs that were just started remembered *at* that moment until the claim is over."""
-        for name in names:
-            for start in self.jobs[name].starts:
-                self._expected.append((start, at + GRACE))
-                start.at = at
+        self._expected = None
 
     def start_later(
         self, name: str, queues: Collection[str], at: int, lease: int, tasks: Sequence[str] | None
@@ -521,8 +517,7 @@ class Model:
             raise Mismatch(f"{name} was granted for {at}, which is {at - self.now} us from now")
         if shut := self.shut_gates(job, at):
             raise Mismatch(f"{name} was granted for {at} although {shut} is shut then")
-        self._start(job, lease)
-        self.expect([name], at)
+        self._start(job, lease, at)
         return job
 
     def settle(
@@ -994,14 +989,20 @@ class Model:
         else:
             job.state = state
 
-    def _start(self, job: Job, lease: int) -> None:
+    def _start(self, job: Job, lease: int, begins: int | None = None) -> None:
+        at = self.now if begins is None else begins
         job.state, job.lease, job.heir = RUNNING, self.now + lease, None
         job.attempt += 1
         job.starts = []
         for name, _, _ in job.gates:
             if name in self.gates and self.gates[name].remembers:
-                job.starts.append(Start(self.now + GRACE, job.cost_at(name), name))
-                self.gates[name].starts.append(job.starts[-1])
+                start = Start(at + GRACE, job.cost_at(name), name)
+                if self._expected is not None:
+                    # Until the claim is over it counts when it is expected.
+                    self._expected.append((start, start.at))
+                    start.at = at
+                job.starts.append(start)
+                self.gates[name].starts.append(start)
 
     def _correct(self, job: Job, began: int) -> None:
         for start in job.starts:
