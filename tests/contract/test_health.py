@@ -62,7 +62,7 @@ def test_dead_rows_are_counted(engine, url, monkeypatch) -> None:
         connection.execute("SELECT pg_stat_force_next_flush()")
         connection.execute("SELECT 1")
 
-    assert len(about(engine, "100 dead rows")) == 1
+    assert len(about(engine, "table wake has 100 dead rows")) == 1
     assert len(about(engine, "turned off for table wake")) == 1
 
 

@@ -303,6 +303,8 @@ def test_the_timeout_of_the_handler_holds_for_jobs_that_carry_none(engine):
     assert engine.outcomes[job].kind == "AttemptTimeout"
 
 
+# A strike that lands in a callback of the interpreter, such as that of a weak reference, is lost there.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_timeouts_that_just_fail_to_strike_do_no_harm(engine):
     """The function ends at about the moment of its timeout, over and over, in one thread."""
 
