@@ -991,7 +991,7 @@ class Model:
 
     def _start(self, job: Job, lease: int, begins: int | None = None) -> None:
         at = self.now if begins is None else begins
-        job.state, job.lease, job.heir = RUNNING, self.now + lease, None
+        job.state, job.lease, job.heir = RUNNING, at + lease, None
         job.attempt += 1
         job.starts = []
         for name, _, _ in job.gates:

@@ -2,6 +2,8 @@
 
 from penstock.limits.pacing import Pacing
 
+LATEST = 1_000  # after its moment a start may begin
+
 
 def planned(*starts):
     """Plan starts, told as `name at gates [spaced]`; all gates are spaced unless told."""
@@ -12,7 +14,7 @@ def planned(*starts):
 
 def add(pacing, *starts):
     pacing.add(
-        (name, int(at), gates.split(","), (spaced[0] if spaced else gates).split(","))
+        (name, int(at), int(at) + LATEST, gates.split(","), (spaced[0] if spaced else gates).split(","))
         for name, at, gates, *spaced in (start.split() for start in starts)
     )
 
@@ -125,3 +127,38 @@ def test_a_start_that_is_not_known_is_passed_over():
     pacing.began("b", 500)
 
     assert {"a": 100} == pacing.ask()
+
+
+def test_what_follows_one_that_was_put_off_is_put_off_too():
+    pacing = planned("a 5 X", "b 15 X,Y", "c 25 Y", "d 25 Z")
+    pacing.due(5)
+    pacing.began("a", 13)
+
+    assert {"b": 23, "c": 33, "d": 25} == pacing.ask()
+
+
+def test_so_is_what_a_claim_grants_meanwhile():
+    pacing = planned("a 5 X", "b 15 X,Y")
+    pacing.due(5)
+    pacing.ask()
+    pacing.began("a", 13)
+    add(pacing, "c 25 Y,Z", "d 35 Z", "e 10 Y")
+
+    assert {"b": 23, "c": 33, "d": 43, "e": 10} == pacing.ask()
+
+
+def test_several_late_ones_put_off_by_the_most_and_not_by_the_sum():
+    pacing = planned("a 5 X", "b 15 X,Y", "c 16 X,Z", "d 30 Y,Z")
+    pacing.due(5)
+    pacing.began("a", 8)
+
+    assert {"b": 18, "c": 19, "d": 33} == pacing.ask()
+
+
+def test_a_start_that_cannot_begin_any_more_holds_no_other_and_is_sent_to_be_refused():
+    pacing = planned("a 100 X", "b 110 X", "c 1200 X")
+    pacing.due(100)
+
+    assert [] == pacing.due(1_099)
+    assert ["b"] == names(pacing.due(1_100))
+    assert ["c"] == names(pacing.due(1_200))

@@ -73,7 +73,7 @@ class EngineService:
         self.at_end: list[Callable[[], None]] = []
         self.began = monotonic()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
-        self._paced = PacedAnswers(engine.clock)
+        self._paced = PacedAnswers()
         self._working: Batcher[Question | Fetching, Answer] = Batcher(
             self._together, self.threads, unwanted=self._take_back
         )
@@ -224,8 +224,7 @@ class EngineService:
         Their gates remember them as begun by then, and a worker that hears of one later would begin later.
         """
         await self._paced.hold(jobs)
-        now = self.engine.clock.now()
-        late = [job for job in jobs if job.begin_by and now >= job.begin_by]
+        late = [job for job in jobs if job.begin_by and not self._paced.in_time(job)]
         if any(job.begin_by for job in jobs):
             self._paced.note_late(late=bool(late))
         if not late:

@@ -5,58 +5,62 @@ job out is sent.
 """
 
 import asyncio
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec.structs import replace
 
-from penstock.clock import MILLISECOND, SECOND, Clock, since_boot
+from penstock.clock import SECOND, since_boot
 from penstock.job import AHEAD, START_GRACE, Ahead, Claimed, ClaimFor, Settlement
-from penstock.worker.starter import Starter
+from penstock.worker.attempt import BEGIN_MARGIN
+from penstock.worker.starter import Starter, UpperOffset
 
 LONGEST: Final = 5 * SECOND  # that an answer may take from its claim, on a machine that is very busy
-STEP: Final = 10 * MILLISECOND  # a clock that is off by this was set
 
 
 class HeldAnswer:
-    """A job on its way to its worker; times are microseconds since the machine was started."""
+    """Jobs on their way to their worker, which start together when the answer is sent.
 
-    __slots__ = ("begin_from", "claimed", "due", "ended", "offset", "sent_at")
+    Times are microseconds since the machine was started; *offset* turns the engine's time into that.
+    """
 
-    def __init__(self, claimed: Claimed, offset: int) -> None:
-        self.claimed = claimed
+    __slots__ = ("begin_by", "begin_from", "due", "ended", "gates", "jobs", "offset", "sent_at", "spaced")
+
+    def __init__(self, jobs: Sequence[Claimed], offset: int) -> None:
+        self.jobs = jobs
         self.offset = offset
-        self.begin_from = (claimed.begin_from or claimed.started) + offset
+        self.begin_from = max(job.begin_from or job.started for job in jobs) + offset
+        self.begin_by = min(job.begin_by for job in jobs) + offset
+        self.gates = {gate for job in jobs for gate in job.gates.split(",")}
+        self.spaced = {gate for job in jobs for gate in job.spaced.split(",")}
         self.due = asyncio.Event()
         self.sent_at = 0
         self.ended = False
-
-    @property
-    def key(self) -> tuple[int, int]:
-        return self.claimed.seq, self.claimed.fence
 
     def begun(self) -> int:
         """Return when the answer had been sent; 0 if it was not."""
         return self.sent_at
 
-    def after(self, moment: int) -> int:
-        """Return how long after its claim a moment is."""
-        return max(0, moment - self.offset - self.claimed.started)
+    def reports(self, moment: int) -> list[tuple[int, int, int]]:
+        """Return of each job, as (seq, fence, span), how long after its claim a moment is."""
+        return [(job.seq, job.fence, max(0, moment - self.offset - job.started)) for job in self.jobs]
 
 
 class PacedAnswers:
     """The answers of one server that hand out jobs whose starts are remembered."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self) -> None:
         self.stopping = False
         self.grace = START_GRACE  # how long an answer may take from its claim
-        self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
         self._held: dict[tuple[int, int], HeldAnswer] = {}
         self._begun: dict[
             tuple[int, int], int
         ] = {}  # how long after its claim each began, until the engine knows
-        self._offset = 0
+        self._offset = UpperOffset()
         self._starter: Starter[HeldAnswer] = Starter(self, self._release)
 
     def begin(self) -> None:
@@ -75,7 +79,7 @@ class PacedAnswers:
         Only an answer with a single job can be held for its moment.
         """
         planned, begun = self._starter.ask(), self.take_begun()
-        held = tuple((*answer.key, answer.after(at)) for answer, at in planned.items())
+        held = tuple(report for answer, at in planned.items() for report in answer.reports(at))
         single = sum(each.count == 1 for each in wanted)
         ahead = Ahead(AHEAD, 0, held, tuple(begun))
         return [
@@ -83,24 +87,33 @@ class PacedAnswers:
             for each in wanted
         ]
 
-    def plan(self, jobs: Iterable[Claimed]) -> None:
-        """Take jobs that the claims which were asked last have granted."""
-        offset = since_boot() - self._clock.now()
-        self._offset = max(offset, self._offset) if abs(offset - self._offset) < STEP else offset
-        answers = [HeldAnswer(job, self._offset) for job in jobs if job.begin_by]
-        self._held.update((answer.key, answer) for answer in answers)
-        self._starter.plan(answers)
+    def plan(self, jobs: Sequence[Claimed]) -> None:
+        """Take the jobs that one of the claims which were asked last has granted: one answer hands them out."""
+        jobs = [job for job in jobs if job.begin_by]
+        if not jobs:
+            return
+        self._offset.hear(since_boot() - max(job.started for job in jobs))
+        with self._lock:
+            offset = max([self._offset.value, *(answer.offset for answer in self._held.values())])
+            answer = HeldAnswer(jobs, offset)
+            self._held.update(((job.seq, job.fence), answer) for job in jobs)
+        self._starter.plan([answer])
         self._starter.send_due()
 
     async def hold(self, jobs: Sequence[Claimed]) -> None:
-        """Wait for the moments of all these jobs."""
-        for job in jobs:
-            answer = self._held.get((job.seq, job.fence))
-            if answer is None:
-                continue
-            await answer.due.wait()
-            while since_boot() < answer.begin_from:  # noqa: ASYNC110 - it was released a little early
-                await asyncio.sleep(0)
+        """Wait for the moment of these jobs, which one answer hands out; no longer than they may wait."""
+        for answer in self._answers(jobs):
+            left = (answer.begin_by - since_boot()) / SECOND
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0, left)):
+                    await answer.due.wait()
+                while since_boot() < answer.begin_from:  # noqa: ASYNC110 - it was released a little early
+                    await asyncio.sleep(0)
+
+    def in_time(self, job: Claimed) -> bool:
+        """Tell whether the answer with a job can still be sent before its gates take it for begun."""
+        answer = self._held.get((job.seq, job.fence))
+        return answer is None or since_boot() < answer.begin_by - BEGIN_MARGIN
 
     def note_late(self, *, late: bool) -> None:
         """Give answers more time if some came too late, and less again while they come in time."""
@@ -109,31 +122,43 @@ class PacedAnswers:
         else:
             self.grace = max(self.grace - self.grace // 16, START_GRACE)
 
-    def sent(self, jobs: Iterable[Claimed]) -> bool:
+    def sent(self, jobs: Sequence[Claimed]) -> bool:
         """Note that the answer with these jobs has been sent; tell whether the engine should hear of that."""
-        for job in jobs:
-            answer = self._held.pop((job.seq, job.fence), None)
-            if answer is not None:
-                answer.sent_at = since_boot()
-                self._begun[answer.key] = answer.after(answer.sent_at)
-        return bool(self._begun)
+        answers, now = self._answers(jobs), since_boot()
+        with self._lock:
+            for answer in answers:
+                answer.sent_at = now
+                reports = {(seq, fence): span for seq, fence, span in answer.reports(now)}
+                self._begun |= {key: span for key, span in reports.items() if key in self._held}
+                for key in reports:
+                    self._held.pop(key, None)
+            return bool(self._begun)
 
     def gone(self, jobs: Iterable[Claimed]) -> None:
         """Forget jobs that were given back."""
-        for job in jobs:
-            answer = self._held.pop((job.seq, job.fence), None)
-            if answer is not None:
-                answer.ended = True
+        with self._lock:
+            for job in jobs:
+                answer = self._held.pop((job.seq, job.fence), None)
+                if answer is not None:
+                    left = any(self._held.get((each.seq, each.fence)) is answer for each in answer.jobs)
+                    answer.ended = answer.ended or not left
 
     def take_begun(self) -> list[tuple[int, int, int]]:
         """Return the starts that the engine has not heard of, as for `begun`."""
-        begun, self._begun = self._begun, {}
+        with self._lock:
+            begun, self._begun = self._begun, {}
         return [(*key, span) for key, span in begun.items()]
 
     def with_begin(self, settlement: Settlement) -> Settlement:
         """Have a settlement tell when its attempt began, unless the engine knows."""
-        span = self._begun.pop((settlement.seq, settlement.fence), None)
+        with self._lock:
+            span = self._begun.pop((settlement.seq, settlement.fence), None)
         return settlement if span is None else replace(settlement, began_after=span)
+
+    def _answers(self, jobs: Sequence[Claimed]) -> list[HeldAnswer]:
+        with self._lock:
+            found = [self._held.get((job.seq, job.fence)) for job in jobs]
+        return list(dict.fromkeys(answer for answer in found if answer is not None))
 
     def _release(self, answers: Sequence[HeldAnswer]) -> None:
         if self._loop is not None and not self._loop.is_closed():

@@ -47,9 +47,12 @@ async def write(
         if reply.claims is not None:
             await service.give_back(reply.claims)
         raise
-    await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
-    if reply.claims is not None and reply.claims.jobs:
-        service.answered(reply.claims)
+    try:
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else content})
+    finally:
+        # Also if it failed: the worker may have read it.
+        if reply.claims is not None and reply.claims.jobs:
+            service.answered(reply.claims)
 
 
 async def stream(dialect: Dialect, reply: Stream, request_id: str, receive: Receive, send: Send) -> None:

@@ -1,9 +1,9 @@
 """Keep the distances between starts that were granted ahead, each for its moment.
 
 A claim that grants starts ahead counts on its caller: if one of them begins late, those that follow at its gates begin
-by as much later.  So any two are at least as far apart as planned, and every rule that held for the plan holds for
-what happens.  A rule that looks much further back than starts are granted ahead does not care: such gates are not
-*spaced*.
+by as much later, and so do those that follow these.  So any two are at least as far apart as planned, and every rule
+that held for the plan holds for what happens.  A rule that looks much further back than starts are granted ahead does
+not care: such gates are not *spaced*.
 
 Pure: times are arguments, in microseconds.
 """
@@ -11,7 +11,7 @@ Pure: times are arguments, in microseconds.
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -20,14 +20,23 @@ T = TypeVar("T")
 class PlannedStart(Generic[T]):
     """A start that is planned *at* a moment, at these *gates*; *sent* once its handler is about to begin.
 
-    At *spaced* gates it keeps its distance to those before it.
+    It begins before *by* or not at all.  At *spaced* gates it keeps its distance to those before it.
     """
 
     what: T
     at: int
+    by: int
     gates: frozenset[str]
     spaced: frozenset[str]
     sent: bool = False
+
+
+class _Delay(NamedTuple):
+    """A start that was planned *at* a moment begins so much later."""
+
+    at: int
+    late: int
+    gates: frozenset[str]
 
 
 class Pacing(Generic[T]):
@@ -35,31 +44,34 @@ class Pacing(Generic[T]):
 
     def __init__(self) -> None:
         self._planned: dict[T, PlannedStart[T]] = {}
-        self._late: list[
-            tuple[int, int, frozenset[str]]
-        ] = []  # since the last claim was asked: planned, by how much
+        self._delays: list[
+            list[_Delay]
+        ] = []  # since the last claim was asked, each with what followed from it
 
     def __len__(self) -> int:
         return len(self._planned)
 
     def ask(self) -> dict[T, int]:
         """Return when each start is planned, for a claim that is asked now; what it grants is added with `add`."""
-        self._late = []
+        self._delays = []
         return {start.what: start.at for start in self._planned.values()}
 
-    def add(self, starts: Iterable[tuple[T, int, Collection[str], Collection[str]]]) -> None:
+    def add(self, starts: Iterable[tuple[T, int, int, Collection[str], Collection[str]]]) -> None:
         """Plan starts that were granted by the claim that was asked last: all, or none if this raises."""
         planned = [
-            PlannedStart(what, at, frozenset(gates), frozenset(spaced)) for what, at, gates, spaced in starts
+            PlannedStart(what, at, by, frozenset(gates), frozenset(spaced))
+            for what, at, by, gates, spaced in starts
         ]
-        for start in planned:
-            for before, late, gates in self._late:
-                _put_off(start, before, late, gates)
+        for delays in self._delays:
+            _put_off(planned, delays)
         self._planned.update((start.what, start) for start in planned)
 
     def due(self, now: int) -> list[PlannedStart[T]]:
-        """Return the starts to send at this moment, and take them for sent: nothing else must begin before them."""
-        return _sent(start for start in self._next() if start.at <= now)
+        """Return the starts to send at this moment, and take them for sent.
+
+        Nothing else must begin before them; or it is too late for them, and they will be refused.
+        """
+        return _sent(start for start in self._next(now) if start.at <= now)
 
     def all_unsent(self) -> list[PlannedStart[T]]:
         """Return the starts that were not sent, and take them for sent: they will not begin."""
@@ -78,23 +90,26 @@ class Pacing(Generic[T]):
         start = self._planned.pop(what, None)
         if start is None or at <= start.at:
             return
-        late = at - start.at
-        self._late.append((start.at, late, start.gates))
-        for other in self._planned.values():
-            _put_off(other, start.at, late, start.gates)
+        delays = [_Delay(start.at, at - start.at, start.gates)]
+        _put_off(self._planned.values(), delays)
+        self._delays.append(delays)
 
     def gone(self, what: T) -> None:
         """Forget a start that will not begin."""
         self._planned.pop(what, None)
 
-    def _next(self) -> Iterator[PlannedStart[T]]:
-        """Yield, of those that were not sent, the ones before which nothing else must begin."""
+    def _next(self, now: int) -> Iterator[PlannedStart[T]]:
+        """Yield, of those that were not sent, the ones before which nothing else can begin, or that are too late."""
         before: set[str] = set()
         ordered = sorted(self._planned.values(), key=lambda each: each.at)
         for _, together in groupby(ordered, key=lambda each: each.at):
             starts = list(together)
-            yield from (each for each in starts if not each.sent and each.spaced.isdisjoint(before))
-            before.update(*(each.gates for each in starts))
+            yield from (
+                each
+                for each in starts
+                if not each.sent and (each.by <= now or each.spaced.isdisjoint(before))
+            )
+            before.update(*(each.gates for each in starts if each.by > now))
 
 
 def _sent(starts: Iterable[PlannedStart[T]]) -> list[PlannedStart[T]]:
@@ -104,6 +119,12 @@ def _sent(starts: Iterable[PlannedStart[T]]) -> list[PlannedStart[T]]:
     return found
 
 
-def _put_off(start: PlannedStart[T], planned: int, late: int, gates: frozenset[str]) -> None:
-    if start.at > planned and not start.spaced.isdisjoint(gates):
-        start.at += late
+def _put_off(starts: Iterable[PlannedStart[T]], delays: list[_Delay]) -> None:
+    """Put off what follows a start that is late, and add to *delays* what follows from that."""
+    for start in sorted(starts, key=lambda each: each.at):
+        late = [
+            delay.late for delay in delays if start.at > delay.at and not start.spaced.isdisjoint(delay.gates)
+        ]
+        if late:
+            delays.append(_Delay(start.at, max(late), start.gates))
+            start.at += max(late)

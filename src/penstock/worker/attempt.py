@@ -6,10 +6,8 @@ go on while the machine sleeps, as those of the store do.
 
 import asyncio
 import ctypes
-import sys
 import threading
 from collections.abc import Callable
-from types import FrameType
 from typing import Final
 
 from penstock.clock import MILLISECOND, Clock, since_boot
@@ -20,6 +18,9 @@ from penstock.worker.handler import Handler
 # How long a handler may take from its worker's look at the clock to its first line: it must have begun by what
 # the gate remembers, which is `begin_by` at first and later what `began_after` reports.
 BEGIN_MARGIN: Final = 5 * MILLISECOND
+FIRST_LINE: Final = (
+    MILLISECOND // 10
+)  # how long a plain function has before another thread takes it for begun
 
 
 class AttemptTimeout(BaseException):
@@ -46,7 +47,7 @@ class Shift:
 class Attempt:
     """A claimed job with its handler, leased at *renewed* for *lease*.
 
-    *offset* is what to add to the engine's time to get the machine's own; *latest* is the most that it may be.
+    *offset* is what to add to the engine's time to get the machine's own, or less; *latest* is that, or more.
     """
 
     __slots__ = (
@@ -64,7 +65,6 @@ class Attempt:
         "error",
         "finished",
         "handler",
-        "inside",
         "late",
         "latest",
         "lease_end",
@@ -105,7 +105,6 @@ class Attempt:
         self.began = 0
         self.begun_by = 0  # when the handler had begun for certain; 0 if that is not known yet
         self.entered = False
-        self.inside = False  # a plain function was entered
         self.ended = False
         self.finished = 0
         self.overran = False
@@ -140,27 +139,29 @@ class Attempt:
         self.began = now
         return True
 
-    def watch_entry(self) -> None:
-        """Note that the function is entered which the calling thread calls next, unless a profiler is at work."""
-        if self.begin_by and sys.getprofile() is None:
-            sys.setprofile(self._enter)
+    @property
+    def gates(self) -> list[str]:
+        """Where its start is remembered."""
+        return self.claimed.gates.split(",")
 
-    def _enter(self, _frame: FrameType, event: str, _value: object) -> None:
-        if event == "call":
-            sys.setprofile(None)
-            self.inside = True
+    @property
+    def spaced(self) -> list[str]:
+        """The gates at which it keeps its distance to the starts before it."""
+        return self.claimed.spaced.split(",")
 
     def begun(self) -> int:
         """Return when the handler had begun for certain, the same ever after; 0 if that is not known yet.
 
-        For other threads than the handler's: one of them comes to see that it is inside only when it goes on.
+        For other threads than the handler's: one of them comes to look only when that one has gone on.
         """
         if not self.begun_by and self.began:
             now, latest = since_boot(), self.began + BEGIN_MARGIN
             if self.ended:
                 self.begun_by = min(self.finished, latest)
-            elif self.inside or now > latest:
+            elif now >= self.began + FIRST_LINE and not self.handler.is_async:
                 self.begun_by = min(now, latest)
+            elif now > latest:
+                self.begun_by = latest
         return self.begun_by
 
     def expected_after(self, planned: int) -> int:

@@ -76,7 +76,6 @@ def _call(attempt: Attempt, alarm: Alarm) -> Outcome:
                 alarm.set(attempt, attempt.timeout)
             if not attempt.begin():
                 return attempt.refusal()
-            attempt.watch_entry()
             return value_outcome(attempt, handler.call(*args, **kwargs))
     except BaseException as error:  # noqa: BLE001
         return error_outcome(attempt, error)

@@ -25,7 +25,7 @@ from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
 from penstock.worker.settlements import PendingSettlements
-from penstock.worker.starter import Starter
+from penstock.worker.starter import Starter, UpperOffset
 from penstock.worker.wakeups import Wakeups
 
 # Look again after this long whatever the store said: the wall clock may have been set.
@@ -37,7 +37,6 @@ LEAST_PAUSE: Final = 1 * MILLISECOND
 LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 SPARE: Final = 8  # of so many places one is not given to a start that is granted ahead
-STEP: Final = 10 * MILLISECOND  # a clock that is off by this was set
 # A claim names the tasks that the worker knows.  A job of another task, as an older server may hand out, is left to
 # others so long.
 UNKNOWN_PAUSE: Final = 10 * SECOND
@@ -78,7 +77,7 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._lasted = 0  # how long the last transaction took
-        self._latest = 0  # the most that was added lately to the engine's time to get this machine's
+        self._latest = UpperOffset()
         self.thread = PeriodicThread("pump", self._round)
         self.wakeups = Wakeups(engine, self._changed)
 
@@ -192,20 +191,18 @@ class Pump:
         if claim.jobs:
             try:
                 # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-                after = since_boot() - self._engine.clock.now()
-                self._note_latest(max(offset, after))
-                self._begin(claim.jobs, min(offset, after), before)
+                heard = since_boot()
+                offset = min(offset, heard - self._engine.clock.now())
+                self._latest.hear(heard - max(job.started for job in claim.jobs))
+                latest = max([self._latest.value, *(attempt.latest for attempt in planned)])
+                self._begin(claim.jobs, offset, latest, before)
             except BaseException:
                 self._hand_back(claim.jobs)
                 raise
         self._pending.tell()
         return claim
 
-    def _note_latest(self, offset: int) -> None:
-        """Have no start seem later for the engine than an earlier one did, unless the clock was set."""
-        self._latest = max(offset, self._latest) if abs(offset - self._latest) < STEP else offset
-
-    def _begin(self, jobs: Sequence[Claimed], offset: int, renewed: int) -> None:
+    def _begin(self, jobs: Sequence[Claimed], offset: int, latest: int, renewed: int) -> None:
         handlers = self._crew.handlers
         attempts = [
             Attempt(
@@ -215,7 +212,7 @@ class Pump:
                 offset=offset,
                 renewed=renewed,
                 lease=self._lease,
-                latest=self._latest,
+                latest=latest,
             )
             for job in jobs
             if (handler := handlers.get(job.task))

@@ -4,26 +4,40 @@ Has its own thread.  A start that was granted for now is sent to its handler by 
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, since_boot
-from penstock.job import Claimed
 from penstock.limits.pacing import Pacing
 
 # How long before its moment an attempt is sent: so long it may take to reach its handler, which waits for the rest.
 EARLY: Final = 300
 # How long to wait before the next look whether a handler has begun.
 AGAIN: Final = MILLISECOND // 10
+LAST: Final = 64  # answers
 
 
 class Startable(Protocol):
-    """An attempt that was granted for a moment, `begin_from`; times are microseconds since the machine was started."""
+    """What was granted for a moment, `begin_from`, and begins before `begin_by` or not at all.
 
-    claimed: Claimed
+    Times are microseconds since the machine was started.
+    """
+
     begin_from: int
+    begin_by: int
     ended: bool
+
+    @property
+    def gates(self) -> Collection[str]:
+        """Where its start is remembered."""
+        ...
+
+    @property
+    def spaced(self) -> Collection[str]:
+        """The gates at which it keeps its distance to the starts before it."""
+        ...
 
     def begun(self) -> int:
         """Return when it had begun for certain; 0 if that is not known yet."""
@@ -37,6 +51,27 @@ class Stoppable(Protocol):
 
 
 S = TypeVar("S", bound=Startable)
+
+
+class UpperOffset:
+    """What to add to the engine's time to get this machine's: never less than is true, and not much more.
+
+    An answer is heard after the moment at which the engine gave it, so each is a bound; the least of the last ones
+    counts.  One that is off by a second tells that the engine's clock was set.
+    """
+
+    def __init__(self) -> None:
+        self._heard: deque[int] = deque(maxlen=LAST)
+
+    def hear(self, offset: int) -> None:
+        """Take a bound into account."""
+        if self._heard and offset - min(self._heard) > SECOND:
+            self._heard.clear()
+        self._heard.append(offset)
+
+    @property
+    def value(self) -> int:
+        return min(self._heard)
 
 
 class Starter(Generic[S]):
@@ -60,8 +95,7 @@ class Starter(Generic[S]):
         with self._lock:
             self._heed_begun()
             self._pacing.add(
-                (each, each.begin_from, each.claimed.gates.split(","), each.claimed.spaced.split(","))
-                for each in attempts
+                (each, each.begin_from, each.begin_by, each.gates, each.spaced) for each in attempts
             )
         self.thread.wake()
 

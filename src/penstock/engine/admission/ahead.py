@@ -35,6 +35,7 @@ class GrantsAhead:
         self._ahead = ahead
         self._last = board.now + ahead.within
         self._expected: list[tuple[Post, int, int, int]] = []  # gate, expected begin, latest begin, cost
+        self.longest_grace = 0  # how late one of the starts that the caller holds may begin
         self._granted: set[int] = set()  # gates at which something starts later
         self._moved: set[int] = set()  # lanes that stand behind another gate now
 
@@ -46,6 +47,7 @@ class GrantsAhead:
             span = spans.get((attempt.seq, attempt.fence))
             if span is None or not attempt.started <= attempt.started + span <= attempt.begin_by:
                 continue
+            self.longest_grace = max(self.longest_grace, attempt.begin_by - attempt.started - span)
             board.load_gates(attempt.gate_ids)
             for gate, cost in attempt.weights():
                 starts = board.posts[gate].gate.starts

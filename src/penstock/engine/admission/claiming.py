@@ -262,6 +262,7 @@ class Claiming:
                 lease, deadline = terms.until(own, timeout)
             worker = terms.worker(n)
             if t.begin_from:
+                lease += t.begin_from - now
                 deadline = None if deadline is None else deadline + t.begin_from - now
             gates = ",".join(map(str, t.gates))
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
@@ -610,7 +611,8 @@ class Claiming:
 
     def _is_spaced(self, numbers: Numbers) -> bool:
         """Tell whether the rules look at when a start of late began, and not only at whether there was one."""
-        short = AHEAD + 2 * self._grace
+        grace = max(self._grace, self._ahead.longest_grace) if self._ahead is not None else self._grace
+        short = AHEAD + 2 * grace
         return numbers.throttle is not None or (numbers.rate is not None and numbers.rate.period <= short)
 
     def _type_gate(self, lane: Lane) -> int | None:
