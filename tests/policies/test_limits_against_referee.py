@@ -99,9 +99,10 @@ class Caller(callers.Caller):
 
     def enter(self):
         self.started = clock.now()
-        super().enter()
+        # Before it is inside: from then on it reports when it is told to.
         if self.at_once is not None:
             self.report(self.at_once)
+        super().enter()
 
     def report(self, used):
         """Say what was used; at no moment more than the limit has heard, since the referee may look at any."""
