@@ -459,6 +459,14 @@ def play(victims, steps, monkeypatch):
     world.check_empty()
 
 
+def test_a_call_that_reserved_slots_never_stands_behind_an_elder_one_that_needs_them():
+    state = LimitsMachine()
+    state.begin(all_slots=3, key_slots=2, starts=3, max_queue=None, max_wait=None, watched=False, patience=1)
+    pairs = zip("aaaaab", (1, 1, 2, 2, 1, 1), strict=True)
+    state.tasks_come(wishes=[("wide", key, weight, None, None) for key, weight in pairs], steps=0)
+    state.teardown()
+
+
 def test_calls_of_a_forked_process_do_not_wait_behind_calls_of_its_parent():
     world = World(all_slots=1, key_slots=1)
     first = world.wide.acquire("a")

@@ -145,11 +145,17 @@ def resume(waiter: Waiter) -> None:
     waiter.state = WAITING
     waiter.alarm = NEVER
     agenda: Agenda = [wait_list]
-    if entry.shut_by(now) is None:
+    shut = entry.shut_by(now)
+    if shut is None:
         wait_list.remove(entry)
         entry.take(now)
         if waiter.joint is not None:
             _place(waiter.joint, now, agenda)
+    elif shut[:2] != (wait_list.admission, wait_list.key):
+        # It may have reserved what an elder entry wants that came into this list meanwhile, and stand behind it.
+        wait_list.remove(entry)
+        entry.refused()
+        agenda.append(shut[0].join(entry, shut[1]))
     for each in agenda:
         advance(each, now)
 
