@@ -22,6 +22,7 @@ LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
 SPANS = tuple(span * MS for span in (1, 10, 49, 50, 51, 100, 200, 500, 1_000, 3_000))
 OUTCOMES = (*["done"] * 4, *["failed"] * 2, "again", "cancelled", "limited", "handed back")
 NO_CRASH_IN = {"advance", "set_clock", "die", "why", "restart"}
+FLOWS = 40  # rounds in which starts are granted ahead
 PRESSED = 60  # rounds in which every job must have had its turn
 PLAIN_UNIQUE = 4  # what there is to say of a unique key, but for a pause
 CROWD = 24  # jobs, from which on only few come
@@ -84,6 +85,8 @@ class Fate:
             yield operation
         if self._world.mode == "C" and self._chance.random() < 0.2:
             yield ("press", PRESSED)
+        if self._world.mode == "C" and self._chance.random() < 0.3:
+            yield ("flow", self._chance.randint(0, 2**32), FLOWS)
         yield ("rest",)
 
     def _choices(self) -> list[tuple[float, Callable[[], Operation]]]:

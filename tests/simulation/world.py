@@ -4,6 +4,7 @@ What happens is told by plain tuples that name jobs, so that a history can be re
 left out.  What makes no sense any more does nothing.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -106,6 +107,7 @@ class Hand:
 
 
 # Numbers that jobs bring in `press`: those with the small ones are passed by the others, unless they get the turn.
+FLOWING = {"F": "t10/100000", "G": "r4/100000", "H": "t10/100000/3"}
 SMALL = {"S": "c1", "T": "r1/300000", "U": "t1/300000"}
 LARGE = {"S": "c3", "T": "r20/300000", "U": "t20/300000"}
 
@@ -735,6 +737,41 @@ class World:
         left = [ask["name"] for ask in passed if self.model.jobs[ask["name"]].state == WAITING]
         if left:
             raise Mismatch(f"{left} were overtaken for {rounds} rounds and never had their turn")
+
+    def _flow(self, number: int, rounds: int) -> None:
+        """Have throttles and rates with a backlog, and workers that are granted starts ahead and begin some late."""
+        chance = random.Random(number)
+        self._open_all()
+        for name in list(self.hands):
+            self._let_go(name)
+        self._advance(4 * LEASE)
+        count = 0
+        for _ in range(rounds):
+            waiting = sum(job.queue == "flow" for job in self.model.waiting())
+            asks = []
+            while waiting + len(asks) < 6:
+                keys = chance.choice((("F",), ("F",), ("G",), ("H",), ("F", "G"), ("F", "H"), ("G", "H")))
+                limits = tuple((key, FLOWING[key], "wait") for key in keys)
+                asks.append({"name": f"flow-{count}", "queue": "flow", "limits": limits})
+                count += 1
+            if asks:
+                self._enqueue(asks)
+            lags = tuple(chance.choice((0, 0, 300, 1_000, 8_000)) for _ in range(3))
+            self._claim_ahead(["flow"], chance.randint(1, 6), lags, chance.choice(("w1", "w1", "w2")))
+            self._advance(chance.choice((1_000, 5_000, 10_000, 25_000, 40_000)))
+            self._begin_handlers()
+            begun = [name for name, hand in self.hands.items() if hand.attempt.began is not None]
+            for name in begun:
+                if chance.random() < 0.5:
+                    self._begun(name)
+            ended = [name for name in begun if chance.random() < 0.6]
+            self._settle([(name, ("done",), chance.random() < 0.8) for name in ended])
+            late = [n for n, h in self.hands.items() if h.attempt.began is None and self._is_over(h)]
+            self._settle([(name, ("handed back",), False) for name in late])
+
+    def _is_over(self, hand: Hand) -> bool:
+        """Tell whether a handler that has not begun will not any more."""
+        return hand.begins is None or self.machine.since_start > hand.begins
 
     @staticmethod
     def _stream(name: str, *keys: str, number: str = "c1") -> dict[str, Any]:
