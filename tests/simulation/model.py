@@ -486,10 +486,17 @@ class Model:
             started.append(job)
         if len(started) > count:
             raise Mismatch(f"{len(started)} were started, at most {count} were asked for")
-        waiting = [job for job in self.waiting(queues) if knows(tasks, job)]
-        if len(started) < count and (left := self._without_reason(waiting, turns)):
-            raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
+        if len(started) < count:
+            self.none_left(queues, turns, tasks)
         return started
+
+    def none_left(
+        self, queues: Collection[str], turns: dict[Name, str], tasks: Sequence[str] | None = None
+    ) -> None:
+        """See that no job was left that may start."""
+        waiting = [job for job in self.waiting(queues) if knows(tasks, job)]
+        if left := self._without_reason(waiting, turns):
+            raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
 
     @contextmanager
     def expecting(self, moments: dict[str, int]) -> Iterator[None]:

@@ -348,13 +348,15 @@ class World:
                 (claim,) = self.engine.claims([replace(wanted, count=count - len(jobs))])
                 jobs += claim.jobs
             at_once = [job for job in jobs if not job.begin_from]
-            started = self._started(at_once, queues, count, wanted)
+            started = self._started(at_once, queues, len(at_once), wanted)
             for granted in jobs:
                 if granted.begin_from:
                     self.machine.counts["granted ahead"] += 1
                     started.append(
                         self.model.start_later(granted.id, queues, granted.begin_from, LEASE, tasks)
                     )
+        if len(jobs) < count:
+            self.model.none_left(queues, self._turns(), tasks)
         ahead = [job for job in jobs if job.begin_from]
         for number, (job, claimed) in enumerate(zip(started, at_once + ahead, strict=True)):
             planned = true + (claimed.begin_from - self.now if claimed.begin_from else 0)
