@@ -319,7 +319,7 @@ def test_what_does_not_float_cannot_be_asked_changed_or_deleted(desk: Desk) -> N
 
     change = partial(desk.engine.set_floating, value=1)
     for verb in (desk.engine.floating, change, desk.engine.delete_floating):
-        for key in ("X", "nobody"):
+        for key in ("X", "unused"):
             with pytest.raises(NotFoundError):
                 verb(key)
 

@@ -401,7 +401,7 @@ class TestCancel:
     def test_what_is_not_there_is_not_found(self, engine):
         for verb in (engine.cancel_workflow, engine.workflow):
             with pytest.raises(NotFoundError):
-                verb("nobody")
+                verb("unknown")
 
 
 class TestAgainByHand:

@@ -216,10 +216,10 @@ def test_a_job_that_is_not_there_is_not_found(shop):
 
 
 def test_a_gate_that_is_not_there_is_not_found(shop):
-    ran = shop.run("gates", "show", "account:nobody")
+    ran = shop.run("gates", "show", "account:unknown")
 
     assert 3 == ran.returncode
-    assert "account:nobody" in said(ran)
+    assert "account:unknown" in said(ran)
 
 
 def test_jobs_are_listed_newest_first_and_page_by_page(shop):

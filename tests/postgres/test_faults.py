@@ -594,24 +594,24 @@ class TestOpening:
         self.refused(f"{server.url}?flavour=green", "flavour", error=PenstockError)
 
     def test_a_user_who_may_not_make_a_schema(self, server, home):
-        with self.somebody(server) as url:
+        with self.stranger(server) as url:
             self.refused(f"{url}?schema={split_schema(home)[1]}", "permission denied", "grant")
 
     def test_a_user_who_may_not_use_the_tables(self, server, home, opened):
         opened(home)
         schema = split_schema(home)[1]
-        with self.somebody(server, f"GRANT USAGE ON SCHEMA {schema} TO somebody") as url:
+        with self.stranger(server, f"GRANT USAGE ON SCHEMA {schema} TO stranger") as url:
             self.refused(f"{url}?schema={schema}", "permission denied", "grant")
 
     def test_a_user_who_may_do_no_more_than_use_the_tables(self, server, home, opened):
         opened(home)
         schema = split_schema(home)[1]
         grants = (
-            f"GRANT USAGE ON SCHEMA {schema} TO somebody",
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO somebody",
-            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO somebody",
+            f"GRANT USAGE ON SCHEMA {schema} TO stranger",
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO stranger",
+            f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO stranger",
         )
-        with self.somebody(server, *grants) as url, closing(open_engine(f"{url}?schema={schema}")) as engine:
+        with self.stranger(server, *grants) as url, closing(open_engine(f"{url}?schema={schema}")) as engine:
             engine.enqueue([NewJob("task"), NewJob("task", limits=LIMITED)])
             assert settle(engine, *claim(engine, 2)) == [True, True]
 
@@ -633,17 +633,17 @@ class TestOpening:
 
     @staticmethod
     @contextmanager
-    def somebody(server, *grants):
+    def stranger(server, *grants):
         """Yield the address of a database for a user who may do only that."""
         with psycopg.connect(server.url, autocommit=True) as connection:
-            connection.execute("CREATE ROLE somebody LOGIN")
+            connection.execute("CREATE ROLE stranger LOGIN")
             try:
                 for grant in grants:
                     connection.execute(grant)
-                yield server.url.replace("postgres@", "somebody@")
+                yield server.url.replace("postgres@", "stranger@")
             finally:
-                connection.execute("DROP OWNED BY somebody")
-                connection.execute("DROP ROLE somebody")
+                connection.execute("DROP OWNED BY stranger")
+                connection.execute("DROP ROLE stranger")
 
 
 class TestClosing:

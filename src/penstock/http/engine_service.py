@@ -73,7 +73,7 @@ class EngineService:
         self.at_end: list[Callable[[], None]] = []
         self.began = monotonic()
         self.threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock")
-        self._paced = PacedAnswers()
+        self._paced = PacedAnswers(engine.clock)
         self._working: Batcher[Question | Fetching, Answer] = Batcher(
             self._together, self.threads, unwanted=self._take_back
         )

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from penstock.clock import SECOND, since_boot
+from penstock.clock import SECOND, Clock, since_boot
 from penstock.job import AHEAD, START_GRACE, Ahead, Claimed, ClaimFor, Settlement
 from penstock.worker.attempt import BEGIN_MARGIN
 from penstock.worker.starter import Starter, UpperOffset
@@ -23,15 +23,19 @@ LONGEST: Final = 5 * SECOND  # that an answer may take from its claim, on a mach
 class HeldAnswer:
     """Jobs on their way to their worker, which start together when the answer is sent.
 
-    Times are microseconds since the machine was started; *offset* turns the engine's time into that.
+    Times are microseconds since the machine was started.  What to add to the engine's time to get them is *offset* or
+    more, and *latest* or less: no answer is sent before its moment, and none seems to be sent earlier than it was.
     """
 
-    __slots__ = ("begin_by", "begin_from", "due", "ended", "gates", "jobs", "offset", "sent_at", "spaced")
+    __slots__ = (
+        "begin_by", "begin_from", "due", "ended", "gates", "jobs", "latest", "offset", "sent_at", "spaced",
+    )  # fmt: skip
 
-    def __init__(self, jobs: Sequence[Claimed], offset: int) -> None:
+    def __init__(self, jobs: Sequence[Claimed], offset: int, latest: int) -> None:
         self.jobs = jobs
         self.offset = offset
-        self.begin_from = max(job.begin_from or job.started for job in jobs) + offset
+        self.latest = latest
+        self.begin_from = max(job.begin_from or job.started for job in jobs) + latest
         self.begin_by = min(job.begin_by for job in jobs) + offset
         self.gates = {gate for job in jobs for gate in job.gates.split(",")}
         self.spaced = {gate for job in jobs for gate in job.spaced.split(",")}
@@ -43,24 +47,31 @@ class HeldAnswer:
         """Return when the answer had been sent; 0 if it was not."""
         return self.sent_at
 
-    def reports(self, moment: int) -> list[tuple[int, int, int]]:
-        """Return of each job, as (seq, fence, span), how long after its claim a moment is."""
-        return [(job.seq, job.fence, max(0, moment - self.offset - job.started)) for job in self.jobs]
+    def expected(self, planned: int) -> list[tuple[int, int, int]]:
+        """Return of each job, as (seq, fence, span), how long after its claim it is *planned*."""
+        return self._spans(planned - self.latest)
+
+    def reports(self) -> list[tuple[int, int, int]]:
+        """Return of each job, as (seq, fence, span), how long after its claim the answer was sent, at the latest."""
+        return self._spans(self.sent_at - self.offset)
+
+    def _spans(self, moment: int) -> list[tuple[int, int, int]]:
+        return [(job.seq, job.fence, max(0, moment - job.started)) for job in self.jobs]
 
 
 class PacedAnswers:
     """The answers of one server that hand out jobs whose starts are remembered."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.stopping = False
+        self._clock = clock
         self.grace = START_GRACE  # how long an answer may take from its claim
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._held: dict[tuple[int, int], HeldAnswer] = {}
-        self._begun: dict[
-            tuple[int, int], int
-        ] = {}  # how long after its claim each began, until the engine knows
-        self._offset = UpperOffset()
+        # How long after its claim each began, until the engine knows.
+        self._begun: dict[tuple[int, int], int] = {}
+        self._latest = UpperOffset()
         self._starter: Starter[HeldAnswer] = Starter(self, self._release)
 
     def begin(self) -> None:
@@ -79,7 +90,7 @@ class PacedAnswers:
         Only an answer with a single job can be held for its moment.
         """
         planned, begun = self._starter.ask(), self.take_begun()
-        held = tuple(report for answer, at in planned.items() for report in answer.reports(at))
+        held = tuple(each for answer, at in planned.items() for each in answer.expected(at))
         single = sum(each.count == 1 for each in wanted)
         ahead = Ahead(AHEAD, 0, held, tuple(begun))
         return [
@@ -92,10 +103,12 @@ class PacedAnswers:
         jobs = [job for job in jobs if job.begin_by]
         if not jobs:
             return
-        self._offset.hear(since_boot() - max(job.started for job in jobs))
+        heard = since_boot()
+        offset = heard - self._clock.now()
+        self._latest.hear(heard - max(job.started for job in jobs))
         with self._lock:
-            offset = max([self._offset.value, *(answer.offset for answer in self._held.values())])
-            answer = HeldAnswer(jobs, offset)
+            latest = max([self._latest.value, *(answer.latest for answer in self._held.values())])
+            answer = HeldAnswer(jobs, offset, latest)
             self._held.update(((job.seq, job.fence), answer) for job in jobs)
         self._starter.plan([answer])
         self._starter.send_due()
@@ -128,7 +141,7 @@ class PacedAnswers:
         with self._lock:
             for answer in answers:
                 answer.sent_at = now
-                reports = {(seq, fence): span for seq, fence, span in answer.reports(now)}
+                reports = {(seq, fence): span for seq, fence, span in answer.reports()}
                 self._begun |= {key: span for key, span in reports.items() if key in self._held}
                 for key in reports:
                     self._held.pop(key, None)

@@ -1,6 +1,6 @@
 """Begin attempts at the moments for which they were granted, and no earlier.
 
-Has its own thread.  A start that was granted for now is sent to its handler by the thread that claimed it.
+The starter has its own thread.  The thread that claims a start for now sends it to its handler itself.
 """
 
 import threading
