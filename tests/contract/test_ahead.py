@@ -118,6 +118,24 @@ def test_starts_of_a_rate_are_granted_when_old_ones_leave_the_window(desk: Desk,
     assert [opened, opened + 5 * MILLISECOND] == [job.begin_from for job in claim.jobs]
 
 
+def test_a_claim_that_was_long_under_way_takes_its_callers_starts_for_as_late_as_they_can_be(
+    desk: Desk, caller: Caller
+) -> None:
+    desk.enqueue("a b c d", rate("k", 3))
+    grace = SECOND // 4
+    assert 3 == len(caller.ask(grace=grace).jobs)
+    claimed = desk.clock.now()
+    held = tuple((job.seq, job.fence, 0) for job in desk.attempts.values())
+    asked = Ahead(AHEAD, 20, held)  # then all three begin late, and the claim waits for its turn
+    desk.wait(SECOND - AHEAD // 2)
+
+    assert [] == desk.engine.claim(["q"], 20, worker="worker", ahead=asked).jobs
+
+    desk.wait(claimed + grace + SECOND - AHEAD - desk.clock.now())
+    (job,) = desk.engine.claim(["q"], 20, worker="worker", ahead=asked).jobs
+    assert claimed + grace + SECOND == job.begin_from
+
+
 def test_a_job_of_higher_priority_is_granted_first(desk: Desk, caller: Caller) -> None:
     desk.enqueue("a b c", FAST)
     desk.enqueue("urgent", FAST, priority=1)

@@ -47,6 +47,9 @@ class GrantsAhead:
             span = spans.get((attempt.seq, attempt.fence))
             if span is None or not attempt.started <= attempt.started + span <= attempt.begin_by:
                 continue
+            if attempt.begin_by <= board.now:
+                # The claim was long under way.  It has begun meanwhile, or never will: how late is not known here.
+                continue
             self.longest_grace = max(self.longest_grace, attempt.begin_by - attempt.started - span)
             board.load_gates(attempt.gate_ids)
             for gate, cost in attempt.weights():
