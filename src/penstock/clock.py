@@ -10,6 +10,8 @@ from typing import Final, Protocol
 
 MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
+# Two clocks that are kept right drift apart by no more than one part in so many.
+STEADY: Final = 1_000
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -32,14 +34,23 @@ class SteadyClock:
     """The time of this machine, counted from its start, so that setting its clock changes no span.
 
     *offset* turns time since the start into time since the epoch.  Every process of the machine
-    takes it from the store, so that all agree.
+    takes it from the store, so that all agree.  If the store has a clock of its own, *offset* is the most by which
+    that can be ahead, and *least* the least.
     """
 
     def __init__(self, offset: int = 0) -> None:
-        self.offset = offset
+        self.offset = self.least = offset
+
+    def set(self, offset: int, least: int) -> None:
+        """Go by another offset, which is at least so large."""
+        self.offset, self.least = offset, least
 
     def now(self) -> int:
         return since_boot() + self.offset
+
+    def surely(self) -> int:
+        """Return a moment that has come for certain, and as late a one as is known."""
+        return since_boot() + self.least
 
 
 def since_boot() -> int:

@@ -11,6 +11,7 @@ from penstock.clock import MILLISECOND, SECOND, since_boot
 from penstock.job import NewJob
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
+from penstock.store.session import Locks
 from tests.support.desk import rate
 from tests.support.postgres import split_schema
 from tests.support.timing import until
@@ -53,6 +54,27 @@ def test_a_rate_is_kept_by_machines_that_disagree_about_the_time(engine, nodes):
     # Nor was time lost that was there to be used.
     assert starts[-1] - starts[0] < 4 * 7 * 0.25
     assert engine.doctor() == []
+
+
+def test_an_engine_knows_between_which_moments_the_servers_time_is(engine, server, url, opened):
+    held, other = threading.Event(), opened(url)
+
+    def hold(_):
+        held.set()
+        time.sleep(0.2)
+
+    for _ in range(3):
+        held.clear()
+        holder = threading.Thread(target=lambda: other.store.write(hold, locks=Locks.GATES))
+        holder.start()
+        held.wait(10)
+        engine.configure("key", "x", Numbers(slots=1))  # waits for the gates, and learns the time
+        surely, before = engine.clock.surely(), server()
+        after, at_most = server(), engine.clock.now()
+        holder.join()
+
+        assert surely <= before
+        assert after <= at_most
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -434,8 +434,9 @@ class World:
             self.machine.counts["rescheduled"] += len(left)
             same("left behind and not scheduled", set(), left - self._scheduled())
         self._hear()
-        first = {job.kind: job for job in reversed(known)}
-        refused = {job.name for job in first.values() if job.names_key and not job.drops}
+        # Behind a job of a task that the claim does not know, one that came while the gate was open is told of later.
+        first = {job.kind: job for job in reversed(self.model.waiting(free)) if job.names_key}
+        refused = {job.name for job in first.values() if knows(wanted.tasks, job) and not job.drops}
         same("refused and not told of", set(), refused - self.blocked)
 
     def _hear(self) -> None:

@@ -47,7 +47,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "promotion skipped for the second queue": (
         "engine.admission.board:Board.ring",
-        ("dormant_firsts(self.db, crowded)", "dormant_firsts(self.db, crowded)[:1]"),
+        ("self.dormant_firsts(crowded)", "self.dormant_firsts(crowded)[:1]"),
     ),
     "no call after a move": (
         "engine.admission.board:Board.park",
@@ -507,7 +507,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a gate that is not woken after what was granted there": (
         "engine.admission.ahead:GrantsAhead.close",
-        ("board.ring(self._granted)", "pass"),
+        ("if gate in put_off:\n                board", "if False:\n                board"),
     ),
     "a start granted while a rule is about to change": (
         "engine.admission.ahead:GrantsAhead._moment",

@@ -6,12 +6,8 @@ early.  A handler that must begin by a moment of the server's begins in time.
 """
 
 import threading
-from typing import Final
 
-from penstock.clock import since_boot
-
-# Two clocks that are kept right drift apart by no more than one part in so many.
-STEADY: Final = 1_000
+from penstock.clock import STEADY, since_boot
 
 
 class RemoteClock:

@@ -36,13 +36,13 @@ class EngineClock:
             if found is None or found[0] != self._boot:
                 clock_rows.set_anchor(db, self._boot, SystemClock().now() - since_boot())
                 return self.now(db)
-            self.clock.offset = found[1]
+            self.clock.set(found[1], found[1])
         return self.seen()
 
     def heed(self, moment: Moment) -> None:
         """Go by the store's own clock, if its time is followed at all."""
         if isinstance(self.clock, SteadyClock):
-            self.clock.offset = moment.offset
+            self.clock.set(moment.offset, moment.least)
 
     def seen(self) -> int:
         """Return the present moment as it was last agreed on: good enough to look, not to decide."""
@@ -60,5 +60,5 @@ class EngineClock:
         if abs(off) < STEP:
             return 0
         clock_rows.move_anchor(db, off)
-        self.clock.offset += off
+        self.clock.set(self.clock.offset + off, self.clock.least + off)
         return off

@@ -109,6 +109,7 @@ class EngineService:
     async def settle(self, settlement: Settlement) -> int | None:
         """Record how an attempt ended; return when, None if its lease was lost."""
         settled = await self._working.ask(self._paced.with_begin(settlement))
+        self._paced.settled(settlement)
         assert settled is None or isinstance(settled, int)  # noqa: S101 - for mypy
         return settled
 

@@ -71,7 +71,7 @@ class PacedAnswers:
         self._held: dict[tuple[int, int], HeldAnswer] = {}
         # How long after its claim each began, until the engine knows.
         self._begun: dict[tuple[int, int], int] = {}
-        self._latest = UpperOffset()
+        self._latest = UpperOffset(clock)
         self._starter: Starter[HeldAnswer] = Starter(self, self._release)
 
     def begin(self) -> None:
@@ -103,11 +103,10 @@ class PacedAnswers:
         jobs = [job for job in jobs if job.begin_by]
         if not jobs:
             return
-        heard = since_boot()
-        offset = heard - self._clock.now()
-        self._latest.hear(heard - max(job.started for job in jobs))
+        offset = since_boot() - self._clock.now()
         with self._lock:
-            latest = max([self._latest.value, *(answer.latest for answer in self._held.values())])
+            latest = self._latest.hear(max(job.started for job in jobs))
+            latest = max([latest, *(answer.latest for answer in self._held.values())])
             answer = HeldAnswer(jobs, offset, latest)
             self._held.update(((job.seq, job.fence), answer) for job in jobs)
         self._starter.plan([answer])
@@ -163,10 +162,18 @@ class PacedAnswers:
         return [(*key, span) for key, span in begun.items()]
 
     def with_begin(self, settlement: Settlement) -> Settlement:
-        """Have a settlement tell when its attempt began, unless the engine knows."""
+        """Have a settlement tell when its attempt began, unless the engine knows.
+
+        Until it is `settled` a claim may tell of it too: which of the two comes first is not known.
+        """
         with self._lock:
-            span = self._begun.pop((settlement.seq, settlement.fence), None)
+            span = self._begun.get((settlement.seq, settlement.fence))
         return settlement if span is None else replace(settlement, began_after=span)
+
+    def settled(self, settlement: Settlement) -> None:
+        """Note that the engine knows when this attempt began."""
+        with self._lock:
+            self._begun.pop((settlement.seq, settlement.fence), None)
 
     def _answers(self, jobs: Sequence[Claimed]) -> list[HeldAnswer]:
         with self._lock:

@@ -53,10 +53,14 @@ class NamesTakenError(Exception):
 
 
 class Moment(NamedTuple):
-    """The time by the store's own clock, and how far that is ahead of this machine's time since its start."""
+    """The time by the store's own clock, and how far that is ahead of this machine's time since its start.
+
+    It is ahead by *offset* at most, and by *least* at least.
+    """
 
     now: int
     offset: int
+    least: int
 
 
 class StartedJobs(NamedTuple):

@@ -77,7 +77,7 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._lasted = 0  # how long the last transaction took
-        self._latest = UpperOffset()
+        self._latest = UpperOffset(engine.clock)
         self.thread = PeriodicThread("pump", self._round)
         self.wakeups = Wakeups(engine, self._changed)
 
@@ -191,10 +191,9 @@ class Pump:
         if claim.jobs:
             try:
                 # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-                heard = since_boot()
-                offset = min(offset, heard - self._engine.clock.now())
-                self._latest.hear(heard - max(job.started for job in claim.jobs))
-                latest = max([self._latest.value, *(attempt.latest for attempt in planned)])
+                offset = min(offset, since_boot() - self._engine.clock.now())
+                latest = self._latest.hear(max(job.started for job in claim.jobs))
+                latest = max([latest, *(attempt.latest for attempt in planned)])
                 self._begin(claim.jobs, offset, latest, before)
             except BaseException:
                 self._hand_back(claim.jobs)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Protocol, TypeVar
 
 from penstock.background.periodic import PeriodicThread
-from penstock.clock import MILLISECOND, SECOND, since_boot
+from penstock.clock import MILLISECOND, SECOND, STEADY, Clock, SteadyClock, since_boot
 from penstock.limits.pacing import Pacing
 
 # How long before its moment an attempt is sent: so long it may take to reach its handler, which waits for the rest.
@@ -56,22 +56,28 @@ S = TypeVar("S", bound=Startable)
 class UpperOffset:
     """What to add to the engine's time to get this machine's: never less than is true, and not much more.
 
-    An answer is heard after the moment at which the engine gave it, so each is a bound; the least of the last ones
-    counts.  One that is off by a second tells that the engine's clock was set.
+    An answer is heard after the moment at which the engine gave it, so each is a bound; so is what the engine's own
+    *clock* is sure of.  The least of the last ones counts, the older the less.  One that is off by a second tells that
+    the engine's clock was set.
     """
 
-    def __init__(self) -> None:
-        self._heard: deque[int] = deque(maxlen=LAST)
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heard: deque[tuple[int, int]] = deque(maxlen=LAST)
 
-    def hear(self, offset: int) -> None:
-        """Take a bound into account."""
-        if self._heard and offset - min(self._heard) > SECOND:
+    def hear(self, given: int) -> int:
+        """Return the offset, now that an answer was heard which the engine gave at that moment of its own."""
+        if isinstance(self._clock, SteadyClock):
+            given = max(given, self._clock.surely())
+        now = since_boot()
+        bound = now - given
+        if self._heard and bound - self._value(now) > SECOND:
             self._heard.clear()
-        self._heard.append(offset)
+        self._heard.append((now, bound))
+        return self._value(now)
 
-    @property
-    def value(self) -> int:
-        return min(self._heard)
+    def _value(self, now: int) -> int:
+        return min(bound + (now - heard) // STEADY for heard, bound in self._heard)
 
 
 class Starter(Generic[S]):

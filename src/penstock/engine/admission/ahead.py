@@ -9,16 +9,16 @@ keeps the distances between its own starts: if one begins late, those after it b
 is over the gates remember all of them as for any other claim: when they will have begun at the latest.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.admission.board import Board, Shut
-from penstock.engine.admission.lane import Lane, Post, Stand
+from penstock.engine.admission.lane import Lane, Post, Stand, stand_of
 from penstock.job import Ahead
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
 from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
-from penstock.store import lanes as lane_rows
 
 if TYPE_CHECKING:
     from penstock.engine.admission.claiming import Claiming
@@ -37,6 +37,7 @@ class GrantsAhead:
         self._expected: list[tuple[Post, int, int, int]] = []  # gate, expected begin, latest begin, cost
         self.longest_grace = 0  # how late one of the starts that the caller holds may begin
         self._granted: set[int] = set()  # gates at which something starts later
+        self._lines: set[str] = set()  # those behind gates that open soon
         self._moved: set[int] = set()  # lanes that stand behind another gate now
 
     def open(self) -> None:
@@ -72,29 +73,42 @@ class GrantsAhead:
         gates.update(
             id_ for id_, post in board.posts.items() if post.wake is not None and post.wake <= self._last
         )
-        looks = LOOKS + self._ahead.most
-        while gates and looks and len(claiming.admitted) < min(most, claiming.count):
+        looks, lanes = LOOKS + self._ahead.most, self._firsts(gates)
+        while lanes and looks and len(claiming.admitted) < min(most, claiming.count):
             looks -= 1
-            board.flush_lanes()
-            lanes = board.adopt(lane_rows.dormant_firsts(board.db, sorted(gates)))
             found = [(at, lane.rank, lane) for lane in lanes if (at := self._moment(claiming, lane))]
             if found:
                 at, _, lane = min(found, key=lambda each: each[:2])
                 self._granted.update(stand.gate for stand in lane.stands)
+                # Another lane of its line may be the first then.
+                behind = [each for each in lanes if each.behind == lane.behind]
+                alone = lane.behind is not None and board.posts[lane.behind].lanes == len(behind)
                 claiming.start_later(lane, at)
-            elif not any(self._moved_on(lane) for lane in lanes):
+                lanes = lanes if alone else self._firsts(gates)
+            elif any(self._moved_on(lane) for lane in lanes):
+                lanes = self._firsts(gates)
+            else:
                 return
+
+    def _firsts(self, gates: Collection[int]) -> list[Lane]:
+        lanes = self._board.adopt(self._board.dormant_firsts(sorted(gates))) if gates else []
+        self._lines.update(lane.line for lane in lanes if lane.line is not None)
+        return lanes
 
     def close(self) -> None:
         """Wake gates when they open after what was granted; remember every start by when it will have begun."""
         board = self._board
-        if self._granted:
-            gate_rows.forget_wakes(board.db, self._granted)
-            for gate in self._granted:
+        # A start that is granted opens no gate, so no lane need be called; a gate not looked at may wake too early.
+        stands = [stand_of(line) for line in self._lines]
+        if put_off := self._granted & {gate for gate, _ in stands}:
+            gate_rows.forget_wakes(board.db, put_off)
+            for gate in put_off:
                 board.posts[gate].wake = None
                 board.lower_wake(gate, ON_RELEASE)
             board.next_wake = ON_RELEASE
-            board.ring(self._granted)
+            for gate, own in stands:
+                if gate in put_off:
+                    board.lower_wake(gate, board.posts[gate].gate.opens_at(own, 1, board.now))
         for post, at, begin_by, cost in self._expected:
             starts = post.gate.starts
             assert starts is not None  # noqa: S101 - `expect` looked

@@ -70,6 +70,9 @@ class Board:
         self.loans = LoanQueue(self)
         self.blocked = Blocked(self)
         self._changed_lanes: dict[int, Lane] = {}
+        self._firsts: dict[
+            tuple[int, ...], list[LaneRow]
+        ] = {}  # of dormant lines, as long as no lane changes
         self._gone: list[int] = []  # jobs that left their lane's front
         self._unread: dict[int, Lane] = {}
         self._shortened: list[Lane] = []
@@ -123,6 +126,14 @@ class Board:
             lanes.append(lane)
         self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
         return lanes
+
+    def dormant_firsts(self, gates: Sequence[int]) -> list[LaneRow]:
+        """Return the first lane of each line behind these gates in which a lane waits uncalled, as it is now."""
+        self.flush_lanes()
+        wanted = tuple(gates)
+        if wanted not in self._firsts:
+            self._firsts[wanted] = lane_rows.dormant_firsts(self.db, list(gates))
+        return self._firsts[wanted]
 
     def lane(self, id_: int) -> Lane:
         """Return one lane, loading it if need be."""
@@ -197,8 +208,7 @@ class Board:
         self.load_gates(wanted)
         crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
         if crowded:
-            self.flush_lanes()
-            self._call_firsts(lane_rows.dormant_firsts(self.db, crowded), woken=woken, released=released)
+            self._call_firsts(self.dormant_firsts(crowded), woken=woken, released=released)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
         self.loans.serve(gate for gate in wanted if self.posts[gate].asking)
@@ -293,6 +303,8 @@ class Board:
             self._shortened = []
         self._read_heads()
         changed, self._changed_lanes = self._changed_lanes, {}
+        if changed:
+            self._firsts = {}
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
             lane_rows.add(self.db, [_row(x) for x in fresh])

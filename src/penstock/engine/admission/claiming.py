@@ -524,7 +524,7 @@ class Claiming:
 
     def _stay_parked(self, lane: Lane) -> None:
         """Give a parked lane whose first job has left the next one, which finds the same gate shut."""
-        self.board.next_head(lane)
+        self.board.next_head(lane, self.count - len(self.admitted) + 1)
         if lane.head is None:
             self.board.empty(lane)
         else:

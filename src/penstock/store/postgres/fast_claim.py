@@ -37,6 +37,7 @@ def take(
     prepare = "" if state.can_take else f"PREPARE {_NAME} {_text()}; "
     asked = since_boot()
     cursor = connection.execute(f"{opening}; {prepare}EXECUTE {_NAME} ({values}); COMMIT")
+    heard = since_boot()
     state.can_take = True
     answers = []
     while cursor.nextset():
@@ -49,7 +50,7 @@ def take(
     jobs = [row[5:] for row in sorted(row for row in rows if row[5] is not None)]
     if jobs:
         state.fences.popleft()
-    return StartedJobs(Moment(now, then - asked), fence, next_at, jobs)
+    return StartedJobs(Moment(now, then - asked, now - heard), fence, next_at, jobs)
 
 
 @lru_cache

@@ -185,6 +185,7 @@ class PostgresSession:
         self._durable = keep
         asked = since_boot()
         cursor = self._connection.execute(opening)
+        heard = since_boot()
         cursor.nextset()
         row = cursor.fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM
@@ -194,7 +195,8 @@ class PostgresSession:
             row = cursor.fetchone()
         assert row is not None  # noqa: S101 - the same
         now, self.gated = row
-        self._moment = Moment(now, offset)
+        # The answer to the last question is the youngest.
+        self._moment = Moment(now, offset, now - heard)
 
     def step_in(self, opening: str) -> None:
         """Join a transaction that the caller has begun; `step_out` restores its settings."""
@@ -202,7 +204,7 @@ class PostgresSession:
         asked = since_boot()
         row = self._cursor.execute(opening.encode()).fetchone()
         assert row is not None  # noqa: S101 - a SELECT without FROM
-        self._moment = Moment(row[0], row[0] - asked)
+        self._moment = Moment(row[0], row[0] - asked, row[0] - since_boot())
         self._path = row[1]
 
     def step_out(self) -> None:

@@ -266,7 +266,7 @@ class PostgresStore:
         if not self._is_there(state, lost):
             raise lost
         now, rows = self.read(lambda db: attempts.started(db, fence))
-        return StartedJobs(Moment(now, now - asked), fence, now, rows) if rows else None
+        return StartedJobs(Moment(now, now - asked, now - since_boot()), fence, now, rows) if rows else None
 
     def _has(self, connection: Connection, id_: object) -> bool:
         question = quoting.SQL("SELECT 1 FROM {}.job WHERE id = %s").format(
