@@ -156,6 +156,16 @@ def test_a_lane_whose_other_key_is_busy_hides_none_behind_it(desk: Desk, caller:
     assert ["stuck"] == [job.id for job in caller.ask().jobs]
 
 
+def test_a_lane_that_gave_its_last_job_waits_nowhere(desk: Desk, caller: Caller) -> None:
+    desk.enqueue("first", FAST)
+    assert "first" == desk.claim()
+    desk.enqueue("a", FAST, slots("s", 1))
+
+    assert ["a"] == [job.id for job in caller.ask().jobs]
+    desk.engine.upkeep()
+    assert [] == desk.engine.doctor()
+
+
 def test_slots_are_held_from_the_grant_on(desk: Desk, caller: Caller) -> None:
     desk.enqueue("a b c d", Limit("k", Numbers(slots=2, throttle=Window(100, SECOND))))
 

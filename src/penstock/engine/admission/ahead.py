@@ -137,7 +137,7 @@ class GrantsAhead:
 
     def _moved_on(self, lane: Lane) -> bool:
         """Move a lane whose first job could not start though its gate were open, so that it hides no other."""
-        if lane.ready or lane.id in self._moved:
+        if lane.ready or lane.head is None or lane.id in self._moved:
             return False
         shut = [Shut(s, ON_RELEASE) for s in lane.stands if self._waits_for_release(s, lane)]
         if not shut or any(s.gate == lane.behind or s.on_limit is OnLimit.DROP for s, _ in shut):
