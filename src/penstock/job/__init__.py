@@ -39,7 +39,7 @@ from penstock.job.gates import (
 )
 from penstock.job.instances import (
     INSTANCES,
-    PASS,
+    PASS_OF,
     Await,
     Cancel,
     Child,
@@ -95,7 +95,7 @@ __all__ = [
     "INSTANCES",
     "LEAD",
     "LEASE",
-    "PASS",
+    "PASS_OF",
     "START_GRACE",
     "Ahead",
     "Audit",

@@ -17,7 +17,7 @@ from penstock.limits.rules import Limit
 # The queue in which instances stand.  No queue can be named so, and no claim may ask for it.
 INSTANCES: Final = ""
 # In the meta of a pass: the id of its instance.
-PASS: Final = "penstock.pass"
+PASS_OF: Final = "penstock.pass"  # noqa: S105 - no secret
 
 
 class EntryState(StrEnum):
@@ -33,8 +33,8 @@ class EntryState(StrEnum):
 class Entry(Struct, frozen=True):
     """What an instance remembers of one step; its *key* is unique within the instance.
 
-    *result*, *error* and *frame* are JSON text.  An error has a `kind` and a `message`; a frame is what the conductor of
-    blocks keeps for itself.
+    *result*, *error* and *frame* are JSON text.  An error has a `kind` and a `message`; a frame is what the conductor
+    of blocks keeps for itself.
     """
 
     key: str
