@@ -124,8 +124,9 @@ class App:
     @property
     def queues(self) -> tuple[str, ...]:
         """The queues that this app's tasks and workflows name."""
-        own = [workflow for name, workflow in self._workflows.items() if name not in self._own]
-        return tuple(sorted({each.queue for each in (*self._tasks.values(), *own)})) or ("default",)
+        named = {task.queue for task in self._tasks.values()}
+        named |= {each.queue for name, each in self._workflows.items() if name not in self._own}
+        return tuple(sorted(named)) or ("default",)
 
     @overload
     def task(

@@ -50,13 +50,20 @@ def built_in(connection: Connection, tasks: Callable[[], Tasks]) -> list[Workflo
 def _flow(kind: str, parts: Sequence[Part]) -> Flow[Any]:
     if not parts:
         raise InvalidWorkflowError(kind, "give at least one call")
-    made = tuple(Partial(part, (), {}) if isinstance(part, Task) else part for part in parts)
-    for part in made:
-        if not isinstance(part, Call | Partial | Flow):
-            problem = f"{part!r} is no task, nor task.call(...), task.partial(...), task.map(...), a chain or a group"
-            raise InvalidWorkflowError(kind, problem)
+    made = tuple(_part(kind, part) for part in parts)
     first = made[0]
     return Flow(kind, made, first.leading if isinstance(first, Flow) else first.task)
+
+
+def _part(kind: str, part: object) -> Call[Any] | Partial[Any] | Flow[Any]:
+    match part:
+        case Task():
+            return part.partial()
+        case Call() | Partial() | Flow():
+            return part
+        case _:
+            problem = f"{part!r} is no task, nor task.call(...), task.partial(...), task.map(...), a chain or a group"
+            raise InvalidWorkflowError(kind, problem)
 
 
 async def _play(plan: Mapping[str, Any], tasks: Tasks, before: Sequence[Any]) -> Any:

@@ -107,7 +107,9 @@ class Passing:
             problem = f"{self._name} returned a {type(value).__name__} that has no JSON form: {error}"
             return Finish(State.FAILED, error=error_text(Failed("ResultNotJSON", problem)))
         if len(text) > MOST_RESULT:
-            problem = f"{self._name} returned {len(text):,} characters of JSON, and at most {MOST_RESULT:,} may be"
+            problem = (
+                f"{self._name} returned {len(text):,} characters of JSON, and at most {MOST_RESULT:,} may be"
+            )
             return Finish(State.FAILED, error=error_text(Failed("ResultTooLarge", problem)))
         return Finish(State.DONE, text)
 

@@ -62,7 +62,9 @@ class Flow(Generic[T]):
         Its passes stand in the queue of its first task, unless *options* name another.
         """
         plan = self.plan(fed=False)
-        workflow = Workflow(self.leading.connection, _played_by_workers, GROUP if self.kind == "group" else CHAIN, {})
+        workflow = Workflow(
+            self.leading.connection, _played_by_workers, GROUP if self.kind == "group" else CHAIN, {}
+        )
         return workflow.with_options(queue=self.leading.queue).with_options(**options).start(plan)
 
     async def astart(self, **options: Unpack[RunOptions]) -> Run[T]:
@@ -87,7 +89,10 @@ async def _played_by_workers(plan: dict[str, Any]) -> Any: ...
 
 
 def _written(
-    task: "Task[..., Any, Any]", args: tuple[object, ...], kwargs: Mapping[str, object], fed: tuple[object, ...]
+    task: "Task[..., Any, Any]",
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    fed: tuple[object, ...],
 ) -> dict[str, Any]:
     task.parameters.bind((*fed, *args), kwargs)
     return {"task": task.name, "args": args, "kwargs": kwargs, **_options(task)}

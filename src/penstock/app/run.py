@@ -67,7 +67,7 @@ class Run(Generic[T]):
 
         One that comes before the body waits for it is kept.
         """
-        return self._connection.engine.signal(self.id, name, _written(payload), tenant=self.tenant)
+        return self._connection.engine.signal(self.id, name, _written(payload), self.tenant)
 
     async def asignal(self, name: str, payload: object = None) -> str:
         """Send as `signal` does, without holding up the event loop."""
@@ -79,19 +79,19 @@ class Run(Generic[T]):
 
     def cancel(self, reason: str = "cancelled on request") -> InstanceState:
         """Cancel the run and return its state: it ends after its steps, which are cancelled or asked to stop."""
-        return self._connection.engine.cancel_instance(self.id, reason, tenant=self.tenant)
+        return self._connection.engine.cancel_instance(self.id, reason, self.tenant).state
 
-    def pause(self) -> InstanceState:
+    def pause(self) -> None:
         """Let no further step begin; those that run go on, and the slots of the run are kept."""
-        return self._connection.engine.pause_instance(self.id, tenant=self.tenant)
+        self._connection.engine.pause_instance(self.id, self.tenant)
 
-    def resume(self) -> InstanceState:
+    def resume(self) -> None:
         """Let the run go on after a pause."""
-        return self._connection.engine.resume_instance(self.id, tenant=self.tenant)
+        self._connection.engine.resume_instance(self.id, self.tenant)
 
-    def retry(self) -> InstanceState:
-        """Let a run that failed go on from the step that failed; what is done stays done."""
-        return self._connection.engine.retry_instance(self.id, tenant=self.tenant)
+    def retry(self) -> None:
+        """Let a run that failed or was cancelled go on from there; what is done stays done."""
+        self._connection.engine.retry_instance(self.id, self.tenant)
 
 
 def _written(payload: Any) -> str:

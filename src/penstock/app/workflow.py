@@ -141,7 +141,11 @@ class Workflow(Generic[P, T]):
         """Return the instance that a start comes to; that of a *child* is never another's."""
         options, now = self._options, self._connection.engine.clock.now()
         arguments = self.parameters.bind(args, kwargs)
-        unique = None if child or options.unique is None else options.unique.of_call(self.name, arguments, None, None)
+        unique = (
+            None
+            if child or options.unique is None
+            else options.unique.of_call(self.name, arguments, None, None)
+        )
         return NewInstance(
             self.name,
             self.parameters.encode(args, kwargs),
@@ -167,7 +171,7 @@ class Workflow(Generic[P, T]):
         options = {name: value for name, value in kwargs.items() if name in names}
         if not options:
             return self, kwargs
-        return self.with_options(**options), {name: kwargs[name] for name in kwargs.keys() - options.keys()}  # type: ignore[typeddict-item]
+        return self.with_options(**options), {name: kwargs[name] for name in kwargs.keys() - options.keys()}
 
     def _changed(self, options: CheckedOptions, given: Mapping[str, Any]) -> CheckedOptions:
         for name in given:

@@ -1,4 +1,4 @@
-"""What users write on a task: `Concurrency`, `Rate`, `Throttle`, `Configured`, and the limits they come to for one call.
+"""What users write on a task: `Concurrency`, `Rate` and so on, and the limits they come to for one call.
 
 Pure.  `resolve` runs for every job, so what can be checked or read once is done when a spec is made.
 """
@@ -172,10 +172,14 @@ def check_specs(
     """
     found: dict[Key, Spec] = {}
     if not isinstance(specs, Spec | Iterable):
-        raise InvalidLimitError("limits", f"{specs!r} must be a list of Concurrency, Rate, Throttle or Configured")
+        raise InvalidLimitError(
+            "limits", f"{specs!r} must be a list of Concurrency, Rate, Throttle or Configured"
+        )
     for spec in [specs] if isinstance(specs, Spec) else specs:
         if not isinstance(spec, Spec):
-            raise InvalidLimitError("limits", f"{spec!r} must be a Concurrency, a Rate, a Throttle or a Configured")
+            raise InvalidLimitError(
+                "limits", f"{spec!r} must be a Concurrency, a Rate, a Throttle or a Configured"
+            )
         if isinstance(spec.key, str):
             check_template(spec.key, parameter_names)
         check_cost_of(spec.cost, parameter_names)

@@ -45,7 +45,7 @@ def replay(
         if ended is None:
             return tuple(recorder.commands())
         last = end(_ended(recorder, ended))
-        recorder.cancel_all()
+        recorder.start_nothing()
         return (*recorder.commands(), last)
     finally:
         recorder.close()

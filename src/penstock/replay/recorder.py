@@ -110,12 +110,9 @@ class Recorder:
         """Whether this pass gave up anything that the memo has."""
         return bool(self._cancelled)
 
-    def cancel_all(self) -> None:
-        """Have everything ended that lives, and start nothing; what was noted stays."""
+    def start_nothing(self) -> None:
+        """Note what was to be noted, and start nothing: the instance ends."""
         self._started = {key: each for key, each in self._started.items() if isinstance(each, Note)}
-        for key in self._memo:
-            if self._lives(key):
-                self.cancel(key)
 
     def commands(self) -> list[Command]:
         """Return what is to be done.

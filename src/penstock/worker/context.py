@@ -67,7 +67,9 @@ class Job:
         """
         found: list[Any] | None = self.meta.get(PARENT_RESULTS, [])
         if found is None:
-            raise LookupError("the results of the earlier steps are too large; hand on what is needed as arguments")
+            raise LookupError(
+                "the results of the earlier steps are too large; hand on what is needed as arguments"
+            )
         return found
 
     @property
