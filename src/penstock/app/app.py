@@ -113,8 +113,10 @@ class App:
         found = {name: task.handler() for name, task in self._tasks.items()}
         # Where all tasks are async, a pass that took a thread would keep them to the number of threads.
         is_async = all(handler.is_async for handler in found.values())
-        passes = {name: workflow.handler(is_async=is_async) for name, workflow in self._workflows.items()}
-        return found | passes
+        return found | {
+            name: workflow.handler(is_async=is_async, built_in=name in self._own)
+            for name, workflow in self._workflows.items()
+        }
 
     @property
     def refreshers(self) -> dict[str, Refresher]:

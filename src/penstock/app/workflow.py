@@ -122,7 +122,7 @@ class Workflow(Generic[P, T]):
         """Return the handle of a run of this workflow."""
         return Run(self._connection, id, self.parameters.decode_result, tenant=tenant, reused=reused)
 
-    def handler(self, *, is_async: bool) -> Handler:
+    def handler(self, *, is_async: bool, built_in: bool = False) -> Handler:
         """Return what a worker needs to run the passes of this workflow, in a thread or from its event loop."""
         passing = Passing(self.name, self.function, self.parameters)
 
@@ -133,7 +133,8 @@ class Workflow(Generic[P, T]):
             context = copy_context()
             return await self._connection.in_thread(lambda: context.run(conduct))
 
-        return Handler(conduct_in_thread if is_async else conduct, is_async, lambda _: ((), {}), encode)
+        call = conduct_in_thread if is_async else conduct
+        return Handler(call, is_async, lambda _: ((), {}), encode, built_in=built_in)
 
     def new_instance(
         self, args: tuple[object, ...], kwargs: Mapping[str, object], *, child: bool = False
