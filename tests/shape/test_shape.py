@@ -15,7 +15,9 @@ SOURCE = TOP / "src" / "penstock"
 GLOSSARY = TOP / "GLOSSARY.md"
 
 PURE = sorted(
-    path for name in ("limits", "lifecycle", "replay", "workflows") for path in (SOURCE / name).rglob("*.py")
+    path
+    for name in ("limits", "lifecycle", "replay", "sequences", "workflows")
+    for path in (SOURCE / name).rglob("*.py")
 )
 # `datetime` is not here: a span or a date is a value; asking for the present one is caught apart.
 IMPURE = {

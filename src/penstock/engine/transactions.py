@@ -91,6 +91,7 @@ class Transactions:
         answer = work(board)
         board.flush()
         while board.has_sequel:
+            db.send_last()  # or it would undo what follows
             board.follow()
             board.flush()
         return answer, named(db, events)

@@ -1,0 +1,8 @@
+"""Sequences of blocks, written in JSON: read, and conducted.  Pure: no clock, no store, no chance."""
+
+from penstock.sequences.blocks import Sequence, Step, Wait
+from penstock.sequences.conductor import begin, cancel, conduct
+from penstock.sequences.memory import Ended, Memory, block_id
+from penstock.sequences.parse import parse
+
+__all__ = ["Ended", "Memory", "Sequence", "Step", "Wait", "begin", "block_id", "cancel", "conduct", "parse"]
