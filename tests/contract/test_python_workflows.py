@@ -122,7 +122,7 @@ class TestSteps:
             run.result(0)
         assert "StepFailedError" == caught.value.kind
         assert "await pay.step()" in caught.value.traceback_text
-        assert "replay" not in caught.value.traceback_text
+        assert "in conduct" not in caught.value.traceback_text
 
     def test_a_failure_can_be_caught(self, app, double):
         @app.task(name="pay")

@@ -139,7 +139,7 @@ CREATE_INSTANCES = Verb(
     PRODUCER,
     _REMEMBERED,
 )
-INSTANCE = Verb("instance", "Look at a run of a workflow", wire.InstanceRequest, InstanceView, EITHER, _READ)
+INSTANCE = Verb("instance", "Look at a run of a workflow", wire.InstanceViewRequest, InstanceView, EITHER, _READ)
 INSTANCES = Verb(
     "instances", "Look at runs of workflows", wire.InstancesRequest, wire.InstancePage, EITHER, _READ
 )

@@ -220,6 +220,12 @@ class InstanceRequest(Struct):
     tenant: Name | None = None
 
 
+class InstanceViewRequest(Struct):
+    instance_id: Name = field(name="id")
+    tenant: Name | None = None
+    steps: bool = True
+
+
 class SignalRequest(Struct):
     instance_id: Name = field(name="id")
     name: Name

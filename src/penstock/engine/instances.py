@@ -133,12 +133,12 @@ class InstanceVerbs(Transactions):
 
         self._write(work)
 
-    def instance(self, instance_id: str, tenant: str | None = None) -> InstanceView:
-        """Return one instance with its steps."""
+    def instance(self, instance_id: str, tenant: str | None = None, *, steps: bool = True) -> InstanceView:
+        """Return one instance, with its *steps* unless told otherwise."""
 
         def work(board: Board) -> InstanceView:
             found = find(board.db, instance_id, tenant)
-            return _view(found, board.now, rows.steps(board.db, found.seq))
+            return _view(found, board.now, rows.steps(board.db, found.seq) if steps else ())
 
         return self._read(work)
 

@@ -75,9 +75,9 @@ class Recorder:
         """Return the key of this call of *name*; have its *command* carried out if the memo does not have it."""
         key = self.count(name)
         self._ask(key)
-        self._unawaited[key] = None
         if key not in self._memo and not self._scope.shut:
             self._started[key] = command(key)
+        self._unawaited[key] = None
         return key
 
     def entry(self, key: str) -> Entry | None:
