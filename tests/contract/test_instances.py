@@ -77,7 +77,9 @@ class TestPlainPath:
 
     def test_a_note_is_remembered_at_once(self, runs):
         runs.bodies["wf"] = lambda memo: (
-            [Finish(State.DONE, memo.entries[0].result)] if memo.entries else [Note("n", "5"), Timer("t", after=1)]
+            [Finish(State.DONE, memo.entries[0].result)]
+            if memo.entries
+            else [Note("n", "5"), Timer("t", after=1)]
         )
         runs.create("x")
         runs.conduct()
@@ -183,7 +185,9 @@ class TestSlots:
 
     def test_slots_stay_taken_while_it_sleeps_waits_pauses_and_its_worker_is_lost(self, runs, clock):
         runs.bodies["wf"] = body(
-            Timer("t", after=60 * SECOND), Await("s", "go"), Start("a", job("a", limits=(rate("r", 1, 60 * SECOND),)))
+            Timer("t", after=60 * SECOND),
+            Await("s", "go"),
+            Start("a", job("a", limits=(rate("r", 1, 60 * SECOND),))),
         )
         runs.engine.enqueue([job("first", limits=(rate("r", 1, 60 * SECOND),))])
         runs.create("x y", ONE)

@@ -29,6 +29,9 @@ from penstock import (
     signal,
     sleep,
 )
+from penstock.app.passes import Passing
+from penstock.job import Settlement
+from penstock.lifecycle.outcomes import Conducted
 from penstock.limits.rules import Numbers
 from penstock.testing import FakeClock, limits_kept, run_until_idle
 
@@ -88,7 +91,12 @@ class TestSteps:
     def test_a_step_has_the_limits_the_queue_and_the_retries_of_its_task(self, app):
         tries = []
 
-        @app.task(name="call", queue="calls", retry={"attempts": 3, "delay": 0}, limits=[Rate(1, per="1m", key="api")])
+        @app.task(
+            name="call",
+            queue="calls",
+            retry={"attempts": 3, "delay": 0},
+            limits=[Rate(1, per="1m", key="api")],
+        )
         def call():
             tries.append(current_job().attempt)
             if len(tries) < 3:
@@ -300,6 +308,30 @@ class TestSignals:
         run_until_idle(app)
 
         assert "late" == run.result(0)
+
+    def test_a_signal_that_comes_while_a_pass_gives_up_its_wait_is_not_lost(self, app, clock):
+        @app.workflow(name="flow")
+        async def flow():
+            while True:
+                which, value = await first(signal("reply"), sleep("1h"))
+                if which == 0:
+                    return value
+
+        run = flow.start()
+        run_until_idle(app)
+        clock.advance("1h")
+        (claimed,) = app.engine.claim(["default"], 1, worker="w").jobs
+        memo = app.engine.memo(run.id)
+        commands = Passing("flow", flow.function, flow.parameters).commands(memo)
+        run.signal("reply", "first")
+        run.signal("reply", "second")
+
+        assert app.engine.settle([Settlement(claimed.seq, claimed.fence, Conducted(commands, memo.version))])[
+            0
+        ]
+        run_until_idle(app)
+
+        assert "first" == run.result(0)
 
     def test_a_run_that_has_ended_takes_no_signals(self, app, waits):
         run = waits.start()
@@ -588,7 +620,9 @@ class TestByHand:
 
 
 class TestDivergence:
-    def test_a_body_that_no_longer_fits_stops_keeps_its_slot_and_goes_on_after_a_deploy(self, app, clock, caplog):
+    def test_a_body_that_no_longer_fits_stops_keeps_its_slot_and_goes_on_after_a_deploy(
+        self, app, clock, caplog
+    ):
         limits = [Concurrency(1, key="one")]
         one, two = (app.task(lambda: 1, name=name) for name in ("one", "two"))
 
@@ -768,6 +802,25 @@ class TestDeclaring:
 
         with pytest.raises(JobFailedError, match=r"flow\.start"):
             job.result(0)
+
+
+def test_a_worker_is_idle_while_a_run_waits_for_a_signal_and_not_while_it_sleeps(opened, url):
+    with App(url) as app:
+
+        @app.workflow(name="flow")
+        async def flow():
+            await sleep("200ms")
+            return await signal("go")
+
+        run = flow.start()
+        app.work(until_idle=True)
+
+        assert {"sleep": "done", "signal:go": "live"} == keys(run)
+
+        run.signal("go", 7)
+        app.work(until_idle=True)
+
+        assert 7 == run.result(0)
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -57,8 +57,9 @@ EXAMPLES = {
         desk.engine.refreshes(["compute"], 1, worker="worker", lease=SECOND)[0], 7
     ),
     "create_instances": lambda _: wire.CreateInstancesRequest([NewInstance("flow", queue="passes")]),
-    "instance": lambda _: wire.InstanceRequest("lives"),
+    "instance": lambda _: wire.InstanceViewRequest("lives"),
     "instances": lambda _: wire.InstancesRequest(),
+    "timers": lambda _: wire.TimersRequest(["passes"]),
     "memo": lambda _: wire.InstanceRequest("lives"),
     "signal": lambda _: wire.SignalRequest("lives", "go", "[1]"),
     "cancel_instance": lambda _: wire.CancelInstanceRequest("lives"),
@@ -110,7 +111,9 @@ def busy(desk):
 
 def create(engine):
     """Create an instance that lives, one that is paused and one that failed."""
-    engine.create_instances([NewInstance("flow", queue="passes", id=name) for name in ("broke", "lives", "paused")])
+    engine.create_instances(
+        [NewInstance("flow", queue="passes", id=name) for name in ("broke", "lives", "paused")]
+    )
     (broke,) = engine.claim(["passes"], 1, worker="worker").jobs
     engine.settle([Settlement(broke.seq, broke.fence, Conducted((Finish(State.FAILED),)))])
     engine.pause_instance("paused")
@@ -128,7 +131,7 @@ def state(engine):
         engine.queues(),
         engine.floating_limits(),
         engine.instances(),
-        [engine.memo(each) for each in ("broke", "lives", "paused")],
+        [engine.memo(each) for each in ("lives", "paused")],
         engine.doctor(),
     )
 

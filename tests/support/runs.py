@@ -44,7 +44,9 @@ def body(*wanted):
             for entry in entries:
                 if entry.state is not EntryState.DONE:
                     return [Finish(State.FAILED, error=entry.error)]
-        return [Finish(State.DONE, json.dumps({key: json.loads(e.result or "null") for key, e in known.items()}))]
+        return [
+            Finish(State.DONE, json.dumps({key: json.loads(e.result or "null") for key, e in known.items()}))
+        ]
 
     return conduct
 

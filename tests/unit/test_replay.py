@@ -322,7 +322,7 @@ class TestFirst:
             return [index, value]
 
         assert ["a", "b", "sleep"] == asked(body)
-        assert ["first=1", "cancel a", "cancel sleep", [1, "b"]] == asked(
+        assert ["cancel a", "cancel sleep", "first=1", [1, "b"]] == asked(
             body, *live("a", "sleep"), done("b", "b")
         )
 
@@ -332,14 +332,14 @@ class TestFirst:
             await step("next")
             return index
 
-        assert ["first=1", "next", "cancel a"] == asked(body, *live("a"), done("b"))
+        assert ["cancel a", "first=1", "next"] == asked(body, *live("a"), done("b"))
         assert [1] == asked(body, done("a"), done("b"), done("first", 1), done("next"))
 
     def test_a_winner_that_failed_raises(self):
         async def body():
             await first(step("a"), step("b"))
 
-        assert ["first=0", "cancel b", "StepFailedError: step a failed: ValueError: no"] == asked(
+        assert ["cancel b", "first=0", "StepFailedError: step a failed: ValueError: no"] == asked(
             body, failed("a"), *live("b")
         )
 
@@ -381,11 +381,17 @@ class TestFirst:
         # The step that lost ended in the same moment; its function goes no further all the same.
         assert [] == asked(body, done(keys[0]), done("quick"), done("first", 1), *live("after"))
 
+    def test_a_wait_that_lost_names_its_signal(self):
+        async def body():
+            await first(signal("go"), sleep(1))
+
+        assert Cancel("signal:go", "go") in run(body, *live("signal:go"), done("sleep"))
+
     def test_a_gather_that_lost_is_cancelled_whole(self):
         async def body():
             return (await first(gather(step("a"), step("b")), sleep(1))).which
 
-        assert ["first=1", "cancel a", "cancel b", 1] == asked(body, *live("a", "b"), done("sleep"))
+        assert ["cancel a", "cancel b", "first=1", 1] == asked(body, *live("a", "b"), done("sleep"))
 
     def test_a_branch_that_waits_for_what_another_gave_up_goes_on(self):
         async def body():

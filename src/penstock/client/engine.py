@@ -190,6 +190,7 @@ class RemoteEngine:
     # Instances.
 
     memo = remote(verbs.MEMO)
+    timers = remote(verbs.TIMERS)
     signal = remote(verbs.SIGNAL)
     cancel_instance = remote(verbs.CANCEL_INSTANCE)
     pause_instance = remote(verbs.PAUSE_INSTANCE)

@@ -139,11 +139,14 @@ CREATE_INSTANCES = Verb(
     PRODUCER,
     _REMEMBERED,
 )
-INSTANCE = Verb("instance", "Look at a run of a workflow", wire.InstanceViewRequest, InstanceView, EITHER, _READ)
+INSTANCE = Verb(
+    "instance", "Look at a run of a workflow", wire.InstanceViewRequest, InstanceView, EITHER, _READ
+)
 INSTANCES = Verb(
     "instances", "Look at runs of workflows", wire.InstancesRequest, wire.InstancePage, EITHER, _READ
 )
 MEMO = Verb("memo", "Read what a run remembers of its steps", wire.InstanceRequest, Memo, WORKER, _READ)
+TIMERS = Verb("timers", "Count the timers of runs", wire.TimersRequest, int, EITHER, _READ)
 SIGNAL = Verb("signal", "Send a signal to a run", wire.SignalRequest, str, EITHER, _REMEMBERED)
 CANCEL_INSTANCE = Verb(
     "cancel_instance", "Cancel a run", wire.CancelInstanceRequest, InstanceView, PRODUCER, _REMEMBERED

@@ -239,6 +239,11 @@ class CancelInstanceRequest(Struct):
     tenant: Name | None = None
 
 
+class TimersRequest(Struct):
+    queues: Annotated[Sequence[Name], Meta(max_length=1_000)]
+    tenant: Name | None = None
+
+
 class InstancesRequest(Struct):
     tenant: Name | None = None
     offset: Number = 0

@@ -23,6 +23,7 @@ from penstock.engine.removal import ask_to_stop, remove, remove_all
 from penstock.engine.settle import Settling
 from penstock.engine.wording import error_text
 from penstock.errors import InvalidError, InvalidJobError, PenstockError
+from penstock.ids import new_id
 from penstock.job import (
     PASS_OF,
     Await,
@@ -295,8 +296,8 @@ class Conducting:
                 self._save_entry(run, entry)
             case SetContext(context):
                 run.text, run.decoded, run.is_changed = context, None, True
-            case Cancel(key):
-                self._cancel_step(run, key)
+            case Cancel(key, signal):
+                self._cancel_step(run, key, signal)
             case Finish():
                 self.finish(run, command)
             case Restart(args):
@@ -370,8 +371,10 @@ class Conducting:
             )
         )
 
-    def _cancel_step(self, run: Run, key: str) -> None:
+    def _cancel_step(self, run: Run, key: str, signal: str | None) -> None:
         step = run.step(key)
+        if step is not None and signal is not None and step.state == EntryState.DONE.value:
+            self._give_back(run, step, signal)
         if step is None or step.state != _LIVE:
             return
         run.put(step._replace(state=EntryState.CANCELLED.value, ended=self.board.now))
@@ -380,6 +383,14 @@ class Conducting:
             self._stopped.append((run.seq, key))
         elif step.kind in ("job", "child"):
             self._stop_job(run.seq, key, "its workflow cancelled this step")
+
+    def _give_back(self, run: Run, step: StepRow, signal: str) -> None:
+        """Keep a signal that came after the pass had looked, for the wait that is next."""
+        run.put(step._replace(state=EntryState.CANCELLED.value, result=None))
+        (number,) = self.board.db.numbers(1)
+        # Before those that came later.
+        kept = (-number, new_id(), run.seq, signal, step.result or "null", self.board.now)
+        rows.add_signal(self.board.db, kept)
 
     def _stop_job(self, instance: int, key: str, reason: str) -> None:
         live = rows.job_at(self.board.db, instance, key)

@@ -160,6 +160,10 @@ class InstanceVerbs(Transactions):
 
         return self._read(work)
 
+    def timers(self, queues: Sequence[str], tenant: str | None = None) -> int:
+        """Return how many timers are set for instances whose passes stand in these queues."""
+        return self.store.read(lambda db: rows.timers_of(db, list(queues), tenant))
+
     @cached_property
     def _definitions(self) -> Definitions:
         return Definitions(Conductor())

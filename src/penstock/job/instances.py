@@ -126,9 +126,13 @@ class SetContext(Struct, frozen=True, tag_field="do", tag="set_context"):
 
 
 class Cancel(Struct, frozen=True, tag_field="do", tag="cancel"):
-    """End what is live at this key; its entry is cancelled and is not conducted again."""
+    """End what is live at this key; its entry is cancelled and is not conducted again.
+
+    If it waited for a *signal*, and one came since the pass looked, that signal is kept for the next wait.
+    """
 
     key: str
+    signal: str | None = None
 
 
 class Finish(Struct, frozen=True, tag_field="do", tag="finish"):

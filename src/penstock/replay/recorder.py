@@ -38,7 +38,7 @@ class Recorder:
         self._asked: dict[str, None] = {}
         self._started: dict[str, Command] = {}
         self._known: dict[str, Entry] = {}  # what this pass itself brought about
-        self._cancelled: list[str] = []
+        self._cancelled: list[Cancel] = []
         self._unawaited: dict[str, None] = {}
         self._scope = Scope()
         self._coroutines: list[Coroutine[Any, Any, Any]] = []
@@ -98,10 +98,10 @@ class Recorder:
         """Take note that the body waits for this key."""
         self._unawaited.pop(key, None)
 
-    def cancel(self, key: str) -> None:
-        """Let a step count as cancelled, even if it ended meanwhile, and have it ended if it lives."""
+    def cancel(self, key: str, signal: str | None = None) -> None:
+        """Let a step, which may wait for a *signal*, count as cancelled even if it ended; have it ended if it lives."""
         if self._started.pop(key, None) is None and self._lives(key):
-            self._cancelled.append(key)
+            self._cancelled.append(Cancel(key, signal))
         self._known[key] = Entry(key, EntryState.CANCELLED)
         self.awaited(key)
 
@@ -122,7 +122,8 @@ class Recorder:
         missed = next((key for key in self._memo if key not in self._asked), None)
         if missed is not None:
             raise DivergedError(missed, next((key for key in self._asked if key not in self._memo), None))
-        return [*self._started.values(), *map(Cancel, self._cancelled)]
+        # In this order, so that a signal that is given back is there for the wait that follows.
+        return [*self._cancelled, *self._started.values()]
 
     def check_awaited(self) -> None:
         """Raise if a step was called and not waited for."""

@@ -25,11 +25,17 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class Step(Awaited[T]):
-    """Something that was asked for under a *key*; *read* makes a value of the JSON text of its result."""
+    """Something that was asked for under a *key*; *read* makes a value of the JSON text of its result.
 
-    def __init__(self, recorder: Recorder, key: str, read: Callable[[str], T]) -> None:
+    It may wait for a *signal*.
+    """
+
+    def __init__(
+        self, recorder: Recorder, key: str, read: Callable[[str], T], signal: str | None = None
+    ) -> None:
         self._recorder = recorder
         self._read = read
+        self._signal = signal
         self.key = key
 
     def __repr__(self) -> str:
@@ -50,7 +56,7 @@ class Step(Awaited[T]):
             return Error(error)
 
     def cancel(self) -> None:
-        self._recorder.cancel(self.key)
+        self._recorder.cancel(self.key, self._signal)
 
 
 def ask(what: str, name: str, command: Callable[[str], Command], read: Callable[[str], T]) -> Step[T]:
@@ -81,7 +87,9 @@ def signal(name: str, *, timeout: Duration | None = None) -> Step[Any]:
     after = (
         None if timeout is None else parse_duration(timeout, "timeout", zero=True, error=InvalidWorkflowError)
     )
-    return ask("signal()", f"signal:{name}", lambda key: Await(key, name, after), _decode)
+    recorder = current("signal()")
+    key = recorder.ask(f"signal:{name}", lambda key: Await(key, name, after))
+    return Step(recorder, key, _decode, signal=name)
 
 
 def note(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Awaited[T]:

@@ -459,6 +459,19 @@ def _chosen(tenant: str | None, workflow: str | None, state: str | None) -> tupl
     return where, values
 
 
+def timers_of(db: Session, queues: list[str], tenant: str | None) -> int:
+    """Return how many timers are set for instances whose passes stand in these queues."""
+    row = db.one(
+        """
+        SELECT count(*) FROM instance_timer t JOIN instance i ON i.seq = t.instance JOIN job j ON j.seq = i.seq
+        WHERE i.queue IN (SELECT value FROM each(?)) AND j.tenant = coalesce(?, j.tenant)
+        """,
+        queues,
+        tenant,
+    )
+    return int(row[0]) if row else 0
+
+
 def timers(db: Session, instance: int) -> dict[str, int]:
     """Return when the timers of an instance are over, by key."""
     return dict(db.all("SELECT key, at FROM instance_timer WHERE instance = ?", instance))

@@ -47,6 +47,7 @@ ROUTES = (
     endpoint(verbs.INSTANCE),
     endpoint(verbs.INSTANCES, instances),
     endpoint(verbs.MEMO),
+    endpoint(verbs.TIMERS),
     endpoint(verbs.SIGNAL, signal),
     endpoint(verbs.CANCEL_INSTANCE),
     endpoint(verbs.PAUSE_INSTANCE),
