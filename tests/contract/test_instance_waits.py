@@ -100,7 +100,9 @@ class TestPasses:
     def test_a_pass_that_is_handed_back_comes_again_later_and_the_slot_stays(self, runs, clock):
         runs.create("x y", ONE)
         (attempt,) = runs.engine.claim([PASSES], 1, worker="w").jobs
-        diverged = HandedBack(begun=True, after=30 * SECOND, reason="the body asked for 'b', the memo has 'a'")
+        diverged = HandedBack(
+            begun=True, after=30 * SECOND, reason="the body asked for 'b', the memo has 'a'"
+        )
         runs.engine.settle([Settlement(attempt.seq, attempt.fence, diverged)])
         assert runs.states("x y") == "running deferred"
 
@@ -150,7 +152,7 @@ class TestTimers:
         runs.conduct()
         assert runs.claim() == "a"
 
-    def test_a_timer_in_the_past_is_over_at_once(self, runs):
+    def test_a_timer_in_the_past_is_over_for_the_next_claim(self, runs):
         runs.bodies["wf"] = body(Timer("t", at=1), Timer("u", after=0))
         runs.create("x")
         runs.conduct()
@@ -237,7 +239,9 @@ class TestChildren:
         assert runs.result("x") == {"kid": {"c": "c!"}, "a": "a!"}
 
     def test_a_child_waits_for_its_own_slots(self, runs):
-        runs.bodies["wf"] = body(Child("kid", NewInstance("other", queue=PASSES, limits=(slots("k", 1),), id="kid")))
+        runs.bodies["wf"] = body(
+            Child("kid", NewInstance("other", queue=PASSES, limits=(slots("k", 1),), id="kid"))
+        )
         runs.create("other", slots("k", 1), workflow="other")
         runs.create("x")
         runs.conduct()

@@ -1,33 +1,27 @@
 """Instances: slots from admission to end, steps in the transactions that end others, and something that moves each."""
 
-import json
-
 import pytest
 
 from penstock.clock import SECOND
-from penstock.errors import InvalidError, InvalidJobError, NotFoundError, WrongStateError
+from penstock.errors import InvalidError, InvalidJobError, NotFoundError
 from penstock.job import (
     Await,
-    Cancel,
-    Child,
-    EntryState,
     Finish,
     InstanceState,
     NewInstance,
     NewJob,
     Note,
-    Restart,
     Settlement,
     Start,
     TenantLimits,
     Timer,
 )
-from penstock.lifecycle.outcomes import Conducted, Done, Failed, HandedBack
+from penstock.lifecycle.outcomes import Conducted, Done, Failed
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from tests.support.desk import LEASE, rate, slots
-from tests.support.runs import PASSES, Chain, Runs, body, job, steps
+from tests.support.runs import PASSES, Runs, body, job, steps
 
 NO = Failed("ValueError", "no")
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
@@ -77,7 +71,9 @@ class TestPlainPath:
 
     def test_a_note_is_remembered_at_once(self, runs):
         runs.bodies["wf"] = lambda memo: (
-            [Finish(State.DONE, memo.entries[0].result)] if memo.entries else [Note("n", "5"), Timer("t", after=1)]
+            [Finish(State.DONE, memo.entries[0].result)]
+            if memo.entries
+            else [Note("n", "5"), Timer("t", after=1)]
         )
         runs.create("x")
         runs.conduct()
@@ -183,12 +179,17 @@ class TestSlots:
 
     def test_slots_stay_taken_while_it_sleeps_waits_pauses_and_its_worker_is_lost(self, runs, clock):
         runs.bodies["wf"] = body(
-            Timer("t", after=60 * SECOND), Await("s", "go"), Start("a", job("a", limits=(rate("r", 1, 60 * SECOND),)))
+            Timer("t", after=60 * SECOND),
+            Await("s", "go"),
+            Start("a", job("a", limits=(rate("r", 1, 60 * SECOND),))),
         )
         runs.engine.enqueue([job("first", limits=(rate("r", 1, 60 * SECOND),))])
         runs.create("x y", ONE)
         runs.conduct()
-        taken = lambda: (runs.engine.gate("contact").running, runs.state("y"))
+
+        def taken():
+            return runs.engine.gate("contact").running, runs.state("y")
+
         assert taken() == (1, "deferred")
 
         clock.advance(60 * SECOND)
@@ -200,6 +201,7 @@ class TestSlots:
         runs.engine.resume_instance("x")
         runs.engine.signal("x", "go")
         assert runs.claim() == "first"
+        runs.settle("first")
         runs.conduct()
         assert runs.claim() == ""
         assert taken() == (1, "deferred")
