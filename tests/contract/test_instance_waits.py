@@ -152,7 +152,7 @@ class TestTimers:
         runs.conduct()
         assert runs.claim() == "a"
 
-    def test_a_timer_in_the_past_is_over_at_once(self, runs):
+    def test_a_timer_in_the_past_is_over_for_the_next_claim(self, runs):
         runs.bodies["wf"] = body(Timer("t", at=1), Timer("u", after=0))
         runs.create("x")
         runs.conduct()

@@ -1,33 +1,27 @@
 """Instances: slots from admission to end, steps in the transactions that end others, and something that moves each."""
 
-import json
-
 import pytest
 
 from penstock.clock import SECOND
-from penstock.errors import InvalidError, InvalidJobError, NotFoundError, WrongStateError
+from penstock.errors import InvalidError, InvalidJobError, NotFoundError
 from penstock.job import (
     Await,
-    Cancel,
-    Child,
-    EntryState,
     Finish,
     InstanceState,
     NewInstance,
     NewJob,
     Note,
-    Restart,
     Settlement,
     Start,
     TenantLimits,
     Timer,
 )
-from penstock.lifecycle.outcomes import Conducted, Done, Failed, HandedBack
+from penstock.lifecycle.outcomes import Conducted, Done, Failed
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from tests.support.desk import LEASE, rate, slots
-from tests.support.runs import PASSES, Chain, Runs, body, job, steps
+from tests.support.runs import PASSES, Runs, body, job, steps
 
 NO = Failed("ValueError", "no")
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
@@ -192,7 +186,10 @@ class TestSlots:
         runs.engine.enqueue([job("first", limits=(rate("r", 1, 60 * SECOND),))])
         runs.create("x y", ONE)
         runs.conduct()
-        taken = lambda: (runs.engine.gate("contact").running, runs.state("y"))
+
+        def taken():
+            return runs.engine.gate("contact").running, runs.state("y")
+
         assert taken() == (1, "deferred")
 
         clock.advance(60 * SECOND)
@@ -204,6 +201,7 @@ class TestSlots:
         runs.engine.resume_instance("x")
         runs.engine.signal("x", "go")
         assert runs.claim() == "first"
+        runs.settle("first")
         runs.conduct()
         assert runs.claim() == ""
         assert taken() == (1, "deferred")

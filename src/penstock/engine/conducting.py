@@ -15,14 +15,14 @@ from typing import Any, Final
 import msgspec
 
 from penstock.engine.admission.board import Board, JobEnd
-from penstock.engine.definitions import Definitions, Ended
+from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import add, check, reserve
 from penstock.engine.freezing import freeze
 from penstock.engine.new_instances import add_instances, check_instance
 from penstock.engine.removal import ask_to_stop, remove, remove_all
 from penstock.engine.settle import Settling
 from penstock.engine.wording import error_text
-from penstock.errors import InvalidError, InvalidJobError, PenstockError
+from penstock.errors import InvalidError, InvalidJobError, NotFoundError, PenstockError
 from penstock.ids import new_id
 from penstock.job import (
     PASS_OF,
@@ -45,7 +45,10 @@ from penstock.job import (
 from penstock.lifecycle.outcomes import Failed
 from penstock.lifecycle.retry import MAX_ATTEMPTS, RetryPolicy
 from penstock.lifecycle.states import State
+from penstock.sequences import Ended
+from penstock.sequences.conductor import VERSION
 from penstock.store import instances as rows
+from penstock.store import sequences as sequence_rows
 from penstock.store.instances import EndOf, InstanceRow, StepRow
 
 SIGNAL_TIMEOUT: Final = "SignalTimeout"
@@ -83,6 +86,7 @@ class Run:
     wants_pass: bool = False
     winds_up: bool = False  # its ending was decided in this transaction
     is_empty: bool = False  # nothing is remembered in the store
+    reason: str = ""  # why it is cancelled
     decoded: dict[str, Any] | None = None
 
     @property
@@ -216,6 +220,7 @@ class Conducting:
     def finish(self, run: Run, command: Finish, reason: str = "") -> None:
         """Let an instance end, after what is live of it."""
         if run.ending is None:
+            reason = reason or run.reason
             run.ending = Ending(command.state, command.result, command.error, reason, self.board.now)
             run.winds_up = True
 
@@ -224,8 +229,15 @@ class Conducting:
         if remove(self.board, seq, State.CANCELLED, reason):
             return
         self.load([seq])
-        if seq in self.runs:
-            self.finish(self.runs[seq], Finish(State.CANCELLED), reason)
+        run = self.runs.get(seq)
+        if run is None or run.ending is not None:
+            return
+        if run.row.sequence is None:
+            self.finish(run, Finish(State.CANCELLED), reason)
+            return
+        # Its scopes may have to come to their end first, and say how it ends.
+        run.reason = reason
+        self._apply_all(run, self._definitions.cancel(self.board.db, run.row.sequence, run))
 
     def save(self) -> None:
         """Conduct until nothing follows any more, and write everything down."""
@@ -248,8 +260,12 @@ class Conducting:
         if run.row.sequence is None:
             run.wants_pass = True
             return
+        db, number = self.board.db, run.row.sequence
         try:
-            commands = self._definitions.commands(self.board.db, run.row.sequence, run, ended)
+            if ended is None:
+                commands = self._definitions.begin(db, number, run)
+            else:
+                commands = self._definitions.conduct(db, number, run, ended)
         except Exception as error:  # noqa: BLE001 - it must not keep other jobs from being settled
             self.finish(run, Finish(State.FAILED, error=_error(type(error).__name__, str(error))))
             return
@@ -304,31 +320,25 @@ class Conducting:
                 self._restart(run, args)
 
     def _start(self, run: Run, key: str, job: NewJob) -> None:
-        if run.step(key) is not None:
+        if not self._put_new(run, key, "job"):
             return
-        run.put(run.new(key, "job"))
         try:
             self._starting[run.seq, key] = _filled(run.row, job)
         except InvalidError as error:
             self._refuse(run, key, error)
 
     def _set_timer(self, run: Run, key: str, at: int | None, after: int | None) -> None:
-        if run.step(key) is not None:
+        if not self._put_new(run, key, "timer"):
             return
-        run.put(run.new(key, "timer"))
         if (at is None) == (after is None):
             self._refuse(run, key, InvalidError("timer", "give either a moment or a span"))
             return
-        until = at if at is not None else self.board.now + (after or 0)
-        if until <= self.board.now:
-            self.end(run, key, EntryState.DONE)
-        else:
-            self._timers[run.seq, key] = until
+        # Also one that is over already is left to the next claim, so that no transaction becomes long.
+        self._timers[run.seq, key] = at if at is not None else self.board.now + (after or 0)
 
     def _await(self, run: Run, key: str, name: str, after: int | None) -> None:
-        if run.step(key) is not None:
+        if not self._put_new(run, key, "wait"):
             return
-        run.put(run.new(key, "wait"))
         payload = rows.take_signal(self.board.db, run.seq, name)
         if payload is not None:
             self.end(run, key, EntryState.DONE, payload)
@@ -338,11 +348,10 @@ class Conducting:
             self._timers[run.seq, key] = self.board.now + after
 
     def _start_child(self, run: Run, key: str, new: NewInstance) -> None:
-        if run.step(key) is not None:
+        if not self._put_new(run, key, "child"):
             return
-        run.put(run.new(key, "child"))
         try:
-            new = msgspec.structs.replace(new, tenant=run.row.tenant)
+            new = self._named(run, new)
             if new.unique is not None:
                 raise InvalidJobError("unique", "a child can have no unique key")
             check_instance(self.board.db, self._definitions, new)
@@ -351,6 +360,36 @@ class Conducting:
             self._children[run.seq, key] = new
         except PenstockError as error:
             self._refuse(run, key, error)
+
+    def _put_new(self, run: Run, key: str, kind: str) -> bool:
+        """Put a new step into the memo; False if it is remembered already."""
+        step = run.step(key)
+        if step is None:
+            run.put(run.new(key, kind))
+        elif step.kind == "frame" and step.state == _LIVE:
+            run.put(step._replace(kind=kind))
+        else:
+            return False
+        return True
+
+    def _named(self, run: Run, new: NewInstance) -> NewInstance:
+        """Return a child as it is created; that of a sequence is the sequence which it names."""
+        new = msgspec.structs.replace(new, tenant=run.row.tenant, queue=new.queue or run.row.queue)
+        if run.row.sequence is None or new.sequence is not None:
+            return new
+        db = self.board.db
+        meta = msgspec.json.decode(new.meta, type=dict[str, Any])
+        version = (meta.pop(VERSION, None) or {}).get("version")
+        parent = sequence_rows.of_number(db, run.row.sequence)
+        namespace = "default" if parent is None else parent.namespace
+        found = sequence_rows.of_name(db, run.row.tenant, namespace, new.workflow, version)
+        if found is None:
+            raise NotFoundError(
+                "sequence", new.workflow if version is None else f"{new.workflow} version {version}"
+            )
+        return msgspec.structs.replace(
+            new, sequence=found.number, meta=_merged(run.row.meta, msgspec.json.encode(meta).decode())
+        )
 
     def _refuse(self, run: Run, key: str, error: PenstockError) -> None:
         """Let a step fail that could never run as it was asked for."""

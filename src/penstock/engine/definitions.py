@@ -1,54 +1,26 @@
 """Sequences as the engine conducts them: parsed once, and kept while they are in use."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from penstock.errors import InvalidError, NotFoundError
-from penstock.job import Command, Entry, EntryState
+from penstock.errors import NotFoundError
+from penstock.job import Command
+from penstock.sequences import Ended, Memory, Sequence
 from penstock.store import sequences as rows
 from penstock.store.session import Session
 
 KEPT: Final = 256  # parsed sequences
 
 
-class Ended(NamedTuple):
-    """Something of an instance that ended."""
+class Conductor(Protocol):
+    """Turns what has ended into commands: `penstock.sequences`, or what takes its place in a test."""
 
-    key: str
-    state: EntryState
-    result: str | None
-    error: str | None
-
-
-class Memory(Protocol):
-    """What a conductor may look at."""
-
-    @property
-    def instance(self) -> str: ...
-    @property
-    def now(self) -> int: ...
-    @property
-    def context(self) -> Mapping[str, object]: ...
-    def entry(self, key: str) -> Entry | None: ...
-
-
-class Conductor:
-    """Turns what has ended into commands.  Pure."""
-
-    def parse(self, definition: object) -> object:
-        """Read a sequence."""
-        raise InvalidError("sequence", f"nothing can read it: {definition!r}")
-
-    def begin(self, sequence: object, memory: Memory) -> list[Command]:
-        """Return what an instance does first."""
-        raise NotImplementedError
-
-    def conduct(self, sequence: object, memory: Memory, ended: Ended) -> list[Command]:
-        """Return what follows from an end."""
-        raise NotImplementedError
+    def parse(self, definition: object) -> Sequence: ...
+    def begin(self, sequence: Sequence, memory: Memory) -> list[Command]: ...
+    def conduct(self, sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]: ...
+    def cancel(self, sequence: Sequence, memory: Memory) -> list[Command]: ...
 
 
 class Definitions:
@@ -56,16 +28,21 @@ class Definitions:
 
     def __init__(self, conductor: Conductor) -> None:
         self.conductor = conductor
-        self._parsed: OrderedDict[int, object] = OrderedDict()
+        self._parsed: OrderedDict[int, Sequence] = OrderedDict()
 
-    def commands(self, db: Session, number: int, memory: Memory, ended: Ended | None) -> list[Command]:
-        """Return what an instance of a sequence does first, or after an end."""
-        sequence = self.of(db, number)
-        if ended is None:
-            return self.conductor.begin(sequence, memory)
-        return self.conductor.conduct(sequence, memory, ended)
+    def begin(self, db: Session, number: int, memory: Memory) -> list[Command]:
+        """Return what an instance of a sequence does first."""
+        return self.conductor.begin(self.of(db, number), memory)
 
-    def of(self, db: Session, number: int) -> object:
+    def conduct(self, db: Session, number: int, memory: Memory, ended: Ended) -> list[Command]:
+        """Return what an instance of a sequence does after an end."""
+        return self.conductor.conduct(self.of(db, number), memory, ended)
+
+    def cancel(self, db: Session, number: int, memory: Memory) -> list[Command]:
+        """Return what an instance of a sequence does to be cancelled."""
+        return self.conductor.cancel(self.of(db, number), memory)
+
+    def of(self, db: Session, number: int) -> Sequence:
         """Return a sequence, which never changes under its number."""
         found = self._parsed.get(number)
         if found is None:

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Final
 
+from penstock import sequences
 from penstock.engine.admission.board import Board
 from penstock.engine.conducting import Conducting
-from penstock.engine.definitions import Conductor, Definitions
+from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import check_text, enqueue
 from penstock.engine.following import follow
 from penstock.engine.freezing import freeze, thaw
@@ -166,7 +167,7 @@ class InstanceVerbs(Transactions):
 
     @cached_property
     def _definitions(self) -> Definitions:
-        return Definitions(Conductor())
+        return Definitions(sequences)
 
     def _follow(self, board: Board) -> None:
         follow(board, self._definitions)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from penstock.job import Topic
 from penstock.store.session import Session
 
 
@@ -245,6 +246,7 @@ def live(db: Session, instances: list[int]) -> list[tuple[int, str, str, int | N
 
 def set_timers(db: Session, rows: Iterable[tuple[int, str, int]]) -> None:
     """Set timers, as (instance, key, at)."""
+    db.tell(Topic.WORK)  # the next moment at which a claim should look may come earlier
     db.many("INSERT INTO instance_timer (instance, key, at) VALUES (?, ?, ?)", rows)
 
 
