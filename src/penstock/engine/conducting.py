@@ -263,7 +263,7 @@ class Conducting:
         db, number = self.board.db, run.row.sequence
         try:
             if ended is None:
-                commands = self._definitions.begin(db, number, run)
+                commands = self._definitions.begin(db, number, run, again=run.version > 0)
             else:
                 commands = self._definitions.conduct(db, number, run, ended)
         except Exception as error:  # noqa: BLE001 - it must not keep other jobs from being settled

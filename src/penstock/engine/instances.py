@@ -130,7 +130,7 @@ class InstanceVerbs(Transactions):
             if found.state is None or found.state == State.DONE:
                 told = _state(found, board.now).value
                 raise WrongStateError(instance_id, told, "a failed or cancelled instance", "instance")
-            retry(board, found)
+            retry(board, self._definitions, found)
 
         self._write(work)
 

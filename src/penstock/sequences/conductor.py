@@ -27,7 +27,7 @@ def begin(sequence: Sequence, memory: Memory) -> list[Command]:
     """Return what an instance does first."""
     run = Run(sequence, memory)
     begin_composite(run, At(sequence.root), sequence.root)
-    return _moved(run)
+    return moved(run)
 
 
 def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
@@ -48,7 +48,7 @@ def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
             polled(run, at, loop, int(suffix.partition(".")[2]))
         case _:
             _child_ended(run, at, ended)
-    return _moved(run)
+    return moved(run)
 
 
 def cancel(sequence: Sequence, memory: Memory) -> list[Command]:
@@ -66,10 +66,10 @@ def cancel(sequence: Sequence, memory: Memory) -> list[Command]:
         run.save_frame(where.at.key, {**frame, STOPPING: still})
     else:
         cancelled(run, where)
-    return _moved(run)
+    return moved(run)
 
 
-def _moved(run: Run) -> list[Command]:
+def moved(run: Run) -> list[Command]:
     """Make all moves that follow from each other; return what they came to."""
     begun = 0
     while run.moves:

@@ -73,11 +73,11 @@ def _current(run: Run, block: Branching, frame: Frame, prefix: str) -> list[AnyB
         branches = list(block.branches)
     else:
         branches = [block.branches[_number(frame, "branch")]]
-    found = (_first_open(run, branch, prefix) for branch in branches)
+    found = (first_open(run, branch, prefix) for branch in branches)
     return [current for current in found if current is not None]
 
 
-def _first_open(run: Run, branch: tuple[AnyBlock, ...], prefix: str) -> AnyBlock | None:
+def first_open(run: Run, branch: tuple[AnyBlock, ...], prefix: str) -> AnyBlock | None:
     """Return the block at which a branch stands; None if the branch has ended."""
     least, most = 0, len(branch)
     while least < most:

@@ -21,6 +21,7 @@ CREATE TABLE sequence (
 );
 
 -- context is what has taken the place of the job's arguments; ending is how it will end, once its jobs have.
+-- version counts the ends of steps of a Python workflow, and how often an instance was retried.
 CREATE TABLE instance (
     seq BIGINT PRIMARY KEY,
     workflow TEXT NOT NULL,
