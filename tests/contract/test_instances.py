@@ -114,6 +114,24 @@ class TestPlainPath:
         runs.run("a")
         assert runs.memo("x") == {"a": "done", "b": "live"}
 
+    def test_one_that_is_not_admitted_in_time_expires_and_one_that_is_does_not(self, runs, clock):
+        runs.create("x y", ONE, expires=clock.now() + SECOND)
+        clock.advance(SECOND)
+        runs.conduct()
+
+        assert runs.states("x y") == "running expired"
+        assert runs.engine.claim(["nothing"], 1, worker="w").next_at is None
+
+    def test_no_worker_can_settle_or_renew_an_instance(self, runs):
+        runs.create("x", ONE)
+        asked = "SELECT seq, fence FROM running WHERE queue = ''"
+        ((seq, fence),) = runs.engine.store.read(lambda db: db.all(asked))
+
+        assert runs.engine.settle([Settlement(seq, fence, Done())]) == [False]
+        assert not runs.engine.heartbeat([(seq, fence)])[0].alive
+        assert runs.engine.attempts(["x"]) == []
+        assert runs.state("x") == "running"
+
     def test_what_cannot_run_is_refused_and_nothing_is_stored(self, runs):
         for bad in (
             NewInstance(""),
