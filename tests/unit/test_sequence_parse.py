@@ -105,10 +105,19 @@ def test_every_kind_of_block_is_read():
 
     assert ("everything", 3) == (read.name, read.version)
     assert () == read.warnings
-    assert (
-        "Step Parallel Race Loop ForEach Router TryCatch SubSequence Split CancellationScope Saga".split()
-        == [type(block).__name__ for block in read.root.branches[0]]
-    )
+    assert [
+        "Step",
+        "Parallel",
+        "Race",
+        "Loop",
+        "ForEach",
+        "Router",
+        "TryCatch",
+        "SubSequence",
+        "Split",
+        "CancellationScope",
+        "Saga",
+    ] == [type(block).__name__ for block in read.root.branches[0]]
     assert {*"abcdefghijklmnopr", "s2", "s2:compensation", "undo_p"} <= set(read.blocks)
     assert ("par", 1, 1) == (read.places["d"].parent.id, *read.places["d"][1:])
     assert ["sorry"] == [block.id for block in read.root.branches[1]]

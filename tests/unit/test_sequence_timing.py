@@ -71,7 +71,7 @@ def test_the_zone_and_the_holidays_of_the_instance_count_too():
 
 def test_a_delay_without_end_is_a_moment_too():
     longest = Delay(2**53 - 1, 2**53 - 1, business_days_only=True, fire_at_local=time(9))
-    for now in range(FRIDAY, 30 * 2**53, 2**53):
+    for now in range(FRIDAY, 27 * 2**53, 2**53):
         put_off = delayed(longest, now, 0.999, "Pacific/Kiritimati")
 
         assert put_off >= now
