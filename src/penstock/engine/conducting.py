@@ -45,7 +45,7 @@ from penstock.sequences import Ended
 from penstock.sequences.conductor import VERSION
 from penstock.store import instances as rows
 from penstock.store import sequences as sequence_rows
-from penstock.store.instances import EndOf
+from penstock.store.instances import EndOf, StepRow
 
 SIGNAL_TIMEOUT: Final = "SignalTimeout"
 PASS_KEY: Final = ""  # of a pass among the jobs of its instance
