@@ -70,7 +70,7 @@ conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside th
 coverage: $(READY) ## run the tests and demand that they reach every branch of the pure packages
 	$(BIN)/coverage run -m pytest $(TESTARGS)
 	$(BIN)/coverage report
-	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*,src/penstock/workflows/*' --fail-under=100
+	$(BIN)/coverage report --include='src/penstock/limits/*,src/penstock/lifecycle/*,src/penstock/workflows/*,src/penstock/sequences/*' --fail-under=100
 
 api: $(READY) ## write docs/api.md, the page of the Python API, from the code
 	$(BIN)/python docs/generate_api.py

@@ -11,6 +11,7 @@ import penstock
 from penstock import policies, testing
 from penstock.app.app import WorkerOptions
 from penstock.app.options import JobOptions, TaskOptions
+from penstock.app.workflow import RunOptions, WorkflowOptions
 from penstock.errors import PenstockError
 
 PAGE: Final = Path(__file__).with_name("api.md")
@@ -18,15 +19,20 @@ HEAD: Final = """\
 # The Python API
 
 Made from the code by `make api`. What the names mean together is told in [limits](limits.md), [jobs](jobs.md), \
-[workers](workers.md), [policies](policies.md) and [operations](operations.md).
+[workflows](workflows.md), [workers](workers.md), [policies](policies.md) and [operations](operations.md).
 A `Duration` is a number of seconds, a `timedelta`, or text such as `"1h30m"`.
 """
 GROUPS: Final = {
     "Tasks and jobs": "App Client Task Call JobHandle",
-    "Limits": "Concurrency Rate Throttle",
+    "Workflows": "Workflow Run Restart sleep signal note gather first Winner chain group Flow Partial",
+    "Limits": "Concurrency Rate Throttle Configured",
     "Options": "RetryPolicy Unique State",
     "In a handler": "current_job Job Retry RateLimited Cancel",
     "Workers": "Worker",
+}
+OPTIONS: Final[dict[str, tuple[Any, ...]]] = {
+    "Tasks and jobs": (TaskOptions, JobOptions, WorkerOptions),
+    "Workflows": (WorkflowOptions, RunOptions),
 }
 # What other parts of penstock call, and what users receive but do not make.
 INSIDE: Final = frozenset(
@@ -35,17 +41,21 @@ INSIDE: Final = frozenset(
         "aenter",
         "apart",
         "bound",
+        "changes",
         "checked",
+        "connection",
         "enter",
         "handler",
         "handlers",
         "is_lost",
         "leave",
+        "new_instance",
         "new_job",
         "outcome",
         "owner_of",
         "parts",
         "pick_for",
+        "plan",
         "refreshers",
         "sample",
         "settle",
@@ -56,7 +66,7 @@ INSIDE: Final = frozenset(
         "within",
     ]
 )
-RECEIVED: Final = {"Call", "Job", "JobHandle", "Slot", "Task"}
+RECEIVED: Final = {"Call", "Flow", "Job", "JobHandle", "Partial", "Run", "Slot", "Task", "Winner", "Workflow"}
 # The same text from every version of Python.
 _PLAIN: Final = (
     (re.compile(r"<(?:class|function) '?([\w.]+)'?(?: at \w+)?>"), r"\1"),
@@ -68,6 +78,7 @@ _PLAIN: Final = (
     (re.compile(r"int \| float \| str \| timedelta"), "Duration"),
     (re.compile(r"Union\[(\w+), (Literal\[[^]]*\])\]"), r"\1 | \2"),
     (re.compile(r"Union\[str, (Task\[[^]]*\])\]"), r"str | \1"),
+    (re.compile(r"Union\[(Call\S+), (Partial\S+), (Task\[[^]]*\]), (Flow\[Any\])\]"), r"\1 | \2 | \3 | \4"),
     (re.compile(r"~"), ""),
 )
 
@@ -85,9 +96,8 @@ def _ours() -> Iterator[str]:
         yield f"\n### {title}\n"
         for name in names.split():
             yield from _entry(name, getattr(penstock, name))
-        if title == "Tasks and jobs":
-            for options in (TaskOptions, JobOptions, WorkerOptions):
-                yield from _entry(options.__name__, options)
+        for options in OPTIONS.get(title, ()):
+            yield from _entry(options.__name__, options)
     yield "\n### Errors\n\n| error | raised when |\n|---|---|"
     for name in sorted(set(penstock.__all__) - named):
         yield f"| `{name}` | {_summary(getattr(penstock, name))} |"

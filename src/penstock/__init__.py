@@ -1,9 +1,23 @@
 """Background jobs, no faster than you allow."""
 
-from penstock.app import App, Call, Client, FloatingLimit, JobHandle, Task
+from penstock.app import (
+    App,
+    Call,
+    Client,
+    FloatingLimit,
+    Flow,
+    JobHandle,
+    Partial,
+    Run,
+    Task,
+    Workflow,
+    chain,
+    group,
+)
 from penstock.errors import (
     AccessError,
     ConflictError,
+    DivergedError,
     DuplicateJobError,
     GateShutError,
     InvalidError,
@@ -22,6 +36,9 @@ from penstock.errors import (
     QueueFullError,
     ResultTimeoutError,
     SchemaError,
+    SignalTimeoutError,
+    StepCancelledError,
+    StepFailedError,
     StoreBrokenError,
     StoreBusyError,
     StoreDamagedError,
@@ -34,7 +51,8 @@ from penstock.errors import (
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import Unique
-from penstock.limits.spec import Concurrency, Rate, Throttle
+from penstock.limits.spec import Concurrency, Configured, Rate, Throttle
+from penstock.replay import Restart, Winner, first, gather, note, signal, sleep
 from penstock.worker import Cancel, Job, RateLimited, Retry, Worker, current_job
 
 __all__ = [
@@ -44,9 +62,12 @@ __all__ = [
     "Cancel",
     "Client",
     "Concurrency",
+    "Configured",
     "ConflictError",
+    "DivergedError",
     "DuplicateJobError",
     "FloatingLimit",
+    "Flow",
     "GateShutError",
     "InvalidError",
     "InvalidJobError",
@@ -62,15 +83,21 @@ __all__ = [
     "JobHandle",
     "LeaseLostError",
     "NotFoundError",
+    "Partial",
     "PenstockError",
     "QueueFullError",
     "Rate",
     "RateLimited",
+    "Restart",
     "ResultTimeoutError",
     "Retry",
     "RetryPolicy",
+    "Run",
     "SchemaError",
+    "SignalTimeoutError",
     "State",
+    "StepCancelledError",
+    "StepFailedError",
     "StoreBrokenError",
     "StoreBusyError",
     "StoreDamagedError",
@@ -81,9 +108,18 @@ __all__ = [
     "TenantLimitError",
     "Throttle",
     "Unique",
+    "Winner",
     "Worker",
+    "Workflow",
     "WrongStateError",
+    "chain",
     "current_job",
+    "first",
+    "gather",
+    "group",
+    "note",
+    "signal",
+    "sleep",
 ]
 
 

@@ -19,6 +19,10 @@ PenstockError
 │   ├── JobDiscardedError     its attempts were used up and its policy was to discard
 │   ├── JobCancelledError
 │   └── JobExpiredError
+├── StepFailedError       what the body of a workflow sees of a step without a value    .step, .kind, .job
+│   ├── StepCancelledError
+│   └── SignalTimeoutError    no signal came in time (also a TimeoutError)
+├── DivergedError         the body of a workflow no longer fits what is remembered      .remembered, .asked
 ├── ResultTimeoutError    the job was not finished in time (also a TimeoutError)
 └── StoreError            the database failed; trying again may help
     ├── StoreBusyError        locked for too long
@@ -213,6 +217,54 @@ class JobExpiredError(JobEndedError):
     """The job was not started before its time to live ran out."""
 
     code = "expired"
+
+
+class StepFailedError(PenstockError):
+    """A step of a workflow ended without a value.
+
+    *kind* is the name of the error's class, *job* the id of the step's job, if it is known.
+    """
+
+    code = "step_failed"
+
+    def __init__(self, step: str, message: str, kind: str = "", job: str | None = None) -> None:
+        super().__init__(f"step {step} {message}")
+        self.step = step
+        self.kind = kind
+        self.job = job
+
+
+class StepCancelledError(StepFailedError):
+    """A step of a workflow was cancelled."""
+
+    code = "step_cancelled"
+
+    def __init__(self, step: str, job: str | None = None) -> None:
+        super().__init__(step, "was cancelled", "Cancelled", job)
+
+
+class SignalTimeoutError(StepFailedError, TimeoutError):
+    """No signal came before the time for it was up."""
+
+    code = "signal_timeout"
+
+    def __init__(self, step: str) -> None:
+        super().__init__(step, "gave up: no signal came in time", "SignalTimeout")
+
+
+class DivergedError(PenstockError):
+    """The body of a workflow no longer fits what its instance remembers."""
+
+    code = "diverged"
+
+    def __init__(self, remembered: str, asked: str | None = None) -> None:
+        instead = f"asks for {asked} instead" if asked else "ends or waits without it"
+        super().__init__(
+            f"the instance remembers step {remembered}, but the body {instead}; deploy a body that begins with the "
+            "same steps, or cancel the instance"
+        )
+        self.remembered = remembered
+        self.asked = asked
 
 
 class ResultTimeoutError(PenstockError, TimeoutError):

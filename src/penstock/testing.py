@@ -30,10 +30,10 @@ from penstock.app.backend import AnyEngine
 from penstock.clock import SECOND, Clock, monotonic
 from penstock.engine import Engine, open_engine
 from penstock.errors import InvalidError, NotFoundError
-from penstock.job import Claimed, Event
+from penstock.job import Claimed, Event, InstanceState
 from penstock.lifecycle.states import State
 from penstock.limits.durations import Duration, format_duration, parse_duration
-from penstock.limits.rules import Numbers, Window
+from penstock.limits.rules import Limit, Numbers, Window
 from penstock.policies import clock as policies_clock
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, Shift
@@ -138,19 +138,26 @@ class _LimitCheck:
         self._engine = engine
         self._starts: defaultdict[tuple[str, str], list[tuple[int, int, str]]] = defaultdict(list)
         self._running: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+        self._instances: set[tuple[str, str]] = set()
         self.broken: list[str] = []
 
     def hear(self, event: Event) -> None:
-        """Judge a start by the limits that its job carries."""
+        """Judge a start by the limits that its job, or its run of a workflow, carries."""
         if event.name == "job.spent":
             self._spent(str(event.facts["job"]), cast("dict[str, int]", event.facts["used"]))
-        if event.name != "job.started":
-            return
-        job = self._engine.job(str(event.facts["job"]), str(event.facts["tenant"]))
-        for limit in job.limits:
-            gate = (limit.owner(job.tenant), limit.key)
-            self._starts[gate].append((event.at, job.cost if limit.cost is None else limit.cost, job.id))
-            self._running[gate].add((job.id, job.tenant))
+        elif event.name == "job.started":
+            job = self._engine.job(str(event.facts["job"]), str(event.facts["tenant"]))
+            self._started(event.at, job.id, job.tenant, job.limits, job.cost)
+        elif event.name == "instance.started":
+            run = self._engine.instance(str(event.facts["instance"]), str(event.facts["tenant"]), steps=False)
+            self._instances.add((run.id, run.tenant))
+            self._started(event.at, run.id, run.tenant, run.limits, 1)
+
+    def _started(self, at: int, id_: str, tenant: str, limits: Sequence[Limit], cost: int) -> None:
+        for limit in limits:
+            gate = (limit.owner(tenant), limit.key)
+            self._starts[gate].append((at, cost if limit.cost is None else limit.cost, id_))
+            self._running[gate].add((id_, tenant))
             self._judge(gate, self._in_force(gate, limit.numbers))
 
     def _spent(self, job: str, used: dict[str, int]) -> None:
@@ -181,8 +188,12 @@ class _LimitCheck:
                     f"{key}: {job} started {apart} after another; {format_duration(throttle.gap)} must lie between"
                 )
 
-    def _runs(self, job: str, tenant: str) -> bool:
-        return self._engine.job(job, tenant).state is State.RUNNING
+    def _runs(self, id_: str, tenant: str) -> bool:
+        if (id_, tenant) in self._instances:
+            # It keeps its slots while it is paused.
+            view = self._engine.instance(id_, tenant, steps=False)
+            return view.state in {InstanceState.RUNNING, InstanceState.PAUSED}
+        return self._engine.job(id_, tenant).state is State.RUNNING
 
     def _in_force(self, gate: tuple[str, str], own: Numbers) -> Numbers:
         view = self._engine.gate(gate[1], tenant=gate[0])

@@ -10,9 +10,10 @@ from penstock.client.verbs import VERBS, Repeat
 from penstock.clock import SECOND
 from penstock.dialects import native
 from penstock.engine import Engine
-from penstock.job import ImportedJob, NewJob, Settlement
-from penstock.lifecycle.outcomes import Done, Failed
+from penstock.job import Finish, ImportedJob, NewInstance, NewJob, Settlement
+from penstock.lifecycle.outcomes import Conducted, Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
+from penstock.lifecycle.states import State
 from penstock.limits.rules import Floating, Limit, Numbers
 from tests.support.asgi import ask, serving
 from tests.support.desk import slots
@@ -55,6 +56,16 @@ EXAMPLES = {
     "refreshed": lambda desk: wire.RefreshedRequest(
         desk.engine.refreshes(["compute"], 1, worker="worker", lease=SECOND)[0], 7
     ),
+    "create_instances": lambda _: wire.CreateInstancesRequest([NewInstance("flow", queue="passes")]),
+    "instance": lambda _: wire.InstanceViewRequest("lives"),
+    "instances": lambda _: wire.InstancesRequest(),
+    "timers": lambda _: wire.TimersRequest(["passes"]),
+    "memo": lambda _: wire.InstanceRequest("lives"),
+    "signal": lambda _: wire.SignalRequest("lives", "go", "[1]"),
+    "cancel_instance": lambda _: wire.CancelInstanceRequest("lives"),
+    "pause_instance": lambda _: wire.InstanceRequest("lives"),
+    "resume_instance": lambda _: wire.InstanceRequest("paused"),
+    "retry_instance": lambda _: wire.InstanceRequest("broke"),
     "gate": lambda _: wire.GateRequest("X"),
     "gates": lambda _: wire.GatesRequest(),
     "queues": lambda _: wire.EmptyRequest(),
@@ -93,8 +104,19 @@ def busy(desk):
     desk.enqueue("runs waits", slots("X", 1))
     desk.claim()
     desk.enqueue("ready floats", Limit("F", Numbers(slots=2), floating=Floating("compute", 60 * SECOND)))
+    create(desk.engine)
     desk.clock.advance(SECOND)
     return desk
+
+
+def create(engine):
+    """Create an instance that lives, one that is paused and one that failed."""
+    engine.create_instances(
+        [NewInstance("flow", queue="passes", id=name) for name in ("broke", "lives", "paused")]
+    )
+    (broke,) = engine.claim(["passes"], 1, worker="worker").jobs
+    engine.settle([Settlement(broke.seq, broke.fence, Conducted((Finish(State.FAILED),)))])
+    engine.pause_instance("paused")
 
 
 def state(engine):
@@ -108,6 +130,8 @@ def state(engine):
         engine.gates(),
         engine.queues(),
         engine.floating_limits(),
+        engine.instances(),
+        [engine.memo(each) for each in ("lives", "paused")],
         engine.doctor(),
     )
 

@@ -23,12 +23,14 @@ from penstock.lifecycle.states import State
 from penstock.store import (
     attempts,
     gates,
+    instances,
     jobs,
     leases,
     lending,
     prune,
     queues,
     schedules,
+    sequences,
     views,
     waiting,
     webhooks,
@@ -83,6 +85,16 @@ EXAMPLES = [
     lambda db: [webhooks.all_of(db, tenant) for tenant in (None, "x")],
     lambda db: [workflows.page(db, *which, 0, 1) for which in ((None, None), ("x", "done"))],
     lambda db: [workflows.total(db, *which) for which in ((None, None), ("x", "done"))],
+    lambda db: instances.forget_all(db, 1),
+    lambda db: instances.stop_waiting(db, [1], 2),
+    lambda db: [instances.of_id(db, "a", tenant, 5) for tenant in (None, "x")],
+    lambda db: [
+        (instances.page(db, tenant, "w", state, 0, 1), instances.total(db, tenant, "w", state))
+        for tenant in (None, "x")
+        for state in (None, "done", "scheduled", "deferred", "running", "paused")
+    ],
+    lambda db: [sequences.of_name(db, "x", "n", "s", version) for version in (None, 1)],
+    lambda db: [sequences.page(db, *which, 0, 1) for which in ((None, None, None), ("x", "n", "s"))],
 ]
 
 

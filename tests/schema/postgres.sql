@@ -155,6 +155,65 @@ CREATE TABLE holder (
 );
 CREATE INDEX holder_lease ON holder USING btree (lease);
 
+CREATE TABLE instance (
+    seq bigint NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    sequence bigint,
+    queue text COLLATE "C" NOT NULL,
+    context text COLLATE "C",
+    paused bigint NOT NULL DEFAULT 0,
+    ending text COLLATE "C",
+    version bigint NOT NULL DEFAULT 0,
+    pass bigint,
+    pass_version bigint NOT NULL DEFAULT 0,
+    parent bigint,
+    CONSTRAINT instance_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX instance_sequence ON instance USING btree (sequence) WHERE sequence IS NOT NULL;
+CREATE INDEX instance_workflow ON instance USING btree (workflow, seq);
+
+CREATE TABLE instance_job (
+    seq bigint NOT NULL,
+    instance bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    child bigint NOT NULL DEFAULT 0,
+    frozen bigint,
+    CONSTRAINT instance_job_pkey PRIMARY KEY (seq)
+);
+CREATE INDEX instance_job_of ON instance_job USING btree (instance, key);
+
+CREATE TABLE instance_step (
+    instance bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    state text COLLATE "C" NOT NULL,
+    job text COLLATE "C",
+    result text COLLATE "C",
+    error text COLLATE "C",
+    frame text COLLATE "C",
+    began bigint NOT NULL,
+    ended bigint,
+    CONSTRAINT instance_step_pkey PRIMARY KEY (instance, key)
+);
+CREATE INDEX instance_step_live ON instance_step USING btree (instance) WHERE state = 'live'::text;
+
+CREATE TABLE instance_timer (
+    instance bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT instance_timer_pkey PRIMARY KEY (instance, key)
+);
+CREATE INDEX instance_timer_at ON instance_timer USING btree (at);
+
+CREATE TABLE instance_wait (
+    instance bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    place bigint NOT NULL,
+    CONSTRAINT instance_wait_pkey PRIMARY KEY (instance, key)
+);
+CREATE INDEX instance_wait_name ON instance_wait USING btree (instance, name, place);
+
 CREATE TABLE job (
     seq bigint NOT NULL,
     id text COLLATE "C" NOT NULL,
@@ -354,6 +413,19 @@ CREATE TABLE schema_version (
     version bigint NOT NULL
 );
 
+CREATE TABLE sequence (
+    number bigint NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    namespace text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    version bigint NOT NULL,
+    definition text COLLATE "C" NOT NULL,
+    created bigint NOT NULL,
+    deprecated bigint NOT NULL DEFAULT 0,
+    CONSTRAINT sequence_pkey PRIMARY KEY (number),
+    CONSTRAINT sequence_tenant_namespace_name_version_key UNIQUE (tenant, namespace, name, version)
+);
+
 CREATE TABLE served (
     queue text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
@@ -368,6 +440,17 @@ CREATE TABLE setting (
     at bigint NOT NULL,
     CONSTRAINT setting_pkey PRIMARY KEY (name)
 );
+
+CREATE TABLE signal (
+    number bigint NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    instance bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    payload text COLLATE "C" NOT NULL,
+    at bigint NOT NULL,
+    CONSTRAINT signal_pkey PRIMARY KEY (number)
+);
+CREATE INDEX signal_name ON signal USING btree (instance, name, number);
 
 CREATE TABLE successor (
     seq bigint NOT NULL,

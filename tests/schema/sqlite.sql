@@ -137,6 +137,69 @@ CREATE TABLE holder (
 
 CREATE INDEX holder_lease ON holder (lease);
 
+CREATE TABLE instance (
+    seq INTEGER PRIMARY KEY,
+    workflow TEXT NOT NULL,
+    sequence BIGINT,
+    queue TEXT NOT NULL,
+    context TEXT,
+    paused BIGINT NOT NULL DEFAULT 0,
+    ending TEXT,
+    version BIGINT NOT NULL DEFAULT 0,
+    pass BIGINT,
+    pass_version BIGINT NOT NULL DEFAULT 0,
+    parent BIGINT
+);
+
+CREATE INDEX instance_sequence ON instance (sequence) WHERE sequence IS NOT NULL;
+
+CREATE INDEX instance_workflow ON instance (workflow, seq);
+
+CREATE TABLE instance_job (
+    seq INTEGER PRIMARY KEY,
+    instance BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    child BIGINT NOT NULL DEFAULT 0,
+    frozen BIGINT
+);
+
+CREATE INDEX instance_job_of ON instance_job (instance, key);
+
+CREATE TABLE instance_step (
+    instance BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    job TEXT,
+    result TEXT,
+    error TEXT,
+    frame TEXT,
+    began BIGINT NOT NULL,
+    ended BIGINT,
+    PRIMARY KEY (instance, key)
+);
+
+CREATE INDEX instance_step_live ON instance_step (instance) WHERE state = 'live';
+
+CREATE TABLE instance_timer (
+    instance BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (instance, key)
+);
+
+CREATE INDEX instance_timer_at ON instance_timer (at);
+
+CREATE TABLE instance_wait (
+    instance BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    name TEXT NOT NULL,
+    place BIGINT NOT NULL,
+    PRIMARY KEY (instance, key)
+);
+
+CREATE INDEX instance_wait_name ON instance_wait (instance, name, place);
+
 CREATE TABLE "job" (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -324,6 +387,18 @@ CREATE INDEX scheduled_tenant ON scheduled (tenant) WHERE tenant <> '';
 
 CREATE TABLE schema_version (version BIGINT NOT NULL);
 
+CREATE TABLE sequence (
+    number INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    definition TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    deprecated BIGINT NOT NULL DEFAULT 0,
+    UNIQUE (tenant, namespace, name, version)
+);
+
 CREATE TABLE served (
     queue TEXT NOT NULL,
     tenant TEXT NOT NULL,
@@ -338,6 +413,17 @@ CREATE TABLE setting (
     value TEXT NOT NULL,
     at BIGINT NOT NULL
 );
+
+CREATE TABLE signal (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    instance BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    at BIGINT NOT NULL
+);
+
+CREATE INDEX signal_name ON signal (instance, name, number);
 
 CREATE TABLE successor (
     seq INTEGER PRIMARY KEY,

@@ -14,7 +14,11 @@ TOP = Path(__file__).parents[2]
 SOURCE = TOP / "src" / "penstock"
 GLOSSARY = TOP / "GLOSSARY.md"
 
-PURE = sorted(path for name in ("limits", "lifecycle", "workflows") for path in (SOURCE / name).rglob("*.py"))
+PURE = sorted(
+    path
+    for name in ("limits", "lifecycle", "replay", "sequences", "workflows")
+    for path in (SOURCE / name).rglob("*.py")
+)
 # `datetime` is not here: a span or a date is a value; asking for the present one is caught apart.
 IMPURE = {
     "asyncio", "concurrent", "io", "logging", "multiprocessing", "os", "pathlib", "random",

@@ -163,6 +163,9 @@ class StubEngine:
             self._changed.notify_all()
             return [f"job-{seq}" not in self.lost for seq, _, _ in reports]
 
+    def timers(self, queues: Sequence[str], tenant: str | None = None) -> int:
+        return 0
+
     def unknown_tasks(self, queues: Sequence[str] | None = None) -> list[UnknownTask]:
         return list(self.unknown)
 

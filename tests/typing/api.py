@@ -9,17 +9,28 @@ from penstock import (
     Cancel,
     Client,
     Concurrency,
+    Configured,
     FloatingLimit,
     JobDroppedError,
     JobHandle,
     Rate,
     RateLimited,
+    Restart,
     Retry,
     RetryPolicy,
+    Run,
     State,
     Throttle,
     Unique,
+    Winner,
+    chain,
     current_job,
+    first,
+    gather,
+    group,
+    note,
+    signal,
+    sleep,
 )
 from penstock.dialects.pynenc import ConcurrencyControlType as Mode
 from penstock.dialects.pynenc import Invocation, InvocationStatus, PynencBuilder, ReusedInvocation
@@ -82,6 +93,39 @@ async def coroutine_with_options(number: int) -> str:
 @app.floating("capacity")
 def capacity(limit: FloatingLimit) -> int:
     return limit.value + len(limit.key) + len(limit.metadata)
+
+
+@app.workflow(limits=[Concurrency(1, key="contact:{email}"), Configured(key="outside")], queue="flows")
+async def outreach(email: str, box: str = "a") -> float:
+    assert_type(await bare.step(email), int)
+    await sleep("2d")
+    assert_type(await gather(coroutine.step(1), coroutine.step(2)), list[float])
+    assert_type(await first(bare.step(email), bare.step(box)), Winner[int])
+    assert_type(await note(len, box), int)
+    await signal("reply", timeout=timedelta(days=7))
+    bare.step(3)  # type: ignore[arg-type]
+    return await coroutine.step(3)
+
+
+@app.workflow
+async def parent() -> str:
+    assert_type(await outreach.step("ann", box="b"), float)
+    raise Restart
+
+
+def start() -> None:
+    run = outreach.start("ann", unique="camp-42", delay="1h")
+    assert_type(run, Run[float])
+    assert_type(run.result(timeout=60), float)
+    assert_type(run.signal("reply", {"yes": True}), str)
+    run.pause()
+    run.resume()
+    run.retry()
+    run.cancel()
+    assert_type(bare.map(["a", "b"]).start().result(), list[int])
+    chain(bare.call("acme"), coroutine, group(coroutine.partial(), coroutine)).start(unique="once")
+    outreach.with_options(colour="red")  # type: ignore[call-arg]
+    app.workflow(retry=3)  # type: ignore[call-overload]
 
 
 assert_type(bare("acme"), int)

@@ -131,12 +131,16 @@ def test_one_limit_needs_no_list():
     (spec,) = check_specs(Concurrency(1, key="k"), NAMES)
 
     assert spec == Concurrency(1, key="k")
-    with pytest.raises(InvalidLimitError, match=r"limits: 5 must be a list of Concurrency, Rate or Throttle"):
+    with pytest.raises(
+        InvalidLimitError, match=r"limits: 5 must be a list of Concurrency, Rate, Throttle or Configured"
+    ):
         check_specs(5, NAMES)
 
 
 def test_what_is_not_a_spec_is_refused():
-    with pytest.raises(InvalidLimitError, match=r"limits: 5 must be a Concurrency, a Rate or a Throttle"):
+    with pytest.raises(
+        InvalidLimitError, match=r"limits: 5 must be a Concurrency, a Rate, a Throttle or a Configured"
+    ):
         check_specs([5], NAMES)
 
 

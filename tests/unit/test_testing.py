@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock import App, Concurrency, InvalidError, NotFoundError, Rate, State, Throttle
+from penstock import App, Concurrency, InvalidError, NotFoundError, Rate, State, Throttle, sleep
 from penstock.clock import SECOND, SystemClock
 from penstock.limits.rules import Numbers
 from penstock.testing import FakeClock, engine_in_memory, in_memory, limits_kept, run_until_idle
@@ -96,6 +96,24 @@ def test_only_a_fake_clock_can_be_moved():
 
 
 class TestLimitsKept:
+    def test_runs_of_workflows_are_judged_too(self, app, monkeypatch):
+        @app.workflow(name="flow", limits=[Concurrency(1, key="one")])
+        async def flow():
+            await sleep("1h")
+
+        with limits_kept(app):
+            flow.start()
+            flow.start()
+            run_until_idle(app, advance=True)
+
+        monkeypatch.setattr("penstock.limits.gate.Gate.opens_at", lambda *_, **__: 0)
+        both = [flow.new_instance((), {}) for _ in range(2)]
+        with (
+            pytest.raises(AssertionError, match=r"one: 2 ran at once when .* started; 1 may"),
+            limits_kept(app),
+        ):
+            app.engine.create_instances(both)
+
     def test_an_app_that_keeps_them_hears_nothing(self, app):
         call = app.task(
             lambda: None,

@@ -11,9 +11,13 @@ from penstock.app.backend import AnyEngine, named_url, open_backend
 from penstock.app.codec import decode
 from penstock.app.connection import Connection
 from penstock.app.floating import Compute, refresher
+from penstock.app.flows import built_in
 from penstock.app.handle import JobHandle
 from penstock.app.options import TaskOptions
-from penstock.app.task import Call, Task, send, task_name
+from penstock.app.plan import Call
+from penstock.app.run import Run
+from penstock.app.task import Task, send, task_name
+from penstock.app.workflow import Workflow, WorkflowOptions
 from penstock.errors import InvalidJobError, InvalidLimitError
 from penstock.limits.durations import Duration, parse_duration
 from penstock.worker import Handler, Worker
@@ -54,6 +58,12 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, T], /) -> Task[P, T, T]: ...
 
 
+class WorkflowDecorator(Protocol):
+    """Makes a workflow of an async function."""
+
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, T]], /) -> Workflow[P, T]: ...
+
+
 class App:
     """Tasks, and the store their jobs live in.
 
@@ -78,6 +88,8 @@ class App:
         self._tasks: dict[str, Task[..., Any, Any]] = {}
         self._refreshers: dict[str, Refresher] = {}
         self.connection = Connection((lambda: engine) if engine else self._open, owned=engine is None)
+        self._workflows = {each.name: each for each in built_in(self.connection, lambda: self._tasks)}
+        self._own = frozenset(self._workflows)
 
     def __enter__(self) -> Self:
         return self
@@ -97,8 +109,14 @@ class App:
 
     @property
     def handlers(self) -> dict[str, Handler]:
-        """What a worker needs to run this app's jobs, by task."""
-        return {name: task.handler() for name, task in self._tasks.items()}
+        """What a worker needs to run this app's jobs, by task, and the passes of its workflows."""
+        found = {name: task.handler() for name, task in self._tasks.items()}
+        # Where all tasks are async, a pass that took a thread would keep them to the number of threads.
+        is_async = all(handler.is_async for handler in found.values())
+        return found | {
+            name: workflow.handler(is_async=is_async, built_in=name in self._own)
+            for name, workflow in self._workflows.items()
+        }
 
     @property
     def refreshers(self) -> dict[str, Refresher]:
@@ -107,8 +125,10 @@ class App:
 
     @property
     def queues(self) -> tuple[str, ...]:
-        """The queues that this app's tasks name."""
-        return tuple(sorted({task.queue for task in self._tasks.values()})) or ("default",)
+        """The queues that this app's tasks and workflows name."""
+        named = {task.queue for task in self._tasks.values()}
+        named |= {each.queue for name, each in self._workflows.items() if name not in self._own}
+        return tuple(sorted(named)) or ("default",)
 
     @overload
     def task(
@@ -146,6 +166,41 @@ class App:
             return partial(self.task, name=name, **options)
         return self._add(Task(self.connection, function, name or task_name(function), options))
 
+    @overload
+    def workflow(
+        self,
+        function: Callable[P, Coroutine[Any, Any, T]],
+        /,
+        *,
+        name: str | None = None,
+        **options: Unpack[WorkflowOptions],
+    ) -> Workflow[P, T]: ...
+
+    @overload
+    def workflow(
+        self, function: None = None, /, *, name: str | None = None, **options: Unpack[WorkflowOptions]
+    ) -> WorkflowDecorator: ...
+
+    def workflow(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        **options: Unpack[WorkflowOptions],
+    ) -> Any:
+        """Make a workflow of an `async def`: `@app.workflow`, or `@app.workflow(limits=[...])`.
+
+        It is called "module.function" unless *name* says otherwise.  Its *limits* are held from its first step to its
+        end.
+        """
+        if function is None:
+            return partial(self.workflow, name=name, **options)
+        made = Workflow(self.connection, function, name or task_name(function), options)
+        self._check_name(made.name)
+        self._workflows[made.name] = made
+        return made
+
     def floating(self, name: str, *, timeout: Duration = "30s") -> Callable[[ComputeT], ComputeT]:
         """Register a function that computes floating limits from what a `FloatingLimit` tells.
 
@@ -178,6 +233,16 @@ class App:
         read = task.parameters.decode_result if task else decode
         return JobHandle(self.connection, found.id, read, tenant=found.tenant)
 
+    def run(self, id: str, *, tenant: str = "") -> Run[Any]:  # noqa: A002 - as everywhere else
+        """Return the handle of a run of a workflow.
+
+        Raises `NotFoundError` if there is none.
+        """
+        found = self.engine.instance(id, tenant)
+        workflow = self._workflows.get(found.workflow)
+        read = workflow.parameters.decode_result if workflow else decode
+        return Run(self.connection, found.id, read, tenant=found.tenant)
+
     def worker(self, **options: Unpack[WorkerOptions]) -> Worker:
         """Return a worker for this app's tasks, from the queues they name unless told otherwise."""
         chosen: WorkerOptions = {"queues": self.queues, "threads": self._threads, "lease": self._lease}
@@ -207,10 +272,13 @@ class App:
         self.connection.close()
 
     def _add(self, task: Task[P, R, T]) -> Task[P, R, T]:
-        if task.name in self._tasks:
-            raise InvalidJobError("name", f"there are two tasks called {task.name!r}; give one another name")
+        self._check_name(task.name)
         self._tasks[task.name] = task
         return task
+
+    def _check_name(self, name: str) -> None:
+        if name in self._tasks or name in self._workflows:
+            raise InvalidJobError("name", f"there are two tasks called {name!r}; give one another name")
 
     def _open(self) -> AnyEngine:
         return open_backend(self._url or named_url("App('jobs.db')"))

@@ -56,7 +56,7 @@ class JobHandle(Generic[T]):
         and `ResultTimeoutError` when *timeout* has passed, which does not stop the job.
         """
         engine = self._connection.engine
-        patience = _ResultWait(self.id, timeout)
+        patience = ResultWait(f"job {self.id}", timeout)
         revision = engine.revision(Topic.ENDS)
         while (view := engine.job(self.id, self.tenant)).state in LIVE:
             pause(patience.rest())
@@ -65,7 +65,7 @@ class JobHandle(Generic[T]):
 
     async def aresult(self, timeout: Duration | None = None) -> T:
         """Wait as `result` does, without holding up the event loop."""
-        patience = _ResultWait(self.id, timeout)
+        patience = ResultWait(f"job {self.id}", timeout)
         revision, view = await self._connection.in_thread(self._look)
         while view.state in LIVE:
             await asyncio.sleep(patience.rest())
@@ -138,11 +138,11 @@ def ended(view: JobView) -> JobEndedError:
             )
 
 
-class _ResultWait:
-    """How long a caller waits for *job*, and how often it looks."""
+class ResultWait:
+    """How long a caller waits for a job, or a run of a workflow, and how often it looks."""
 
-    def __init__(self, job: str, timeout: Duration | None) -> None:
-        self._job = job
+    def __init__(self, what: str, timeout: Duration | None) -> None:
+        self._what = what
         self._span = None if timeout is None else parse_duration(timeout, "timeout", zero=True)
         self._began = monotonic()
 
@@ -156,7 +156,7 @@ class _ResultWait:
         left = self._began + self._span - monotonic()
         if left <= 0:
             raise ResultTimeoutError(
-                f"job {self._job} had not ended after {self._span / SECOND:g} s; it goes on"
+                f"{self._what} had not ended after {self._span / SECOND:g} s; it goes on"
             )
         return min(left / SECOND, _SLICE)
 

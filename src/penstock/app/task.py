@@ -3,34 +3,29 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import update_wrapper
 from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack
 
-from penstock.app.codec import encode
+from msgspec.structs import replace
+
+from penstock.app.codec import decode, encode
 from penstock.app.connection import Connection
 from penstock.app.handle import JobHandle
 from penstock.app.options import CheckedOptions, JobOptions, change
 from penstock.app.parameters import Parameters
+from penstock.app.plan import Call, Flow, Partial
 from penstock.errors import InvalidJobError
-from penstock.job import NewJob
+from penstock.job import NewJob, Start
 from penstock.lifecycle.checks import check_task_name
+from penstock.lifecycle.retry import RetryPolicy
+from penstock.replay import Step, ask
 from penstock.worker.handler import Handler
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """A call that is not enqueued yet; made by `Task.call`."""
-
-    task: "Task[..., Any, T]"
-    args: tuple[object, ...]
-    kwargs: Mapping[str, object]
 
 
 class Task(Generic[P, R, T]):
@@ -49,6 +44,7 @@ class Task(Generic[P, R, T]):
         self.parameters = Parameters(function, name)
         self._connection = connection
         self._options = change(CheckedOptions(), given, name, self.parameters)
+        self._changes: Mapping[str, Any] = {}
 
     @property
     def queue(self) -> str:
@@ -89,12 +85,60 @@ class Task(Generic[P, R, T]):
         """Return this task with other options, for some of its jobs."""
         changed = copy(self)
         changed._options = change(self._options, options, self.name, self.parameters)  # noqa: SLF001 - its own
+        changed._changes = {**self._changes, **options}  # noqa: SLF001 - its own
         return changed
+
+    def step(self, *args: P.args, **kwargs: P.kwargs) -> Step[T]:
+        """Make the call a step of a workflow, to be awaited; for the body of a workflow only.
+
+        It is a job like any other, with the task's limits, queue and retries; it belongs to the tenant of its workflow,
+        and stands for no other job, whatever `unique` says.
+        """
+        return ask(
+            f"{self.name}.step()",
+            self.name,
+            lambda key: Start(key, self._step_job(args, kwargs)),
+            self.parameters.decode_result,
+        )
+
+    def partial(self, *args: Any, **kwargs: Any) -> Partial[T]:
+        """Return a call for `chain` whose first argument is what came before; these are the others."""
+        return Partial(self, args, kwargs)
+
+    def map(self, *iterables: Iterable[Any], **kwargs: Any) -> Flow[list[T]]:
+        """Return a group: a call for each element of *iterables*, as `map` makes them, with *kwargs* for all of them.
+
+        Without iterables, in a chain, it is a call for each element of the list that came before.
+        """
+        if not iterables:
+            return Flow("over", (Partial(self, (), kwargs),), self)
+        calls = tuple(Call(self, args, kwargs) for args in zip(*iterables, strict=True))
+        return Flow("group", calls, self)
 
     def handler(self) -> Handler:
         """Return what a worker needs to run the jobs of this task."""
         convert, is_async = self.parameters.decode, iscoroutinefunction(self.function)
         return Handler(self.function, is_async, convert, encode, self._options.timeout)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection of its app."""
+        return self._connection
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """The options that were given by `with_options`."""
+        return self._changes
+
+    @property
+    def retry(self) -> RetryPolicy:
+        """The retry policy of its jobs."""
+        return self._options.retry
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is noted on its jobs."""
+        return dict(decode(self._options.meta))
 
     @property
     def within(self) -> object:
@@ -106,6 +150,12 @@ class Task(Generic[P, R, T]):
         arguments = self.parameters.bind(args, kwargs)
         text = self.parameters.encode(args, kwargs)
         return self._options.new_job(self.name, text, arguments, now)
+
+    def _step_job(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> NewJob:
+        for name, value in (("id", self._options.id), ("connection", self._options.connection)):
+            if value is not None:
+                raise InvalidJobError(name, "a step has none of its own")
+        return replace(self.new_job(args, kwargs, self._connection.engine.clock.now()), unique=None)
 
     def _as_call(self, given: object) -> Call[T]:
         match given:

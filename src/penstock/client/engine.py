@@ -26,11 +26,15 @@ from penstock.job import (
     Beat,
     Claim,
     Claimed,
+    CreatedInstance,
     Enqueued,
     FloatingView,
     GateView,
     ImportedJob,
+    InstanceState,
+    InstanceView,
     Listener,
+    NewInstance,
     NewJob,
     Refresh,
     Settled,
@@ -183,6 +187,45 @@ class RemoteEngine:
         """Report what running attempts used, as (seq, fence, what by key); False for one that lost its lease."""
         return self.rpc.ask(verbs.SPEND, wire.SpendRequest(reports)) if reports else []
 
+    # Instances.
+
+    memo = remote(verbs.MEMO)
+    timers = remote(verbs.TIMERS)
+    signal = remote(verbs.SIGNAL)
+    cancel_instance = remote(verbs.CANCEL_INSTANCE)
+    pause_instance = remote(verbs.PAUSE_INSTANCE)
+    resume_instance = remote(verbs.RESUME_INSTANCE)
+    retry_instance = remote(verbs.RETRY_INSTANCE)
+    instance = remote(verbs.INSTANCE)
+
+    def create_instances(self, new: Sequence[NewInstance]) -> list[CreatedInstance]:
+        """Start workflows, all or none; durable when this returns, and nothing is started twice."""
+        if not new:
+            return []
+        sent = [each if each.id is not None else replace(each, id=new_id()) for each in new]
+        made = {each.id for each, given in zip(sent, new, strict=True) if given.id is None}
+        try:
+            return self.rpc.ask(verbs.CREATE_INSTANCES, wire.CreateInstancesRequest(sent))
+        except DuplicateJobError as error:
+            # No other client knows an id that was made here: it is the same request, heard before.
+            if error.existing not in made:
+                raise
+            return [self._created(each) for each in sent]
+
+    def instances(
+        self,
+        tenant: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        *,
+        workflow: str | None = None,
+        state: InstanceState | None = None,
+    ) -> tuple[list[InstanceView], int]:
+        """Return a page of instances, newest first and without their steps, and how many there are."""
+        body = wire.InstancesRequest(tenant, offset, limit, workflow, state)
+        page = self.rpc.ask(verbs.INSTANCES, body)
+        return page.instances, page.total
+
     # Queues and gates.
 
     pause = remote(verbs.PAUSE)
@@ -273,6 +316,10 @@ class RemoteEngine:
         for changes in self._changes.values():
             changes.close()
         self.rpc.close()
+
+    def _created(self, new: NewInstance) -> CreatedInstance:
+        found = self.instance(new.id or "", new.tenant)
+        return CreatedInstance(found.id, found.state.value)
 
     def _check(self) -> None:
         """Raise unless the server speaks this protocol and accepts the token."""

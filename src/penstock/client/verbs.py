@@ -19,11 +19,14 @@ from penstock.client import wire
 from penstock.job import (
     Beat,
     Claim,
+    CreatedInstance,
     Enqueued,
     Failure,
     FloatingView,
     GateView,
+    InstanceView,
     JobView,
+    Memo,
     PastAttempt,
     Refresh,
     Settled,
@@ -126,6 +129,34 @@ RENEW_REFRESHES = Verb(
 )
 REFRESHED = Verb(
     "refreshed", "Give a floating limit its value", wire.RefreshedRequest, bool, WORKER, _REMEMBERED
+)
+
+CREATE_INSTANCES = Verb(
+    "create_instances",
+    "Start workflows, all or none",
+    wire.CreateInstancesRequest,
+    list[CreatedInstance],
+    PRODUCER,
+    _REMEMBERED,
+)
+INSTANCE = Verb(
+    "instance", "Look at a run of a workflow", wire.InstanceViewRequest, InstanceView, EITHER, _READ
+)
+INSTANCES = Verb(
+    "instances", "Look at runs of workflows", wire.InstancesRequest, wire.InstancePage, EITHER, _READ
+)
+MEMO = Verb("memo", "Read what a run remembers of its steps", wire.InstanceRequest, Memo, WORKER, _READ)
+TIMERS = Verb("timers", "Count the timers of runs", wire.TimersRequest, int, EITHER, _READ)
+SIGNAL = Verb("signal", "Send a signal to a run", wire.SignalRequest, str, EITHER, _REMEMBERED)
+CANCEL_INSTANCE = Verb(
+    "cancel_instance", "Cancel a run", wire.CancelInstanceRequest, InstanceView, PRODUCER, _REMEMBERED
+)
+PAUSE_INSTANCE = Verb("pause_instance", "Pause a run", wire.InstanceRequest, _NOTHING, PRODUCER, _SAME)
+RESUME_INSTANCE = Verb(
+    "resume_instance", "Let a paused run go on", wire.InstanceRequest, _NOTHING, PRODUCER, _REMEMBERED
+)
+RETRY_INSTANCE = Verb(
+    "retry_instance", "Let a run that failed go on", wire.InstanceRequest, _NOTHING, PRODUCER, _REMEMBERED
 )
 
 GATE = Verb("gate", "Look at a gate", wire.GateRequest, GateView, EITHER, _READ)

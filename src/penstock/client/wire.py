@@ -5,7 +5,7 @@ request arrived.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from msgspec import Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
@@ -15,15 +15,28 @@ from penstock.job import (
     START_GRACE,
     Ahead,
     Claim,
+    Command,
     FloatingView,
     GateView,
     ImportedJob,
+    InstanceState,
+    InstanceView,
+    NewInstance,
     NewJob,
     Refresh,
     Settled,
     Settlement,
 )
-from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited, Outcome
+from penstock.lifecycle.outcomes import (
+    Again,
+    Cancelled,
+    Conducted,
+    Done,
+    Failed,
+    HandedBack,
+    Limited,
+    Outcome,
+)
 from penstock.lifecycle.states import State
 from penstock.limits.rules import MAX_NUMBER, Numbers
 from penstock.names import MAX_NAME
@@ -196,6 +209,54 @@ class UnknownTasksRequest(Struct):
     queues: Annotated[Sequence[Name], Meta(max_length=1_000)] | None = None
 
 
+class CreateInstancesRequest(Struct):
+    new: Annotated[list[NewInstance], Meta(max_length=MOST_JOBS)]
+
+
+class InstanceRequest(Struct):
+    """The instance of a tenant that has this id; without one of no tenant, or else the only one."""
+
+    instance_id: Name = field(name="id")
+    tenant: Name | None = None
+
+
+class InstanceViewRequest(Struct):
+    instance_id: Name = field(name="id")
+    tenant: Name | None = None
+    steps: bool = True
+
+
+class SignalRequest(Struct):
+    instance_id: Name = field(name="id")
+    name: Name
+    payload: Text = "null"
+    tenant: Name | None = None
+
+
+class CancelInstanceRequest(Struct):
+    instance_id: Name = field(name="id")
+    reason: Text = "cancelled on request"
+    tenant: Name | None = None
+
+
+class TimersRequest(Struct):
+    queues: Annotated[Sequence[Name], Meta(max_length=1_000)]
+    tenant: Name | None = None
+
+
+class InstancesRequest(Struct):
+    tenant: Name | None = None
+    offset: Number = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+    workflow: Name | None = None
+    state: InstanceState | None = None
+
+
+class InstancePage(Struct):
+    instances: list[InstanceView]
+    total: int
+
+
 class GateRequest(Struct):
     key: Name
     tenant: Name = ""
@@ -292,9 +353,22 @@ _OUTCOMES: Final[dict[str, type[Outcome]]] = {
     "limited": Limited,
     "cancelled": Cancelled,
     "handed_back": HandedBack,
+    "conducted": Conducted,
 }
 _NAMES: Final = {kind: name for name, kind in _OUTCOMES.items()}
-_DECODERS: Final = {name: Decoder(kind) for name, kind in _OUTCOMES.items()}
+
+
+class _Commands(Struct):
+    """`Conducted` as it is read: outcomes know no commands."""
+
+    commands: Annotated[tuple[Command, ...], Meta(max_length=MOST_ATTEMPTS)]
+    seen: Number | None = None
+
+
+_DECODERS: Final[dict[str, Decoder[Any]]] = {
+    **{name: Decoder(kind) for name, kind in _OUTCOMES.items()},
+    "conducted": Decoder(_Commands),
+}
 
 
 def reports_of(settlements: Sequence[Settlement]) -> list[AttemptReport]:
@@ -317,4 +391,5 @@ def _outcome(report: AttemptReport) -> Outcome:
     decoder = _DECODERS.get(report.how)
     if decoder is None:
         raise ValidationError(f"{report.how!r} is no outcome")
-    return decoder.decode(report.outcome)
+    read: Any = decoder.decode(report.outcome)
+    return Conducted(read.commands, read.seen) if isinstance(read, _Commands) else read

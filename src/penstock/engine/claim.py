@@ -19,6 +19,7 @@ from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
 from penstock.job import (
     AT_ONCE,
+    INSTANCES,
     LEAD,
     LEASE,
     START_GRACE,
@@ -36,6 +37,7 @@ from penstock.job import (
 from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
+from penstock.store import instances as instance_rows
 from penstock.store import parts as part_rows
 from penstock.store import queues as queue_rows
 from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
@@ -168,6 +170,8 @@ def _check(request: ClaimFor) -> None:
         len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
     ):
         raise InvalidError("weights", "there must be one for each queue, each at least 1")
+    if INSTANCES in request.queues:
+        raise InvalidError("queues", "must not be empty names")
     knowledge_of(request.tasks)
 
 
@@ -245,7 +249,7 @@ class _Claims:
         if "door" in view.flags:
             board.db.need_gates()
         if view.is_due(board.now):
-            if not catch_up(board):
+            if not catch_up(board, view):
                 # A job that is due may come before all others, so no job starts yet.
                 return [Claim([], more=True, next_at=board.now) for _ in self._requests]
             view = self._look()
@@ -461,8 +465,12 @@ def settle_down(board: Board) -> None:
     board.db.send_last()
 
 
-def catch_up(board: Board) -> bool:
+def catch_up(board: Board, view: ClaimSnapshot | None = None) -> bool:
     """Do what is due; False if there is so much that the rest is left to the next transaction."""
+    if view is None or "instances" in view.flags:
+        board.unadmitted = True
+    if view is None or view.moments.get("timer", ON_RELEASE) <= board.now:
+        board.fired += instance_rows.due_timers(board.db, board.now, BATCH)
     return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 
@@ -477,8 +485,9 @@ def _next_at(
     board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed], *, early: bool = False
 ) -> int | None:
     """Return when the clock alone changes something for a claim; *early* enough to be granted starts ahead."""
-    if view.in_flight(board.now):
+    if view.in_flight(board.now) or "instances" in view.flags:
         # Another transaction is bringing it about and has not committed: its job is in no place that can be seen yet.
+        # Or there are more instances to admit than this transaction could.
         return AT_ONCE
     if view.is_due(board.now):
         # Something stays due, as the expiry of a job that runs: look beyond it.

@@ -18,6 +18,7 @@ from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.schedules import ScheduleVerbs
+from penstock.engine.sequences import SequenceVerbs
 from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
 from penstock.engine.tenants import TenantVerbs
@@ -43,6 +44,7 @@ class Engine(
     LendingVerbs,
     ScheduleVerbs,
     WorkflowVerbs,
+    SequenceVerbs,
     WebhookVerbs,
     SettingVerbs,
     UpkeepVerbs,

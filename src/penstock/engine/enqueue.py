@@ -14,10 +14,18 @@ from penstock.engine.events import enqueued
 from penstock.engine.queues import bound_lock, bounds_of, make_room
 from penstock.engine.tenants import Coming
 from penstock.engine.transactions import Transactions
-from penstock.engine.uniqueness import Placed, Replacement, by_itself, holder, take_place, unique_to_text
+from penstock.engine.uniqueness import (
+    Placed,
+    Replacement,
+    by_itself,
+    holder,
+    stored_key,
+    take_place,
+    unique_to_text,
+)
 from penstock.errors import DuplicateJobError, InvalidJobError
 from penstock.ids import new_id
-from penstock.job import Enqueued, NewJob
+from penstock.job import INSTANCES, Enqueued, NewJob
 from penstock.lifecycle.checks import (
     MAX_NUMBER,
     check_cost,
@@ -120,6 +128,7 @@ def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
         (j.seq, j.queue, "", j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)
     ]
     if free:
+        board.free_instances = board.free_instances or any(row[1] == INSTANCES for row in free)
         waiting_rows.get_ready(board.db, free)
     if len(free) < len(arrivals):
         waiting_rows.to_door(board.db, [job.seq for job in arrivals if job.limits or job.tenant])
@@ -336,7 +345,7 @@ def _place_of(board: Board, batch: _Batch, new: Replacement, unique: Unique, *, 
 
 
 def _key(job: NewJob | Arrival, unique: Unique) -> str:
-    return f"{job.tenant}\x1f{unique.key}"
+    return f"{job.tenant}\x1f{stored_key(job.queue, unique)}"
 
 
 def _id_lock(named: tuple[str, str]) -> str:

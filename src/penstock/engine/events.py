@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from penstock.job import DROPPED_BY_LIMIT, Claimed, Event, Listener
+from penstock.job import DROPPED_BY_LIMIT, INSTANCES, Claimed, Event, Listener
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store.session import JobRow, Session
@@ -101,7 +101,8 @@ def named(db: Session, events: Events) -> list[Event]:
             events.know(*found)
     for facts, seq in known:
         facts.update(names[seq])
-    return events.gathered
+    # An instance tells of itself; that it is also a job is nobody else's concern.
+    return [event for event in events.gathered if event.facts.get("queue") != INSTANCES]
 
 
 def _broken(board: "Board", stand: "Stand", cost: int) -> tuple[str, int | None, int]:

@@ -13,6 +13,7 @@ from penstock.engine.removal import ask_to_stop, remove
 from penstock.engine.transactions import Transactions
 from penstock.engine.uniqueness import let_in, retake_key
 from penstock.engine.why import why
+from penstock.engine.why_instance import why_running
 from penstock.engine.workflows import revive
 from penstock.errors import NotFoundError, WrongStateError
 from penstock.job import JobFilter, JobView, Why
@@ -21,6 +22,7 @@ from penstock.lifecycle.states import State, may
 from penstock.limits.costs import with_costs
 from penstock.limits.spec import limits_from_json
 from penstock.store import history as history_rows
+from penstock.store import instances as instance_rows
 from penstock.store import jobs as job_rows
 from penstock.store import prune as prune_rows
 from penstock.store import views as view_rows
@@ -110,8 +112,19 @@ class JobVerbs(Transactions):
         return self._read(lambda board: _views(board, view_rows.of(board.db, ids, tenant)))
 
     def why(self, job_id: str, tenant: str | None = None) -> Why:
-        """Say why a job waits: the gates that are shut, its place in line, its earliest start."""
-        return self._read(lambda board: _why(board, row_of(board.db, job_id, tenant)))
+        """Say why a job or an instance waits: the gates that are shut, its place in line, its earliest start."""
+
+        def work(board: Board) -> Why:
+            found = instance_rows.of_id(board.db, job_id, tenant, 1)
+            if not found:
+                return _why(board, row_of(board.db, job_id, tenant))
+            if found[0].running_since is not None:
+                return why_running(board, found[0])
+            row = view_rows.of_seq(board.db, found[0].seq)
+            assert row is not None  # noqa: S101 - on one view of the store
+            return _why(board, row)
+
+        return self._read(work)
 
     def jobs(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.admission.board import Board
+from penstock.engine.admission.board import Board, JobEnd
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.placement import Budget, place
 from penstock.lifecycle.states import State
@@ -62,7 +62,7 @@ def ask_to_stop(board: Board, seq: int) -> bool:
 
 
 def _tell(board: Board, seq: int, state: State, reason: str) -> None:
-    board.ended[seq] = (state, None)
+    board.ended[seq] = JobEnd(state)
     board.events.tell(f"job.{state.value}", job=seq, reason=reason)
 
 

@@ -4,12 +4,12 @@ Invariant: an attempt is settled once.  A report with another fence is refused.
 """
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from penstock.clock import MILLISECOND
 from penstock.engine.admission.arrivals import rejoin
-from penstock.engine.admission.board import Board
+from penstock.engine.admission.board import Board, JobEnd
 from penstock.engine.gates import keys, shut_until
 from penstock.engine.history import record
 from penstock.engine.leases import began_at, correct, spent
@@ -23,9 +23,17 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
-from penstock.engine.workflows import follow
 from penstock.job import Sequel, Settled, Settlement, Topic
-from penstock.lifecycle.outcomes import Again, Cancelled, Done, Ending, Failed, HandedBack, Limited
+from penstock.lifecycle.outcomes import (
+    Again,
+    Cancelled,
+    Conducted,
+    Done,
+    Ending,
+    Failed,
+    HandedBack,
+    Limited,
+)
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
@@ -99,8 +107,18 @@ class Settling:
                 continue
             accepted.append(self._one(attempt, s) or True)
         self._save()
-        follow(self.board)
+        self.board.follow()
         return accepted
+
+    def finish(self, ends: Mapping[int, JobEnd], reasons: Mapping[int, str]) -> None:
+        """End instances that are running, which gives back their slots."""
+        taken = attempt_rows.take_all(self.board.db, list(ends))
+        self.board.load_gates(gate for attempt in taken if attempt.gates for gate in attempt.gate_ids)
+        for attempt in taken:
+            end = ends[attempt.seq]
+            self._stop(attempt)
+            self._end(attempt, end.state, reasons.get(attempt.seq, ""), result=end.result, error=end.error)
+        self._save()
 
     def rescue(self, attempts: Sequence[AttemptRow]) -> None:
         """Settle attempts whose lease ran out: their jobs keep their place, but not if they took too long."""
@@ -146,7 +164,7 @@ class Settling:
         self.board.events.tell("job.rescued", job=attempt.seq, attempt=attempt.attempt, again=again)
 
     def _meet_workflows(self, attempts: Iterable[AttemptRow]) -> None:
-        if any(attempt.workflow is not None for attempt in attempts):
+        if any(attempt.workflow is not None or attempt.instance is not None for attempt in attempts):
             # Also for jobs that do not end now: a cancel of their workflow must not miss one between two places.
             self.board.db.need_gates()
 
@@ -162,6 +180,14 @@ class Settling:
         if isinstance(outcome, Done):
             began = self._stop(attempt, s.began_after)
             self._end(attempt, State.DONE, "", result=outcome.result, began=began)
+            return None
+        if isinstance(outcome, Conducted):
+            began = self._stop(attempt, s.began_after)
+            self._end(attempt, State.DONE, "", began=began)
+            if attempt.instance is not None:
+                self.board.ended[attempt.seq] = JobEnd(
+                    State.DONE, commands=outcome.commands, seen=outcome.seen
+                )
             return None
         if isinstance(outcome, HandedBack):
             self._hand_back(attempt, outcome, s.began_after)
@@ -239,6 +265,8 @@ class Settling:
         self, attempt: AttemptRow, due: int | None, ord_: int | None, made: int, lost: int, reason: str = ""
     ) -> None:
         """Let a job wait for its next attempt, at this place; or let its successor wait instead."""
+        if attempt.instance is not None:
+            self.board.returned.append(attempt.seq)
         if attempt.seq in self._successors:
             successor = self._successors[attempt.seq]
             if ord_ is not None:
@@ -350,8 +378,8 @@ class Settling:
                     attempt.lost,
                 )
             )
-        if attempt.workflow is not None:
-            self.board.ended[attempt.seq] = (state, result)
+        if attempt.workflow is not None or attempt.instance is not None:
+            self.board.ended[attempt.seq] = JobEnd(state, result, error)
         if attempt.seq in self._successors:
             successor = self._successors.pop(attempt.seq)
             if successor.due > now:

@@ -80,17 +80,24 @@ class Transactions:
     def _run(self, db: Session, work: Callable[[Board], T]) -> tuple[T, list[Event]]:
         events = Events(self._time.now(db), wanted=bool(self._publisher.listeners))
         board = Board(
-            db, events.now, events, moves=MOVES, turns=self._turns, later=lambda: self._time.now(db)
+            db,
+            events.now,
+            events,
+            moves=MOVES,
+            turns=self._turns,
+            later=lambda: self._time.now(db),
+            follow=self._follow,
         )
         answer = work(board)
         board.flush()
-        while board.ended:
-            self._follow(board)
+        while board.has_sequel:
+            db.send_last()  # or it would undo what follows
+            board.follow()
             board.flush()
         return answer, named(db, events)
 
     def _follow(self, board: Board) -> None:
-        """Let what the ends of this transaction's jobs set free arrive; `WorkflowVerbs` knows how."""
+        """Do what follows from the ends of this transaction's jobs; `InstanceVerbs` knows how."""
         raise NotImplementedError
 
     def _read(self, work: Callable[[Board], T]) -> T:

@@ -14,9 +14,9 @@ from penstock.engine.admission.arrivals import Arrival, arrive, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.removal import end, remove
 from penstock.errors import DuplicateJobError
-from penstock.job import NewJob
+from penstock.job import INSTANCES, NewJob
 from penstock.lifecycle.states import ENDED, LIVE, State
-from penstock.lifecycle.unique import holds, pause_ends
+from penstock.lifecycle.unique import Unique, holds, pause_ends
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
@@ -57,11 +57,16 @@ def _standing(board: Board, holders: Iterable[KeyHolder]) -> Iterator[Holder]:
             unique_rows.forget(board.db, job.seq)
 
 
+def stored_key(queue: str, unique: Unique) -> str:
+    """Return the key that is written down: a job and an instance of the same key are not the same request."""
+    return f"\x1e{unique.key}" if queue == INSTANCES else unique.key
+
+
 def unique_to_text(job: NewJob) -> str:
     """Write down how a job is unique, for when it is retried by hand."""
     assert job.unique is not None  # noqa: S101 - the caller looked
     unique = job.unique
-    fields = [job.tenant, unique.key, sorted(unique.states), unique.window]
+    fields = [job.tenant, stored_key(job.queue, unique), sorted(unique.states), unique.window]
     return json.dumps(fields if unique.quiet is None else [*fields, unique.quiet, unique.max_wait])
 
 

@@ -15,10 +15,10 @@ from penstock.engine.removal import remove_all
 from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.transactions import Transactions
-from penstock.engine.workflows import follow
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
+from penstock.store import instances as instance_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import lending as lending_rows
@@ -40,6 +40,8 @@ class UpkeepVerbs(Transactions):
 
         def work(board: Board) -> dict[str, int]:
             board.now += self._time.follow(board.db)
+            board.unadmitted = instance_rows.is_any_ready(board.db)
+            board.fired += instance_rows.due_timers(board.db, board.now, BATCH)
             return bring_up_to_date(board)
 
         done = self._write(work, keep=False)
@@ -99,7 +101,7 @@ def bring_up_to_date(board: Board) -> dict[str, int]:
         done["expired"] = len(expired)
         remove_all(board, expired, State.EXPIRED, EXPIRED)
         job_rows.forget_expiry(board.db, expired)
-    follow(board)
+    board.follow()
     return done
 
 

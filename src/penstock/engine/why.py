@@ -11,7 +11,7 @@ from penstock.engine.admission.lane import Stand, line_of
 from penstock.engine.settings import maintenance
 from penstock.engine.uniqueness import pause_of
 from penstock.engine.wording import floating_value, scheduled, shut_rule, unasked
-from penstock.job import JobView, Reason, Why
+from penstock.job import INSTANCES, JobView, Reason, Why
 from penstock.lifecycle.knowledge import part_of
 from penstock.lifecycle.states import State
 from penstock.limits.costs import cost_at
@@ -46,9 +46,17 @@ def why(board: Board, view: JobView, state: State) -> Why:
     if stand is None:
         reasons = _outside(board, view)
         place = view_rows.ahead_in_queue(board.db, view.queue, view.seq)
-        words = f"waits for a worker of queue {view.queue!r}"
+        words = _open(view)
         return Why(view.id, view.state, reasons, place, _latest(reasons, board.now), _words(words, reasons))
     return _why_in_lane(board, view, state, stand)
+
+
+def _open(view: JobView) -> str:
+    return (
+        "is about to be admitted"
+        if view.queue == INSTANCES
+        else f"waits for a worker of queue {view.queue!r}"
+    )
 
 
 def _by_its_key(board: Board, view: JobView) -> Why | None:
@@ -96,7 +104,7 @@ def _why_in_lane(
             place = max(place, ahead)
     known = [at for at in starts if at is not None]
     earliest = None if None in starts else max([board.now, *known])
-    words = f"is number {place + 1} in line" if reasons else f"waits for a worker of queue {view.queue!r}"
+    words = f"is number {place + 1} in line" if reasons else _open(view)
     return Why(view.id, state, tuple(reasons), place, earliest, _words(words, reasons))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from penstock.engine.admission.board import Board
+from penstock.engine.admission.board import Board, JobEnd
 from penstock.engine.enqueue import add, check, check_text, enqueue
 from penstock.engine.removal import ask_to_stop, remove_all
 from penstock.engine.transactions import Transactions
@@ -72,9 +72,6 @@ class WorkflowVerbs(Transactions):
 
         return self.store.read(work)
 
-    def _follow(self, board: Board) -> None:
-        follow(board)
-
 
 def _checked(new: NewWorkflow) -> NewWorkflow:
     """Return a workflow as it is stored; raise unless every step of it could run."""
@@ -128,7 +125,7 @@ def _start(board: Board, new: NewWorkflow) -> str:
     adding = partial(enqueue, following=len(new.steps) - len(first))
     _begin(board, [(number, number_of[step.id], step.job) for step in first], adding)
     board.events.tell("workflow.started", workflow=id_, tenant=new.tenant, kind=new.kind)
-    follow(board)  # a limit may have dropped a job already
+    board.follow()  # a limit may have dropped a job already
     return id_
 
 
@@ -148,18 +145,14 @@ def _cancel(board: Board, id_: str, reason: str) -> None:
     begun = [seq for _, seq in live if seq is not None]
     for seq in remove_all(board, begun, State.CANCELLED, reason):
         ask_to_stop(board, seq)
-    follow(board)
+    board.follow()
 
 
-def follow(board: Board) -> None:
-    """Enqueue the steps that the ends of this transaction's jobs set free."""
-    while board.ended:
-        ended, board.ended = board.ended, {}
-        found = rows.of_jobs(board.db, list(ended))
-        if found:
-            states = {step: _ENDS.get(ended[seq][0], StepState.FAILED) for seq, _, step in found}
-            results = {step: ended[seq][1] for seq, _, step in found}
-            _change(board, {step: workflow for _, workflow, step in found}, states, results)
+def follow(board: Board, found: Sequence[tuple[int, int, JobEnd]]) -> None:
+    """Enqueue the steps that the ends of jobs set free, as (workflow, step, how its job ended)."""
+    states = {step: _ENDS.get(end.state, StepState.FAILED) for _, step, end in found}
+    results = {step: end.result for _, step, end in found}
+    _change(board, {step: workflow for workflow, step, _ in found}, states, results)
 
 
 def revive(board: Board, seq: int) -> None:

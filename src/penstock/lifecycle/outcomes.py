@@ -77,7 +77,18 @@ class HandedBack:
     reason: str = ""
 
 
-Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack
+@dataclass(frozen=True, slots=True)
+class Conducted:
+    """A pass went over what its instance remembers, and asks for these *commands*: each a `penstock.job.Command`.
+
+    *seen* is the version of the memo that it went over; None if it does not know.
+    """
+
+    commands: tuple[object, ...]
+    seen: int | None = None
+
+
+Outcome = Done | Failed | Again | Limited | Cancelled | HandedBack | Conducted
 
 
 class Ending(StrEnum):

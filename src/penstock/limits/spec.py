@@ -1,4 +1,4 @@
-"""What users write on a task: `Concurrency`, `Rate` and `Throttle`, and the limits they come to for one call.
+"""What users write on a task: `Concurrency`, `Rate` and so on, and the limits they come to for one call.
 
 Pure.  `resolve` runs for every job, so what can be checked or read once is done when a spec is made.
 """
@@ -16,7 +16,16 @@ import msgspec
 from penstock.errors import InvalidLimitError
 from penstock.limits.costs import Cost, check_cost_of, cost_for
 from penstock.limits.durations import Duration, parse_duration
-from penstock.limits.rules import Floating, Limit, Numbers, OnLimit, Window, check_key, numbers_from_text
+from penstock.limits.rules import (
+    UNLIMITED,
+    Floating,
+    Limit,
+    Numbers,
+    OnLimit,
+    Window,
+    check_key,
+    numbers_from_text,
+)
 from penstock.limits.template import check_template, parse_template
 
 Key = str | Callable[..., str]
@@ -129,6 +138,19 @@ class Throttle(Spec):
 
 
 @dataclass(frozen=True, slots=True)
+class Configured(Spec):
+    """A key whose numbers are set from outside alone, with `penstock gates configure` or over HTTP.
+
+    As long as nothing is set for it, it lets everything through.
+    """
+
+    cost: Cost | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._complete(UNLIMITED)
+
+
+@dataclass(frozen=True, slots=True)
 class _Joined(Spec):
     """Two specs that share a key."""
 
@@ -150,10 +172,14 @@ def check_specs(
     """
     found: dict[Key, Spec] = {}
     if not isinstance(specs, Spec | Iterable):
-        raise InvalidLimitError("limits", f"{specs!r} must be a list of Concurrency, Rate or Throttle")
+        raise InvalidLimitError(
+            "limits", f"{specs!r} must be a list of Concurrency, Rate, Throttle or Configured"
+        )
     for spec in [specs] if isinstance(specs, Spec) else specs:
         if not isinstance(spec, Spec):
-            raise InvalidLimitError("limits", f"{spec!r} must be a Concurrency, a Rate or a Throttle")
+            raise InvalidLimitError(
+                "limits", f"{spec!r} must be a Concurrency, a Rate, a Throttle or a Configured"
+            )
         if isinstance(spec.key, str):
             check_template(spec.key, parameter_names)
         check_cost_of(spec.cost, parameter_names)

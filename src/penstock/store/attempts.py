@@ -32,6 +32,7 @@ class AttemptRow(NamedTuple):
     costs: str | None
     has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
+    instance: int | None  # whose step or pass it is
 
     @property
     def gate_ids(self) -> tuple[int, ...]:
@@ -50,7 +51,7 @@ def gates_from_text(text: str) -> tuple[int, ...]:
     return tuple(int(gate) for gate in text.split(",")) if text else ()
 
 
-# An attempt that begins: AttemptRow without its last two columns.
+# An attempt that begins: AttemptRow without its last three columns.
 NewAttempt = tuple[
     int, int, str, str, str, int, int, int, str, int, int, int, int, int, int, int | None, str | None
 ]
@@ -161,7 +162,9 @@ _COLUMNS: Final = ", ".join(AttemptRow._fields[:17])  # of NewAttempt
 _ATTEMPT: Final = f"""
     {_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
-        THEN (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq) END
+        THEN (SELECT w.workflow FROM workflow_job w WHERE w.seq = running.seq) END,
+    CASE WHEN EXISTS (SELECT 1 FROM instance_job)
+        THEN (SELECT m.instance FROM instance_job m WHERE m.seq = running.seq) END
 """
 
 
@@ -192,11 +195,11 @@ def overdue(db: Session, now: int, most: int) -> list[AttemptRow]:
 
 
 def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
-    """Delete and return the attempts of these (seq, fence) that are running."""
+    """Delete and return the attempts of these (seq, fence) that are running; an instance is no worker's to settle."""
     rows = db.all(
         f"""
         DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) AND fence IN (SELECT value FROM each(?))
-        RETURNING {_ATTEMPT}
+        AND queue <> '' RETURNING {_ATTEMPT}
         """,
         sorted({seq for seq, _ in pairs}),
         sorted({fence for _, fence in pairs}),
@@ -210,10 +213,16 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
             INSERT INTO running ({_COLUMNS}, has_successor)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
-            [attempt[:-1] for attempt in others],
+            [attempt[:-2] for attempt in others],
         )
         taken = [attempt for attempt in taken if (attempt.seq, attempt.fence) in pairs]
     return taken
+
+
+def take_all(db: Session, seqs: list[int]) -> list[AttemptRow]:
+    """Delete and return the running attempts of these jobs, whatever their fences."""
+    rows = db.all(f"DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) RETURNING {_ATTEMPT}", seqs)
+    return list(map(AttemptRow._make, rows))
 
 
 def stop(db: Session, seqs: list[int]) -> None:
@@ -236,7 +245,8 @@ def of(db: Session, scope: str, tenant: str, name: str) -> list[tuple[int, str]]
     which, values = {
         "queue": ("r.queue = ? AND ? IN (j.tenant, '')", [name, tenant]),
         "type": ("r.task = ?", [name]),
-        "tenant": ("j.tenant = ?", [tenant]),
+        # An instance passes no gate of its tenant: its steps do.
+        "tenant": ("j.tenant = ? AND r.queue <> ''", [tenant]),
     }[scope]
     return db.all(
         f"""

@@ -15,7 +15,9 @@ class ClaimSnapshot(NamedTuple):
     """
 
     moments: dict[str, int]  # when a gate opens, a lease ends, a job is due or expires, a schedule fires
-    flags: set[str]  # 'door' if jobs wait there, 'maintenance' if nothing may start
+    flags: set[
+        str
+    ]  # 'door' if jobs wait there, 'instances' if some can be admitted, 'maintenance' if nothing may start
     paused: set[Queue]
     awaited: set[Queue]  # producers may wait for room in these
     with_free: set[Part]  # those that have jobs without limits, and a task that the claim knows
@@ -31,7 +33,7 @@ class ClaimSnapshot(NamedTuple):
 
     def is_due(self, now: int) -> bool:
         """Tell whether something must happen before any job may start."""
-        return "door" in self.flags or any(at <= now for at in self.moments.values())
+        return bool(self.flags & {"door", "instances"}) or any(at <= now for at in self.moments.values())
 
     def in_flight(self, now: int) -> bool:
         """Tell whether what is due still stands here after all of it was taken: another transaction has it."""
@@ -54,7 +56,7 @@ class ClaimSnapshot(NamedTuple):
         ]
 
 
-MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule")
+MOMENTS: Final = ("wake", "due", "lease", "loan", "expiry", "schedule", "timer")
 # What rules the queues of no tenant, and whether there is more: its parameters are the queues, ASKED times.
 VIEW: Final = """
     SELECT 'wake' AS what, '' AS tenant, '' AS name, '' AS task, min(at) AS number FROM wake
@@ -63,7 +65,10 @@ VIEW: Final = """
     UNION ALL SELECT 'loan', '', '', '', min(lease) FROM holder
     UNION ALL SELECT 'expiry', '', '', '', min(at) FROM expiry
     UNION ALL SELECT 'schedule', '', '', '', min(next_at) FROM schedule
+    UNION ALL SELECT 'timer', '', '', '', min(at) FROM instance_timer
     UNION ALL SELECT 'door', '', '', '', min(seq) FROM door
+    UNION ALL SELECT 'instances', '', '', '', 1 WHERE EXISTS (SELECT 1 FROM lane l WHERE l.queue = '' AND l.ready = 1)
+        OR EXISTS (SELECT 1 FROM ready r WHERE r.queue = '')
     UNION ALL SELECT 'maintenance', '', '', '', 1 FROM setting WHERE name = 'maintenance'
     UNION ALL SELECT 'paused', tenant, queue, '', 0 FROM queue_pause
         WHERE queue IN (SELECT value FROM each(?)) AND tenant = ''
@@ -190,7 +195,7 @@ def next_moment(db: Session, now: int) -> int | None:
         """
         SELECT (SELECT min(at) FROM wake), (SELECT min(due) FROM scheduled), (SELECT min(lease) FROM running),
                (SELECT min(at) FROM expiry WHERE at > ?), (SELECT min(next_at) FROM schedule),
-               (SELECT min(lease) FROM holder)
+               (SELECT min(lease) FROM holder), (SELECT min(at) FROM instance_timer)
         """,
         now,
     )

@@ -30,7 +30,8 @@ def set_anchor(db: Session, boot: str, offset: int) -> None:
 def move_anchor(db: Session, by: int) -> None:
     """Follow a clock that was set: move the anchor, and with it every span that is remembered as two dates."""
     db.run("UPDATE anchor SET since_epoch = since_epoch + ?", by)
-    db.run("UPDATE running SET lease = lease + ?, started = started + ?", by, by)
+    db.run("UPDATE running SET started = started + ?", by)
+    db.run("UPDATE running SET lease = lease + ? WHERE queue <> ''", by)  # an instance's has no end
     db.run("UPDATE running SET cancel = cancel + ? WHERE cancel > 0", by)
     db.run("UPDATE deadline SET at = at + ?", by)
     db.run("UPDATE running SET begin_by = begin_by + ? WHERE begin_by > 0", by)

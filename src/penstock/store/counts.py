@@ -20,7 +20,8 @@ def tally(db: Session, now: int) -> list[tuple[str, str, str, int]]:
             UNION ALL SELECT seq, CASE WHEN due <= ? THEN 'waiting' WHEN attempt > lost THEN 'retrying'
                 ELSE 'scheduled' END FROM scheduled
             UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
-        ) AS t JOIN job j ON j.seq = t.seq GROUP BY j.tenant, j.queue, t.state ORDER BY j.tenant, j.queue
+        ) AS t JOIN job j ON j.seq = t.seq WHERE j.queue <> ''
+        GROUP BY j.tenant, j.queue, t.state ORDER BY j.tenant, j.queue
         """,
         now,
     )
@@ -31,7 +32,7 @@ def ended_since(db: Session, since: int) -> list[tuple[str, str, str, int]]:
     return db.all(
         """
         SELECT j.tenant, j.queue, d.state, count(*) FROM done d JOIN job j ON j.seq = d.seq
-        WHERE d.finished > ? GROUP BY j.tenant, j.queue, d.state
+        WHERE d.finished > ? AND j.queue <> '' GROUP BY j.tenant, j.queue, d.state
         """,
         since,
     )
@@ -50,7 +51,7 @@ def live(db: Session) -> list[tuple[str, str, int]]:
             UNION ALL SELECT queue, 'running', count(*) FROM running GROUP BY queue
             UNION ALL
             SELECT j.queue, 'scheduled', count(*) FROM scheduled s JOIN job j ON j.seq = s.seq GROUP BY j.queue
-        ) AS parts GROUP BY queue, state ORDER BY queue, state
+        ) AS parts WHERE queue <> '' GROUP BY queue, state ORDER BY queue, state
         """
     )
 

@@ -90,10 +90,15 @@ def known_ids(db: Session, tenant: str, ids: list[str]) -> list[str]:
 
 
 def of_id(db: Session, id_: str, tenant: str | None) -> list[tuple[int, str]]:
-    """Return (seq, tenant) of the job of a tenant that has this id; or of any tenant, at most `TENANTS`."""
+    """Return (seq, tenant) of the job of a tenant that has this id; or of any tenant, at most `TENANTS`.
+
+    An instance is none.
+    """
     if tenant is None:
-        return db.all("SELECT seq, tenant FROM job WHERE id = ? ORDER BY tenant LIMIT ?", id_, TENANTS)
-    return db.all("SELECT seq, tenant FROM job WHERE id = ? AND tenant = ?", id_, tenant)
+        return db.all(
+            "SELECT seq, tenant FROM job WHERE id = ? AND queue <> '' ORDER BY tenant LIMIT ?", id_, TENANTS
+        )
+    return db.all("SELECT seq, tenant FROM job WHERE id = ? AND tenant = ? AND queue <> ''", id_, tenant)
 
 
 def queue_of(db: Session, seq: int) -> Queue:
@@ -210,6 +215,11 @@ def expired(db: Session, now: int, most: int) -> list[int]:
         most,
     )
     return [seq for (seq,) in rows]
+
+
+def keep_for_good(db: Session, seqs: list[int]) -> None:
+    """Forget when jobs expire."""
+    db.run("DELETE FROM expiry WHERE seq IN (SELECT value FROM each(?))", seqs)
 
 
 def forget_expiry(db: Session, seqs: list[int]) -> None:

@@ -66,6 +66,15 @@ def ready(db: Session, part: Part, most: int) -> list[LaneRow]:
     return _lanes(rows)
 
 
+def ready_instances(db: Session, most: int) -> list[LaneRow]:
+    """Return the first ready lanes of instances, of all tenants."""
+    rows = db.all(
+        f"SELECT {_COLUMNS} FROM lane WHERE queue = '' AND ready = 1 ORDER BY priority DESC, ord LIMIT ?",
+        most,
+    )
+    return _lanes(rows)
+
+
 def firsts(db: Session, lines: list[str]) -> list[LaneRow]:
     """Return the first lane of each line."""
     rows = db.all(

@@ -11,8 +11,11 @@ _FORGOTTEN: Final = 24 * 3_600 * SECOND  # no process asks any more what became 
 
 # Where something is kept about a job, by its number; the job itself last.
 OF_A_JOB: Final = (
-    "done", "progress", "attempt", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job", "job",
+    "done", "progress", "attempt", "failure", "expiry", "own_lease", "deadline", "uniqueness", "workflow_job",
+    "instance", "job",
 )  # fmt: skip
+# Where something is kept about an instance, by the number of its job.  It has ended, so it waits for nothing.
+OF_AN_INSTANCE: Final = ("instance_step", "signal")
 _SPARED: Final = frozenset({"schema_version", "anchor", "receipt"})
 
 
@@ -46,6 +49,8 @@ def forget(db: Session, seq: int) -> bool:
 
 
 def _delete(db: Session, rows: Sequence[tuple[int]]) -> None:
+    for table in OF_AN_INSTANCE:
+        db.many(f"DELETE FROM {table} WHERE instance = ?", rows)
     for table in OF_A_JOB:
         db.many(f"DELETE FROM {table} WHERE seq = ?", rows)
 

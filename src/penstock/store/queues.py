@@ -55,7 +55,7 @@ def counts(db: Session) -> list[tuple[str, str, int, int, int, int]]:
                 GROUP BY j.tenant, j.queue
             UNION ALL SELECT tenant, queue, 0, 0, 0, 1 FROM queue_pause
             UNION ALL SELECT tenant, name, 0, 0, 0, 0 FROM gate WHERE kind = 'queue' AND rules IS NOT NULL
-        ) AS parts GROUP BY tenant, queue ORDER BY queue, tenant
+        ) AS parts WHERE queue <> '' GROUP BY tenant, queue ORDER BY queue, tenant
         """
     )
 

@@ -15,6 +15,7 @@ from penstock.store.statements import literally
 
 # Where limits name a key.  LIKE would take no notice of case, on SQLite.
 _NAMES: Final = "replace(j.limits, ?, '') <> j.limits"
+_LISTED: Final = "j.queue <> ''"  # an instance is a job that no list shows
 # Comes after all that may follow the beginning of a name.
 _LAST: Final = "\U0010ffff" * (MAX_NAME // 4 + 1)
 
@@ -99,15 +100,23 @@ _PLACES = {  # where to look for the same, told apart more finely: by the time, 
 def of_id(db: Session, id_: str, tenant: str | None) -> list[JobViewRow]:
     """Return all that is known of the job of a tenant that has this id; or of any tenant, at most `TENANTS`."""
     if tenant is None:
-        rows = db.all(f"{JOB} WHERE j.id = ? ORDER BY j.tenant LIMIT ?", id_, TENANTS)
+        rows = db.all(f"{JOB} WHERE j.id = ? AND {_LISTED} ORDER BY j.tenant LIMIT ?", id_, TENANTS)
     else:
-        rows = db.all(f"{JOB} WHERE j.id = ? AND j.tenant = ?", id_, tenant)
+        rows = db.all(f"{JOB} WHERE j.id = ? AND j.tenant = ? AND {_LISTED}", id_, tenant)
     return [JobViewRow(*row) for row in rows]
+
+
+def of_seq(db: Session, seq: int) -> JobViewRow | None:
+    """Return all that is known of a job, also of an instance."""
+    row = db.one(f"{JOB} WHERE j.seq = ?", seq)
+    return None if row is None else JobViewRow(*row)
 
 
 def of(db: Session, ids: Collection[str], tenant: str) -> list[JobViewRow]:
     """Return all that is known of these jobs of a tenant."""
-    rows = db.all(f"{JOB} WHERE j.id IN (SELECT value FROM each(?)) AND j.tenant = ?", list(ids), tenant)
+    rows = db.all(
+        f"{JOB} WHERE j.id IN (SELECT value FROM each(?)) AND j.tenant = ? AND {_LISTED}", list(ids), tenant
+    )
     return [JobViewRow(*row) for row in rows]
 
 
@@ -124,7 +133,7 @@ def jobs(
     most: int,
 ) -> list[JobViewRow]:
     """Return jobs, newest first."""
-    where, values = ["1 = 1"], list[object]()
+    where, values = [_LISTED], list[object]()
     if state is State.RUNNING:
         where.append("j.seq IN (SELECT seq FROM running)")
     elif state is not None:
@@ -158,7 +167,7 @@ def count(
     if tasks is not None:
         where.append("j.task IN (SELECT value FROM each(?))")
         values.append(tasks or [""])
-    joined = f"JOIN job j ON j.seq = t.seq WHERE {' AND '.join(where)}" if where else ""
+    joined = f"JOIN job j ON j.seq = t.seq WHERE {' AND '.join([*where, _LISTED])}" if where else ""
     parts = {
         "scheduled": State.SCHEDULED,
         "ready": State.WAITING,
@@ -178,7 +187,21 @@ def count(
         counts[State.SCHEDULED] += row[0]
     for name, number in db.all(f"SELECT t.state, count(*) FROM done t {joined} GROUP BY t.state", *values):
         counts[State(name)] = number
+    if not where:
+        for name, number in db.all(_INSTANCES):
+            counts[State(name)] -= number
     return {state: number for state, number in counts.items() if number}
+
+
+# How many instances are in each state that a count of all jobs has counted.
+_INSTANCES: Final = f"""
+    SELECT t.state, count(*) FROM instance i JOIN (
+        SELECT seq, 'scheduled' AS state FROM scheduled UNION ALL SELECT seq, 'waiting' FROM ready
+        UNION ALL SELECT seq, CASE WHEN lane IN ({RESCHEDULED}) THEN 'scheduled' ELSE 'waiting' END FROM lane_job
+        UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'running' FROM running
+        UNION ALL SELECT seq, state FROM done
+    ) AS t ON t.seq = i.seq GROUP BY t.state
+"""
 
 
 def search(db: Session, now: int, wanted: JobFilter, offset: int, most: int) -> list[JobViewRow]:
@@ -202,7 +225,7 @@ def total(db: Session, now: int, wanted: JobFilter) -> int:
 
 
 def _where(now: int, wanted: JobFilter) -> tuple[str, list[object]]:
-    where, values = ["1 = 1"], list[object]()
+    where, values = [_LISTED], list[object]()
     if wanted.states is not None:
         where.append(_of_states(now, wanted.states, values))
     if wanted.queues is not None:

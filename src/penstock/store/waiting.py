@@ -202,6 +202,12 @@ def schedule(db: Session, rows: Iterable[tuple[int, int, int, int]]) -> None:
     _schedule(db, "INSERT INTO scheduled (seq, due, attempt, lost) VALUES (?, ?, ?, ?)", list(rows))
 
 
+def due_of(db: Session, seq: int) -> int | None:
+    """Return when a job is due, if it is scheduled."""
+    row = db.one("SELECT due FROM scheduled WHERE seq = ?", seq)
+    return None if row is None else int(row[0])
+
+
 def due_at_once(db: Session, table: str, seq: int) -> None:
     """Let a job that waits for another, or at the door, be due as soon as it stands in line."""
     db.run(f"UPDATE {table} SET due = 0 WHERE seq = ?", seq)

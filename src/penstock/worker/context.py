@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from penstock.engine.workflows import PARENT_RESULTS
 from penstock.errors import InvalidError, LeaseLostError
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.limits.spec import limits_from_json
@@ -57,6 +58,19 @@ class Job:
     def meta(self) -> dict[str, Any]:
         """What was noted on the job when it was enqueued."""
         return msgspec.json.decode(self._attempt.claimed.meta, type=dict[str, Any])
+
+    @property
+    def parents(self) -> list[Any]:
+        """What came before: the results of the earlier steps of its chain, the last one last.
+
+        Raises `LookupError` if they have more than 64 KiB together.
+        """
+        found: list[Any] | None = self.meta.get(PARENT_RESULTS, [])
+        if found is None:
+            raise LookupError(
+                "the results of the earlier steps are too large; hand on what is needed as arguments"
+            )
+        return found
 
     @property
     def enqueued(self) -> datetime:

@@ -12,7 +12,7 @@ MAX_MESSAGE: Final = 2_000
 MAX_TRACEBACK: Final = 16_000
 _HERE: Final = Path(__file__).parent
 # What calls handlers, and what converts their arguments first.
-_OURS: Final = (f"{_HERE}{sep}", f"{_HERE.parent / 'app'}{sep}")
+_OURS: Final = tuple(f"{_HERE.parent / name}{sep}" for name in ("worker", "app", "replay"))
 
 
 def failure(error: BaseException) -> Failed:

@@ -47,7 +47,8 @@ class Handler:
     """A function that runs the jobs of one task: on the event loop if it *is_async*, else in a thread.
 
     *convert* makes the call's arguments of the job's; *encode* makes JSON text of what it returned and
-    raises if it cannot; *timeout* (microseconds) holds for jobs that carry none.
+    raises if it cannot; *timeout* (microseconds) holds for jobs that carry none.  One that is *built_in* is no task
+    of the app's.
     """
 
     call: Callable[..., Any]
@@ -55,3 +56,4 @@ class Handler:
     convert: Converts = plain_arguments
     encode: Callable[[object], str] = plain_result
     timeout: int | None = None
+    built_in: bool = False

@@ -4,6 +4,7 @@ Done at INFO, to be tried again or put off at WARNING, failed for good at ERROR 
 Arguments and results are left out unless they are asked for.
 """
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -11,8 +12,8 @@ from typing import Final
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine.wording import not_carried
-from penstock.job import Claimed, Sequel, Settled
-from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
+from penstock.job import Claimed, Finish, Sequel, Settled
+from penstock.lifecycle.outcomes import Again, Cancelled, Conducted, Done, Failed, HandedBack, Limited
 from penstock.lifecycle.states import State
 from penstock.limits.durations import format_duration
 from penstock.limits.spec import limits_from_json
@@ -139,6 +140,10 @@ class JobLog:
                 level = logging.INFO if begun else logging.DEBUG
                 why = reason or ("its worker stops" if attempt.shift.stopping else "")
                 self._log(attempt, level, "handed_back", "%s handed back%s%s", _because(why))
+            case Conducted(commands) if attempt.error is not None:
+                self._workflow_failed(attempt, commands)
+            case Conducted():
+                self._log(attempt, logging.DEBUG, "conducted", "%s moved on%s")
             case _:
                 pass
 
@@ -167,6 +172,15 @@ class JobLog:
                 of = f"{of}, and is discarded"
             state = sequel.state.value
             self._log(attempt, logging.ERROR, state, "%s failed%s%s: %s", of, why, told=told, error=error)
+
+    def _workflow_failed(self, attempt: Attempt, commands: Sequence[object]) -> None:
+        told = next((each.error for each in commands if isinstance(each, Finish)), None)
+        error = json.loads(told or "{}")
+        why = ": ".join(filter(None, (error.get("kind"), error.get("message"))))
+        text = "%s failed%s, and its run has ended: %s"
+        facts: Fields = {"error": error.get("kind", "")}
+        short = one_line(shortened(why, MAX_REASON))
+        self._log(attempt, logging.ERROR, "failed", text, short, told=facts, error=attempt.error)
 
     def _limited(self, attempt: Attempt, outcome: Limited) -> None:
         left = outcome.until - (attempt.finished - attempt.offset)
@@ -206,6 +220,7 @@ _WORDS: Final[dict[type, str]] = {
     Limited: "rate limited",
     Cancelled: "cancelled",
     HandedBack: "handed back",
+    Conducted: "moved on",
 }
 
 

@@ -275,6 +275,8 @@ class Pump:
         everywhere = self._engine.count()
         if everywhere.get(State.RUNNING):
             return False
+        if self._engine.timers(self._choice.queues, self._choice.tenant):
+            return False
         if State.WAITING not in everywhere and State.SCHEDULED not in everywhere:
             return True
         if next_at is None:

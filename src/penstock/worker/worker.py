@@ -139,9 +139,10 @@ class Worker:
         self._commands.put(_Command.BROKEN)
 
     def _introduce(self) -> None:
-        tasks = f"{len(self._handlers)} task{'' if len(self._handlers) == 1 else 's'}"
+        known = sum(not handler.built_in for handler in self._handlers.values())
+        tasks = f"{known} task{'' if known == 1 else 's'}"
         log.info("worker %s begins: %s, queues %s", self.name, tasks, ", ".join(self._choice.queues))
-        if not self._handlers:
+        if not known:
             log.warning(
                 "this app has no tasks, so no job can run here; is the module imported that declares them?"
             )

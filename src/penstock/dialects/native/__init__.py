@@ -3,7 +3,7 @@
 from typing import Final
 
 from penstock.client.wire import PATH, ErrorReport
-from penstock.dialects.native import admin, attempts, jobs, session
+from penstock.dialects.native import admin, attempts, instances, jobs, session
 from penstock.dialects.native.endpoint import error_reply
 from penstock.http.dialect import Dialect, MetricNames
 from penstock.http.tenancy import unquoted_tenant
@@ -12,7 +12,7 @@ DIALECT: Final = Dialect(
     name="penstock",
     title="penstock's own verbs",
     paths=(PATH,),
-    routes=(*attempts.ROUTES, *jobs.ROUTES, *admin.ROUTES, *session.ROUTES),
+    routes=(*attempts.ROUTES, *jobs.ROUTES, *instances.ROUTES, *admin.ROUTES, *session.ROUTES),
     error=error_reply,
     error_shape=ErrorReport,
     metrics=MetricNames(f"{PATH}metrics", "penstock"),

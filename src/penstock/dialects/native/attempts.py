@@ -1,6 +1,6 @@
 """What workers ask: claim, settle, and renew leases."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -12,19 +12,23 @@ from penstock.dialects.native.json_checks import check_settlement, check_value
 from penstock.dialects.native.tenancy import Owners, own_arguments, own_attempts, tenant_or_all
 from penstock.engine import Engine
 from penstock.http.routes import Request, invalid
+from penstock.http.tenancy import check_shared
 from penstock.job import (
     Ahead,
     Beat,
+    Child,
     Claim,
     ClaimFor,
+    NewJob,
     Refresh,
     RefreshesFor,
     RefreshReport,
     Settled,
     Settlement,
+    Start,
 )
 from penstock.lifecycle.checks import check_whole
-from penstock.lifecycle.outcomes import Again, HandedBack, Limited
+from penstock.lifecycle.outcomes import Again, Conducted, HandedBack, Limited
 
 MOST = 2**63 - 1
 
@@ -55,7 +59,7 @@ async def claim_one(request: Request, body: wire.ClaimOneRequest) -> KeptAnswer:
 
 async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
     """Record how attempts ended."""
-    settlements = _settlements(body.reports)
+    settlements = _settlements(request, body.reports)
     own = await own_attempts(request, (each.seq for each in settlements))
     if not settlements or not own:
         return [False] * len(settlements)
@@ -67,7 +71,7 @@ async def settle(request: Request, body: wire.SettleRequest) -> list[Settled]:
 
 async def exchange(request: Request, body: wire.ExchangeRequest) -> KeptAnswer:
     """Settle, then claim, in one transaction."""
-    settlements, take = _settlements(body.reports), body.take
+    settlements, take = _settlements(request, body.reports), body.take
     tenant = tenant_or_all(request, take.tenant)
     own = await own_attempts(request, (each.seq for each in settlements))
     mine = [each for each in settlements if each.seq in own]
@@ -146,7 +150,7 @@ async def refreshed(request: Request, body: wire.RefreshedRequest) -> bool:
     return await request.service.refreshed(RefreshReport(gate, fence, body.value, body.error, request.tenant))
 
 
-def _settlements(reports: Sequence[wire.AttemptReport]) -> list[Settlement]:
+def _settlements(request: Request, reports: Sequence[wire.AttemptReport]) -> list[Settlement]:
     try:
         settlements = wire.settlements_of(reports)
     except msgspec.ValidationError as error:
@@ -156,9 +160,23 @@ def _settlements(reports: Sequence[wire.AttemptReport]) -> list[Settlement]:
         match each.outcome:
             case Again(after=int() as moment) | HandedBack(after=moment) | Limited(until=moment):
                 check_whole("outcome", moment, 0, MOST)
+            case Conducted(commands=commands):
+                check_shared(request, [*_asked_for(commands)])
             case _:
                 pass
     return settlements
+
+
+def _asked_for(commands: Sequence[object]) -> Iterator[NewJob]:
+    """Return the jobs that a pass asks for, and its children as jobs with the same limits."""
+    for command in commands:
+        match command:
+            case Start(job=job):
+                yield job
+            case Child(instance=new):
+                yield NewJob(new.workflow, limits=new.limits)
+            case _:
+                pass
 
 
 def _accepted(told: Sequence[Settled]) -> list[Settled]:

@@ -6,9 +6,20 @@ import msgspec
 from msgspec.json import Decoder
 
 from penstock.errors import InvalidJobError
-from penstock.job import NewJob, Settlement
+from penstock.job import (
+    Child,
+    Finish,
+    NewInstance,
+    NewJob,
+    Note,
+    Restart,
+    Save,
+    SetContext,
+    Settlement,
+    Start,
+)
 from penstock.lifecycle.nesting import TOO_DEEP, is_deep
-from penstock.lifecycle.outcomes import Done, Failed
+from penstock.lifecycle.outcomes import Conducted, Done, Failed
 from penstock.worker.handler import Payload
 
 _CALL: Final[Decoder[Any]] = Decoder(Payload)
@@ -22,6 +33,12 @@ def check_job(job: NewJob) -> None:
     _check("meta", job.meta, _OBJECT)
 
 
+def check_instance(new: NewInstance) -> None:
+    """Raise unless a worker can read what a workflow is started with."""
+    _check("args", new.args, _CALL if new.sequence is None else _OBJECT)
+    _check("meta", new.meta, _OBJECT)
+
+
 def check_settlement(settlement: Settlement) -> None:
     """Raise unless other clients can read how an attempt ended."""
     match settlement.outcome:
@@ -29,6 +46,28 @@ def check_settlement(settlement: Settlement) -> None:
             _check("result", result, _VALUE)
         case Failed(details=details) if details:
             _check("details", details, _OBJECT)
+        case Conducted(commands=commands):
+            for command in commands:
+                _check_command(command)
+        case _:
+            pass
+
+
+def _check_command(command: object) -> None:
+    match command:
+        case Start(job=job):
+            check_job(job)
+        case Child(instance=new):
+            check_instance(new)
+        case Note(value=value):
+            _check("note", value, _VALUE)
+        case Restart(args=args):
+            _check("args", args, _CALL)
+        case Finish(result=result, error=error):
+            _check("result", result or "null", _VALUE)
+            _check("error", error or "{}", _OBJECT)
+        case Save() | SetContext():
+            raise InvalidJobError("commands", "a pass may neither save entries nor set the context")
         case _:
             pass
 

@@ -13,6 +13,7 @@ from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane, Stand, in_part, stands_to_text
 from penstock.engine.admission.placement import Budget, join, new_lane
 from penstock.engine.floating import begin, floats, wake
+from penstock.job import INSTANCES
 from penstock.lifecycle.knowledge import part_of
 from penstock.limits.rules import UNLIMITED, Limit, OnLimit
 from penstock.limits.spec import limits_from_json
@@ -86,6 +87,7 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         else:
             free.append(job)
     if free:
+        board.free_instances = board.free_instances or INSTANCES in queues
         waiting_rows.get_ready(
             board.db,
             [
@@ -187,7 +189,7 @@ def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
     for tenant, keys in wanted.items():
         found = _find_or_add(board, "key", tenant, list(keys))
         ids.update({(tenant, key): id_ for key, id_ in found.items()})
-    for tenant in sorted({kind.tenant for kind in kinds if kind.tenant}):
+    for tenant in sorted({kind.tenant for kind in kinds if kind.tenant and kind.queue != INSTANCES}):
         ids[tenant, ""] = _find_or_add(board, "tenant", tenant, [""])[""]
     return ids
 
@@ -206,7 +208,8 @@ def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
         Stand(gates[limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
         for limit in _limits(kind)
     ]
-    if kind.tenant:
+    if kind.tenant and kind.queue != INSTANCES:
+        # What an instance holds is kept for long, and its steps would wait for it: they pass the gate themselves.
         stands.append(Stand(gates[kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
     if kind.type_gate is not None:
         stands.append(Stand(kind.type_gate, UNLIMITED, OnLimit.WAIT))

@@ -9,14 +9,14 @@ the line or the gate it changed.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
 from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
-from penstock.job import Topic
+from penstock.job import INSTANCES, Topic
 from penstock.lifecycle.states import State
 from penstock.limits.bucket import Bucket
 from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
@@ -30,12 +30,24 @@ from penstock.store.jobs import EndedRow
 from penstock.store.lanes import LaneRow, SavedLane
 from penstock.store.session import Session
 
+ADMISSIONS: Final = 64  # instances that one transaction admits; the rest are left to the next
+
 
 class Shut(NamedTuple):
     """A gate that refuses a lane's first job, and when it would not."""
 
     stand: Stand
     at: int
+
+
+class JobEnd(NamedTuple):
+    """How a job ended.  A pass also asks for *commands*, having *seen* its memo in that version."""
+
+    state: State
+    result: str | None = None
+    error: str | None = None
+    commands: tuple[object, ...] | None = None
+    seen: int | None = None
 
 
 class Moves(NamedTuple):
@@ -57,6 +69,7 @@ class Board:
         moves: Moves,
         turns: bool = True,
         later: Callable[[], int] | None = None,
+        follow: "Callable[[Board], None] | None" = None,
     ) -> None:
         self.db = db
         self._moves = moves
@@ -78,9 +91,18 @@ class Board:
         self._shortened: list[Lane] = []
         self._called: list[Lane] = []
         self._ended: list[tuple[int, State, str]] = []
-        # How jobs ended, and their results, until their workflows, if any, have gone on.
-        self.ended: dict[int, tuple[State, str | None]] = {}
+        self._follow = follow
+        # How jobs ended, until their workflows and instances, if any, have gone on.
+        self.ended: dict[int, JobEnd] = {}
         self.in_workflows = False
+        self.returned: list[int] = []  # jobs of instances that wait for another attempt
+        self.admissible: list[Lane] = []  # lanes of instances that became ready
+        self.free_instances = False  # instances without limits wait
+        self.unadmitted = False  # lanes of instances are ready that an earlier transaction left
+        self.admitted: set[int] = set()  # instances
+        self.finished: set[int] = set()  # the same
+        self.fired: list[tuple[int, str]] = []  # timers that are over, as instance and key
+        self.admissions = ADMISSIONS  # so many more
         self.next_wake = ON_RELEASE  # the earliest of those that were set
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
@@ -88,6 +110,17 @@ class Board:
         """Go on at the present moment: this transaction may have waited for a lock since it began."""
         if self._later is not None:
             self.now = max(self.now, self._later())
+
+    def follow(self) -> None:
+        """Let happen now what follows from the ends of this transaction's jobs, and from slots that became free."""
+        if self._follow is not None and self.has_sequel:
+            self._follow(self)
+
+    @property
+    def has_sequel(self) -> bool:
+        """Whether anything follows from what this transaction did."""
+        admissible = (self.admissible or self.free_instances or self.unadmitted) and self.admissions > 0
+        return bool(self.ended or self.returned or self.fired or admissible)
 
     # Loading.
 
@@ -265,6 +298,8 @@ class Board:
             lane.ready = 1
             self.newly_ready.append(lane)
             self._called.append(lane)
+            if lane.queue == INSTANCES:
+                self.admissible.append(lane)
         self.touch(lane)
 
     def empty(self, lane: Lane) -> None:
@@ -352,7 +387,7 @@ class Board:
         """Take the first job off a lane for good."""
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
         self._ended.append((lane.head, state, reason))
-        self.ended[lane.head] = (state, None)
+        self.ended[lane.head] = JobEnd(state)
         self.turns.gone(lane)
         self.drop_head(lane)
 

@@ -1,0 +1,89 @@
+"""Admit instances: start them as a claim starts jobs, in the transaction that frees their slots.
+
+An instance runs without a worker, and without a lease: it ends when its workflow does.
+"""
+
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.claiming import Claiming
+from penstock.engine.admission.lane import Lane
+from penstock.job import INSTANCES
+from penstock.lifecycle.knowledge import knowledge_of
+from penstock.limits.gate import ON_RELEASE
+from penstock.store import attempts as attempt_rows
+from penstock.store import jobs as job_rows
+from penstock.store import lanes as lane_rows
+from penstock.store.claim_snapshot import ClaimSnapshot
+from penstock.store.session import Part
+
+
+def admit(board: Board) -> list[int]:
+    """Start the instances whose gates are open, as many as this transaction may still admit; return which."""
+    lanes, free = board.admissible, board.free_instances or board.unadmitted
+    if board.unadmitted:
+        board.flush_lanes()
+        lanes = [*lanes, *board.adopt(lane_rows.ready_instances(board.db, board.admissions))]
+    board.admissible, board.free_instances, board.unadmitted = [], False, False
+    lanes = [lane for lane in {lane.id: lane for lane in lanes}.values() if _is_ready(lane)]
+    if not lanes and not free:
+        return []
+    others, board.newly_ready = board.newly_ready, list(lanes)
+
+    def leave(lane: Lane) -> bool:
+        others.append(lane)  # a claim of this transaction may want it
+        return False
+
+    admitting = Admitting(board, _queues(lanes, free=free), board.admissions, 0, _nothing(free=free),
+                          knowledge_of(None), leave)  # fmt: skip
+    admitting.run()
+    board.newly_ready = others + board.newly_ready
+    left = lanes if admitting.budget.left <= 0 else []
+    board.admissible = [lane for lane in [*left, *board.admissible] if _is_ready(lane)]
+    return admitting.start()
+
+
+def _is_ready(lane: Lane) -> bool:
+    return bool(lane.ready) and lane.head is not None
+
+
+def _queues(lanes: list[Lane], *, free: bool) -> list[tuple[str, str]]:
+    return sorted({lane.place for lane in lanes} | ({("", INSTANCES)} if free else set()))
+
+
+def _nothing(*, free: bool) -> ClaimSnapshot:
+    """Return what a claim knows that looks at nothing but the lanes on the board, and at *free* jobs."""
+    with_free: set[Part] = {("", INSTANCES, "")} if free else set()
+    return ClaimSnapshot({}, set(), set(), set(), with_free, set(), {}, {}, {}, {}, {})
+
+
+class Admitting(Claiming):
+    """A claim of instances, by the store itself."""
+
+    def start(self) -> list[int]:
+        """Write the starts down; return the instances."""
+        board, db = self.board, self.board.db
+        if not self.admitted:
+            return []
+        board.flush_lanes()  # so that what the jobs brought from their lanes is known
+        fence, now, rows = db.fence(), board.now, []
+        for t in self.admitted:
+            if t.seq in self._free_attempts:
+                continue
+            attempt, lost = board.left[t.seq]
+            gates = ",".join(map(str, t.gates))
+            rows.append(
+                (t.seq, fence, INSTANCES, "", "", ON_RELEASE, now, t.begin_by, gates, t.cost, t.priority, t.ord,
+                 attempt + 1, lost, 0, t.behind, t.costs)
+            )  # fmt: skip
+        if self._free_attempts:
+            attempt_rows.run_ready(db, list(self._free_attempts), fence, "", ON_RELEASE, now)
+        if rows:
+            attempt_rows.start(db, rows)
+        if any(t.begin_by for t in self.admitted):
+            # A window must not forget its starts, even if the machine loses its power.
+            db.keep()
+        admitted = [t.seq for t in self.admitted]
+        # It may run for years, in which no claim should look at this again.
+        job_rows.keep_for_good(db, admitted)
+        board.admitted.update(admitted)
+        board.admissions -= len(admitted)
+        return admitted

@@ -1,0 +1,147 @@
+"""What a block sees: the values behind the paths of its templates and expressions.
+
+Only what a path names is read from the memo.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from penstock.job import EntryState
+from penstock.sequences.blocks import Condition, ForEach, Loop, Tree
+from penstock.sequences.context import DATA
+from penstock.sequences.expression_parser import Expression
+from penstock.sequences.expressions import evaluate
+from penstock.sequences.memory import At, CompositeAt
+from penstock.sequences.paths import Path, dig
+from penstock.sequences.run import Run
+from penstock.sequences.templates import Template, fill_in
+from penstock.sequences.values import TemplateError, from_json, is_true
+
+CHUNK: Final = 100  # items of a list that one entry holds
+_NONE: Final = object()
+
+
+def state_key(name: str) -> str:
+    """Return the key under which a value of the instance's own state is remembered."""
+    return f"@state/{name}"
+
+
+class Scope:
+    """The values that *at* sees; *error* is what its own attempt failed with."""
+
+    def __init__(self, run: Run, at: At, error: str | None = None) -> None:
+        self._run = run
+        self._at = at
+        self._error = error
+
+    def holds(self, condition: Condition) -> bool:
+        """Tell whether *condition* holds here and now."""
+        return condition if isinstance(condition, bool) else is_true(self.value(condition))
+
+    def value(self, expression: Expression) -> object:
+        """Return what *expression* comes to here and now."""
+        memory = self._run.memory
+        return evaluate(expression, self.look_up, memory.now, f"{memory.instance}\0{self._at.key}")
+
+    def render(self, tree: Tree, *, pool: bool = False) -> object:
+        """Return *tree* with all its templates filled in."""
+        match tree:
+            case Template():
+                return fill_in(tree, self.look_up, pool=pool)
+            case Expression():
+                return self.value(tree)
+            case list():
+                return [self.render(item, pool=pool) for item in tree]
+            case dict():
+                return {name: self.render(item, pool=pool) for name, item in tree.items()}
+            case _:
+                return tree
+
+    def look_up(self, path: Path) -> object:  # noqa: PLR0911 - one for each root
+        """Return the value that *path* leads to; null if there is none, an error if its root is unknown."""
+        context, steps = self._run.context, path.steps
+        match path.root:
+            case "context" if steps[:1] == (DATA,):
+                return self._data(steps[1:])
+            case "context":
+                item = self._item(steps[:1])
+                return context.dig(steps) if item is _NONE else dig(item, steps[1:])
+            case "data" | "input":
+                return self._data(steps)
+            case "config" | "runtime" as section:
+                return dig(context.section(section), steps)
+            case "outputs" | "steps":
+                return dig(self._output(_named(path)), steps[1:])
+            case "state":
+                return dig(self._state(_named(path)), steps[1:])
+            case "instance_id":
+                return self._run.memory.instance
+            case "error":
+                return dig(from_json(self._failure()), steps)
+            case name if (item := self._item((name,))) is not _NONE:
+                return dig(item, steps)
+            case name:
+                raise TemplateError(
+                    f"there is nothing called {name!r}; write data.{path} for a value of the context"
+                )
+
+    def _data(self, steps: tuple[str, ...]) -> object:
+        item = self._item(steps[:1])
+        return dig(self._run.context.data, steps) if item is _NONE else dig(item, steps[1:])
+
+    def _ancestors(self) -> Iterator[CompositeAt]:
+        at = self._at
+        while at.block.id in self._run.sequence.places:
+            where = self._run.around(at)
+            yield where
+            at = where.at
+
+    def _item(self, names: tuple[str, ...]) -> object:
+        """Return the item of the innermost for_each whose variable has that name."""
+        for where in self._ancestors() if names else ():
+            if isinstance(where.block, ForEach) and (where.block.item_var,) == names:
+                entry = self._run.entry(f"{where.at.key}@items.{where.iteration // CHUNK}")
+                return dig(from_json(entry.result if entry else None), (str(where.iteration % CHUNK),))
+        return _NONE
+
+    def _failure(self) -> str | None:
+        """Return the error that this attempt, or else the nearest try or saga around it, failed with."""
+        if self._error is not None:
+            return self._error
+        for where in self._ancestors():
+            error = self._run.frame(where.at.key).get("error")
+            if isinstance(error, str):
+                return error
+        return None
+
+    def _state(self, name: str) -> object:
+        entry = self._run.entry(state_key(name))
+        return None if entry is None else from_json(entry.result)
+
+    def _output(self, block_id: str) -> object:
+        """Return the result of a block: of the same iteration where it is in one of ours, else of the last one."""
+        places = self._run.sequence.places
+        loops: list[str] = []
+        block = block_id
+        while block in places:
+            block, child = places[block].parent.id, block
+            if isinstance(places[child].parent, Loop | ForEach):
+                loops.append(block)
+        prefix = ""
+        for loop in reversed(loops):
+            prefix = self._iteration(prefix, loop)
+        entry = self._run.entry(prefix + block_id) if block_id in places else None
+        return None if entry is None or entry.state is EntryState.LIVE else from_json(entry.result)
+
+    def _iteration(self, prefix: str, loop: str) -> str:
+        ours = self._at.prefix
+        start = f"{prefix}{loop}#"
+        if ours.startswith(start):
+            return ours[: ours.index("/", len(start)) + 1]
+        return f"{start}{self._run.frame(prefix + loop).get('n', 0)}/"
+
+
+def _named(path: Path) -> str:
+    if not path.steps:
+        raise TemplateError(f"{path.root} needs a name, as in {path.root}.x")
+    return path.steps[0]
