@@ -98,7 +98,8 @@ class Scope:
 
     def _item(self, names: tuple[str, ...]) -> object:
         """Return the item of the innermost for_each whose variable has that name."""
-        for where in self._ancestors() if names else ():
+        known = self._run.sequence.item_vars
+        for where in self._ancestors() if known.issuperset(names) and names else ():
             if isinstance(where.block, ForEach) and (where.block.item_var,) == names:
                 entry = self._run.entry(f"{where.at.key}@items.{where.iteration // CHUNK}")
                 return dig(from_json(entry.result if entry else None), (str(where.iteration % CHUNK),))
