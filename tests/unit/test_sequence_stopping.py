@@ -303,3 +303,10 @@ def test_cancels_come_before_what_is_remembered():
 
     assert Cancel("a") == commands[0]
     assert "failed" == play.state("a")
+
+
+@pytest.mark.parametrize("branches", [[[step("a", "noop")], [step("b", "noop")]], [[], []]])
+def test_of_two_branches_that_end_in_one_call_the_first_wins(branches):
+    play = Play(sequence(block("race", "race", branches=branches), step("next"))).begin()
+
+    assert (["next"], {"winner": 0}) == (play.keys, play.result("race"))
