@@ -9,7 +9,7 @@ from penstock import clock as clocks
 from penstock.clock import SECOND, SteadyClock
 from penstock.engine import Engine, open_engine
 from penstock.engine.leases import GUARD
-from penstock.job import START_GRACE
+from penstock.job import START_GRACE, NewInstance
 from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
@@ -97,6 +97,19 @@ class TestTheMachinesClock:
 
         starts_after(SECOND + START_GRACE, "b", desk, machine)
         desk.engine.upkeep()
+        assert desk.engine.doctor() == []
+
+    @STEPS
+    def test_an_instance_runs_on(self, desk: Desk, machine: Machine, step: int) -> None:
+        new = [NewInstance("wf", id=id_, queue="q", limits=(slots("X", 1),)) for id_ in ("x", "y")]
+        desk.engine.create_instances(new)
+        machine.set_clock(step)
+        assert desk.engine.upkeep()["rescued"] == 0
+        machine.wait(LEASE)
+
+        assert [desk.engine.instance(id_).state.value for id_ in ("x", "y")] == ["running", "deferred"]
+        assert desk.engine.cancel_instance("x").state.value == "cancelled"
+        assert desk.engine.instance("y").state.value == "running"
         assert desk.engine.doctor() == []
 
     @STEPS

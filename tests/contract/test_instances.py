@@ -24,7 +24,7 @@ from tests.support.desk import LEASE, rate, slots
 from tests.support.runs import PASSES, Runs, body, job, steps
 
 NO = Failed("ValueError", "no")
-TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
+THRICE = RetryPolicy(attempts=3, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
 ONE = slots("contact", 1)
 
 
@@ -113,6 +113,24 @@ class TestPlainPath:
         clock.advance(5 * SECOND)
         runs.run("a")
         assert runs.memo("x") == {"a": "done", "b": "live"}
+
+    def test_one_that_is_not_admitted_in_time_expires_and_one_that_is_does_not(self, runs, clock):
+        runs.create("x y", ONE, expires=clock.now() + SECOND)
+        clock.advance(SECOND)
+        runs.conduct()
+
+        assert runs.states("x y") == "running expired"
+        assert runs.engine.claim(["nothing"], 1, worker="w").next_at is None
+
+    def test_no_worker_can_settle_or_renew_an_instance(self, runs):
+        runs.create("x", ONE)
+        asked = "SELECT seq, fence FROM running WHERE queue = ''"
+        ((seq, fence),) = runs.engine.store.read(lambda db: db.all(asked))
+
+        assert runs.engine.settle([Settlement(seq, fence, Done())]) == [False]
+        assert not runs.engine.heartbeat([(seq, fence)])[0].alive
+        assert runs.engine.attempts(["x"]) == []
+        assert runs.state("x") == "running"
 
     def test_what_cannot_run_is_refused_and_nothing_is_stored(self, runs):
         for bad in (
@@ -254,6 +272,31 @@ class TestSlots:
         assert claim.next_at == 0
         runs.engine.upkeep()
         assert set(runs.states(names).split()) == {"running"}
+
+    def test_every_attempt_at_a_step_is_counted_when_it_begins(self, runs, clock):
+        runs.bodies["wf"] = steps("a", limits=(rate("r", 2, 60 * SECOND),), retry=THRICE)
+        runs.create("x")
+        runs.conduct()
+        for _ in range(2):
+            assert runs.claim() == "a"
+            runs.settle("a", NO)
+            clock.advance(SECOND)
+        assert runs.claim() == ""
+
+        clock.advance(60 * SECOND)
+        assert runs.claim() == "a"
+
+    def test_another_process_hands_the_slot_on(self, runs, opened):
+        runs.bodies["wf"] = steps("a")
+        runs.create("x y", ONE)
+        runs.conduct()
+        runs.claim()
+        there = Runs(opened(), **runs.bodies)
+        there.attempts = runs.attempts
+        there.settle("a")
+        there.conduct()
+
+        assert runs.states("x y") == "done running"
 
     def test_a_tenant_with_one_slot_does_not_wait_for_itself(self, runs):
         runs.engine.set_tenant_limits("acme", TenantLimits(slots=1))

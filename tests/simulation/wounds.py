@@ -147,7 +147,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "leases that do not move with the clock": (
         "store.clock:move_anchor",
-        ("SET lease = lease + ?, started", "SET lease = lease + 0 * ?, started"),
+        ("SET lease = lease + ? WHERE queue", "SET lease = lease + 0 * ? WHERE queue"),
     ),
     "starts that do not move with the clock": (
         "store.clock:move_anchor",

@@ -138,6 +138,13 @@ class Chain:
     def cancel(self, sequence, memory):
         return [Finish(State.CANCELLED)]
 
+    def forgotten(self, sequence, states):
+        return [key for key, state in states.items() if state is not EntryState.DONE]
+
+    def resume(self, sequence, memory):
+        done = [memory.entry(key) is not None for _, key, *_ in sequence]
+        return self._go_on(sequence, memory, done.index(False))
+
     def _go_on(self, sequence, memory, place):
         for number, (kind, key, *more) in enumerate(sequence[place:], place):
             frame = Save(Entry("frame", EntryState.LIVE, frame=json.dumps(number)))

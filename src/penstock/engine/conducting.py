@@ -234,9 +234,14 @@ class Conducting:
         if run.row.sequence is None:
             self.finish(run, Finish(State.CANCELLED), reason)
             return
-        # Its scopes may have to come to their end first, and say how it ends.
+        # Its scopes may have to come to their end first.
         run.reason = reason
-        self._apply_all(run, self._definitions.cancel(self.board.db, run.row.sequence, run))
+        try:
+            commands = self._definitions.cancel(self.board.db, run.row.sequence, run)
+        except Exception as error:  # noqa: BLE001 - what it cannot conduct any more it must be able to end
+            self.finish(run, Finish(State.CANCELLED, error=_error(type(error).__name__, str(error))), reason)
+        else:
+            self._apply_all(run, commands)
 
     def save(self) -> None:
         """Conduct until nothing follows any more, and write everything down."""
@@ -262,7 +267,7 @@ class Conducting:
         db, number = self.board.db, run.row.sequence
         try:
             if ended is None:
-                commands = self._definitions.begin(db, number, run)
+                commands = self._definitions.begin(db, number, run, again=run.version > 0)
             else:
                 commands = self._definitions.conduct(db, number, run, ended)
         except Exception as error:  # noqa: BLE001 - it must not keep other jobs from being settled

@@ -1,12 +1,13 @@
 """Sequences as the engine conducts them: parsed once, and kept while they are in use."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 import msgspec
 
 from penstock.errors import NotFoundError
-from penstock.job import Command
+from penstock.job import Command, EntryState
 from penstock.sequences import Ended, Memory, Sequence
 from penstock.store import sequences as rows
 from penstock.store.session import Session
@@ -21,6 +22,8 @@ class Conductor(Protocol):
     def begin(self, sequence: Sequence, memory: Memory) -> list[Command]: ...
     def conduct(self, sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]: ...
     def cancel(self, sequence: Sequence, memory: Memory) -> list[Command]: ...
+    def forgotten(self, sequence: Sequence, states: Mapping[str, EntryState]) -> list[str]: ...
+    def resume(self, sequence: Sequence, memory: Memory) -> list[Command]: ...
 
 
 class Definitions:
@@ -30,9 +33,10 @@ class Definitions:
         self.conductor = conductor
         self._parsed: OrderedDict[int, Sequence] = OrderedDict()
 
-    def begin(self, db: Session, number: int, memory: Memory) -> list[Command]:
-        """Return what an instance of a sequence does first."""
-        return self.conductor.begin(self.of(db, number), memory)
+    def begin(self, db: Session, number: int, memory: Memory, *, again: bool) -> list[Command]:
+        """Return what an instance of a sequence does first; *again* if it was retried."""
+        begin = self.conductor.resume if again else self.conductor.begin
+        return begin(self.of(db, number), memory)
 
     def conduct(self, db: Session, number: int, memory: Memory, ended: Ended) -> list[Command]:
         """Return what an instance of a sequence does after an end."""

@@ -78,13 +78,14 @@ class InstanceVerbs(Transactions):
         def work(board: Board) -> str:
             found = find_live(board.db, instance_id, tenant)
             id_ = new_id()
-            key = None if found.running_since is None else rows.first_wait(board.db, found.seq, name)
+            # Locked first: a transaction without the gates may admit it at this moment, and find no signal.
+            conducting = Conducting(board, self._definitions)
+            conducting.load([found.seq])
+            key = rows.first_wait(board.db, found.seq, name)
             if key is None:
                 (number,) = board.db.numbers(1)
                 rows.add_signal(board.db, (number, id_, found.seq, name, payload, board.now))
             else:
-                conducting = Conducting(board, self._definitions)
-                conducting.load([found.seq])
                 conducting.signalled(conducting.runs[found.seq], key, payload)
                 conducting.save()
             return id_
@@ -130,7 +131,7 @@ class InstanceVerbs(Transactions):
             if found.state is None or found.state == State.DONE:
                 told = _state(found, board.now).value
                 raise WrongStateError(instance_id, told, "a failed or cancelled instance", "instance")
-            retry(board, found)
+            retry(board, self._definitions, found)
 
         self._write(work)
 

@@ -5,6 +5,7 @@ import msgspec
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.conducting import Ending
+from penstock.engine.definitions import Definitions
 from penstock.engine.uniqueness import retake_key
 from penstock.errors import NotFoundError
 from penstock.job import EntryState
@@ -13,17 +14,23 @@ from penstock.store import jobs as job_rows
 from penstock.store.instances import ShownInstance, StepRow
 
 
-def retry(board: Board, found: ShownInstance) -> None:
+def retry(board: Board, definitions: Definitions, found: ShownInstance) -> None:
     """Let an ended instance arrive again."""
     retake_key(board, found.seq)
     if not job_rows.revive(board.db, found.seq):
         raise NotFoundError("instance", found.id)
-    decided = found.ended or 0
-    if found.ending is not None:
-        decided = msgspec.json.decode(found.ending, type=Ending).at
-    forgotten = _failed(rows.steps(board.db, found.seq), decided)
-    rows.forget_steps(board.db, [(found.seq, step.key) for step in forgotten])
-    rows.set_ending(board.db, [(None, found.seq)])
+    steps = rows.steps(board.db, found.seq)
+    if found.sequence is None:
+        decided = found.ended or 0
+        if found.ending is not None:
+            decided = msgspec.json.decode(found.ending, type=Ending).at
+        forgotten = [step.key for step in _failed(steps, decided)]
+    else:
+        states = {step.key: EntryState(step.state) for step in steps}
+        sequence = definitions.of(board.db, found.sequence)
+        forgotten = definitions.conductor.forgotten(sequence, states)
+    rows.forget_steps(board.db, [(found.seq, key) for key in forgotten])
+    rows.begin_again(board.db, found.seq)
     rejoin(board, [(found.seq, None, 0, 0)])
     board.events.tell("instance.retried", instance=found.id, workflow=found.workflow, tenant=found.tenant)
 

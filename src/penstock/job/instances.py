@@ -62,7 +62,7 @@ class NewInstance(Struct, frozen=True):
     unique: Unique | None = None
     due: int | None = None
     meta: str = "{}"
-    expires: int | None = None
+    expires: int | None = None  # if it was not admitted by then
 
 
 class CreatedInstance(Struct, frozen=True):

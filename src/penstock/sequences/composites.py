@@ -61,9 +61,9 @@ def polled(run: Run, at: At, loop: Loop, iteration: int) -> None:
         _fail(run, where, failed_with(error))
 
 
-def stopped(run: Run, where: CompositeAt, frame: Frame) -> None:
-    """Note that one of those that had to come to their end did so."""
-    still = int(str(frame[STOPPING])) - 1
+def stopped(run: Run, where: CompositeAt, still: list[str]) -> None:
+    """Go on after one of those that had to come to their end did so; these are *still* to do it."""
+    frame = run.frame(where.at.key)
     if still:
         run.save_frame(where.at.key, {**frame, STOPPING: still})
     elif isinstance(where.block, Root):

@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.job import Child, Command, EntryState, NewInstance, Timer
 from penstock.sequences.blocks import Loop, Root, Sequence, Step, SubSequence
-from penstock.sequences.composites import begin_composite, branch_ended, cancelled, polled, stopped
+from penstock.sequences.composites import ON_CANCEL, begin_composite, branch_ended, cancelled, polled, stopped
 from penstock.sequences.handlers import ParamError, failed_with, failure
 from penstock.sequences.memory import At, CompositeAt, Ended, Memory, Outcome, inside, split_key
 from penstock.sequences.run import STOPPING, Enter, Leave, Over, Run
@@ -27,7 +27,7 @@ def begin(sequence: Sequence, memory: Memory) -> list[Command]:
     """Return what an instance does first."""
     run = Run(sequence, memory)
     begin_composite(run, At(sequence.root), sequence.root)
-    return _moved(run)
+    return moved(run)
 
 
 def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
@@ -36,7 +36,7 @@ def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
     prefix, block_id, suffix = split_key(ended.key)
     at = At(sequence.blocks[block_id], prefix)
     where = run.around(at)
-    if not isinstance(where.block, Root) and not run.is_live(where.at.key):
+    if not _is_live(run, where) or not run.awaits(where.at.key, at.key):
         return []
     run.ended(ended)
     match at.block:
@@ -45,31 +45,32 @@ def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
         case Step() as step:
             step_ended(run, at, step, suffix, ended)
         case Loop() as loop if suffix:
-            polled(run, at, loop, int(suffix.partition(".")[2]))
+            if run.is_live(at.key):
+                polled(run, at, loop, int(suffix.partition(".")[2]))
         case _:
             _child_ended(run, at, ended)
-    return _moved(run)
+    return moved(run)
 
 
 def cancel(sequence: Sequence, memory: Memory) -> list[Command]:
-    """Return what ends an instance: cancels, and its end if nothing must come to its own end before.
+    """Return what ends an instance: cancels, and its end unless something must come to its own end first.
 
-    Raises no error if the instance is being cancelled already; then there is nothing to do.
+    There is nothing to do for one that is being cancelled already.
     """
     run = Run(sequence, memory)
     where = CompositeAt(At(sequence.root), sequence.root, 0, 0, 0)
     frame = run.frame(where.at.key)
-    if STOPPING in frame or frame.get("branch") == len(sequence.root.branches) - 1:
+    if STOPPING in frame or frame.get("branch") == ON_CANCEL:
         return []
     still = stop_branches(run, where.at, sequence.root, frame)
     if still:
         run.save_frame(where.at.key, {**frame, STOPPING: still})
     else:
         cancelled(run, where)
-    return _moved(run)
+    return moved(run)
 
 
-def _moved(run: Run) -> list[Command]:
+def moved(run: Run) -> list[Command]:
     """Make all moves that follow from each other; return what they came to."""
     begun = 0
     while run.moves:
@@ -102,9 +103,9 @@ def _enter(run: Run, at: At, begun: int) -> None:
 
 def _leave(run: Run, at: At, outcome: Outcome) -> None:
     where = run.around(at)
-    frame = run.frame(where.at.key)
-    if STOPPING in frame:
-        stopped(run, where, frame)
+    stopping = run.frame(where.at.key).get(STOPPING)
+    if isinstance(stopping, list):
+        stopped(run, where, [key for key in stopping if key != at.key])
         return
     branch = where.block.branches[where.branch]
     if outcome.is_good and where.position + 1 < len(branch):
@@ -115,9 +116,12 @@ def _leave(run: Run, at: At, outcome: Outcome) -> None:
 
 def _is_open(run: Run, where: CompositeAt) -> bool:
     """Tell whether blocks may still begin in a composite: it has not ended, and is not about to."""
-    if not isinstance(where.block, Root) and not run.is_live(where.at.key):
-        return False
-    return STOPPING not in run.frame(where.at.key)
+    return _is_live(run, where) and STOPPING not in run.frame(where.at.key)
+
+
+def _is_live(run: Run, where: CompositeAt) -> bool:
+    # The whole sequence has a frame only where it needs one.
+    return isinstance(where.block, Root) or run.is_live(where.at.key)
 
 
 def _begin_child(run: Run, at: At, block: SubSequence) -> None:

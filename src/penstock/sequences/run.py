@@ -5,7 +5,7 @@ Commands for one key replace each other, so nothing is started only to be cancel
 """
 
 from collections import deque
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.job import (
     Await,
@@ -28,7 +28,7 @@ from penstock.sequences.values import from_json, to_json
 
 Frame = dict[str, object]
 Act = Start | Timer | Await | Child
-STOPPING = "stopping"  # in a frame: how many of those inside must still come to their end
+STOPPING: Final = "stopping"  # in a frame: the keys of those inside that must still come to their end
 
 
 class Enter(NamedTuple):
@@ -99,6 +99,14 @@ class Run:
         entry = self.entry(key)
         frame = from_json(entry.frame) if entry is not None else None
         return frame if isinstance(frame, dict) else {}
+
+    def awaits(self, key: str, inside: str) -> bool:
+        """Tell whether the composite at *key* goes on with the end of what is *inside*.
+
+        One that is being cancelled does so only for those that had to come to their end.
+        """
+        stopping = self.frame(key).get(STOPPING)
+        return not isinstance(stopping, list) or inside in stopping
 
     def save(self, key: str, outcome: Outcome, frame: Frame | None = None) -> None:
         """Remember how something inside the engine ended."""

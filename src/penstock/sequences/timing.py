@@ -15,7 +15,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _DAY: Final = timedelta(days=1)
 _SATURDAY: Final = 5
-_LATEST: Final = 253_370_764_800_000_000  # the year 9999
+_LATEST: Final = 250_246_627_200_000_000  # the year 9900; calendars end with 9999
 _FAR: Final = 3_660  # days; that many holidays in a row are taken for a mistake
 
 
@@ -34,7 +34,7 @@ def delayed(delay: Delay, now: int, chance: float, zone: str, holidays: Containe
             moment = _next_at(local, moment, local_zone)
         case None:
             pass
-    moment += int((2 * chance - 1) * delay.jitter)
+    moment = min(moment + int((2 * chance - 1) * delay.jitter), _LATEST)
     if delay.business_days_only:
         moment = _on_business_day(moment, local_zone, delay.holidays, holidays)
     return max(now, moment)

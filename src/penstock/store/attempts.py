@@ -195,11 +195,11 @@ def overdue(db: Session, now: int, most: int) -> list[AttemptRow]:
 
 
 def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
-    """Delete and return the attempts of these (seq, fence) that are running."""
+    """Delete and return the attempts of these (seq, fence) that are running; an instance is no worker's to settle."""
     rows = db.all(
         f"""
         DELETE FROM running WHERE seq IN (SELECT value FROM each(?)) AND fence IN (SELECT value FROM each(?))
-        RETURNING {_ATTEMPT}
+        AND queue <> '' RETURNING {_ATTEMPT}
         """,
         sorted({seq for seq, _ in pairs}),
         sorted({fence for _, fence in pairs}),

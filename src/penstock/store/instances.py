@@ -226,6 +226,11 @@ def set_ending(db: Session, rows: Iterable[tuple[str | None, int]]) -> None:
     db.many("UPDATE instance SET ending = ? WHERE seq = ?", rows)
 
 
+def begin_again(db: Session, seq: int) -> None:
+    """Let an instance that is retried be to end no more; that it was, its version tells."""
+    db.run("UPDATE instance SET ending = NULL, version = version + 1 WHERE seq = ?", seq)
+
+
 def freeze(db: Session, rows: Iterable[tuple[int | None, int]]) -> None:
     """Keep (frozen, seq) of jobs."""
     db.many("UPDATE instance_job SET frozen = ? WHERE seq = ?", rows)

@@ -217,6 +217,11 @@ def expired(db: Session, now: int, most: int) -> list[int]:
     return [seq for (seq,) in rows]
 
 
+def keep_for_good(db: Session, seqs: list[int]) -> None:
+    """Forget when jobs expire."""
+    db.run("DELETE FROM expiry WHERE seq IN (SELECT value FROM each(?))", seqs)
+
+
 def forget_expiry(db: Session, seqs: list[int]) -> None:
     """Forget when jobs expire, but for those that have begun meanwhile."""
     db.run(

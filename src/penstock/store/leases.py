@@ -26,7 +26,7 @@ def locked(db: Session, seqs: list[int]) -> list[Lease]:
                 THEN (SELECT d.at FROM deadline d WHERE d.seq = r.seq AND d.fence = r.fence) END,
             CASE WHEN EXISTS (SELECT 1 FROM own_lease)
                 THEN (SELECT o.lease FROM own_lease o WHERE o.seq = r.seq) END
-        FROM running r WHERE r.seq IN (SELECT value FROM each(?)) ORDER BY r.seq FOR UPDATE OF r
+        FROM running r WHERE r.seq IN (SELECT value FROM each(?)) AND r.queue <> '' ORDER BY r.seq FOR UPDATE OF r
         """,
         seqs,
     )
@@ -78,7 +78,7 @@ def running(db: Session, ids: Sequence[str], tenant: str | None) -> list[Running
                r.lease, r.started, d.at
         FROM job j JOIN running r ON r.seq = j.seq LEFT JOIN own_lease o ON o.seq = j.seq
         LEFT JOIN deadline d ON d.seq = r.seq AND d.fence = r.fence
-        WHERE j.id IN (SELECT value FROM each(?)){" AND j.tenant = ?" if tenant is not None else ""}
+        WHERE j.id IN (SELECT value FROM each(?)) AND r.queue <> ''{" AND j.tenant = ?" if tenant is not None else ""}
         """,
         ids,
         *(() if tenant is None else (tenant,)),

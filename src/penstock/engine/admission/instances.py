@@ -10,6 +10,7 @@ from penstock.job import INSTANCES
 from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import attempts as attempt_rows
+from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Part
@@ -81,6 +82,8 @@ class Admitting(Claiming):
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()
         admitted = [t.seq for t in self.admitted]
+        # It may run for years, in which no claim should look at this again.
+        job_rows.keep_for_good(db, admitted)
         board.admitted.update(admitted)
         board.admissions -= len(admitted)
         return admitted

@@ -23,6 +23,7 @@ CREATE TABLE sequence (
 CREATE UNIQUE INDEX sequence_id ON sequence (id, tenant);
 
 -- context is what has taken the place of the job's arguments; ending is how it will end, once its jobs have.
+-- version counts the ends of steps of a Python workflow, and how often an instance was retried.
 CREATE TABLE instance (
     seq BIGINT PRIMARY KEY,
     workflow TEXT NOT NULL,
