@@ -36,7 +36,7 @@ def conduct(sequence: Sequence, memory: Memory, ended: Ended) -> list[Command]:
     prefix, block_id, suffix = split_key(ended.key)
     at = At(sequence.blocks[block_id], prefix)
     where = run.around(at)
-    if not _is_live(run, where) or not run.awaits(where.at.key, at.key):
+    if not _is_awaited(run, where, at):
         return []
     run.ended(ended)
     match at.block:
@@ -81,7 +81,8 @@ def moved(run: Run) -> list[Command]:
             case Leave(at, outcome):
                 _leave(run, at, outcome)
             case Over(where, outcome):
-                branch_ended(run, where, outcome)
+                if _is_open(run, where):
+                    branch_ended(run, where, outcome)
     return run.commands()
 
 
@@ -103,6 +104,9 @@ def _enter(run: Run, at: At, begun: int) -> None:
 
 def _leave(run: Run, at: At, outcome: Outcome) -> None:
     where = run.around(at)
+    # What was moved before this one may have ended all that is around it.
+    if not _is_awaited(run, where, at):
+        return
     stopping = run.frame(where.at.key).get(STOPPING)
     if isinstance(stopping, list):
         stopped(run, where, [key for key in stopping if key != at.key])
@@ -117,6 +121,11 @@ def _leave(run: Run, at: At, outcome: Outcome) -> None:
 def _is_open(run: Run, where: CompositeAt) -> bool:
     """Tell whether blocks may still begin in a composite: it has not ended, and is not about to."""
     return _is_live(run, where) and STOPPING not in run.frame(where.at.key)
+
+
+def _is_awaited(run: Run, where: CompositeAt, at: At) -> bool:
+    """Tell whether a composite goes on with the end of a block inside it."""
+    return _is_live(run, where) and run.awaits(where.at.key, at.key)
 
 
 def _is_live(run: Run, where: CompositeAt) -> bool:

@@ -6,10 +6,13 @@ and the like are timers, waits and jobs of that block.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from penstock.job import Entry, EntryState
 from penstock.sequences.blocks import AnyBlock, Branching, ForEach, Loop, Place
+
+
+GOOD: Final = frozenset({EntryState.DONE, EntryState.SKIPPED})  # the next block may begin
 
 
 class Memory(Protocol):
@@ -54,7 +57,7 @@ class Outcome(NamedTuple):
     @property
     def is_good(self) -> bool:
         """Whether the next block may begin."""
-        return self.state in {EntryState.DONE, EntryState.SKIPPED}
+        return self.state in GOOD
 
 
 class At(NamedTuple):

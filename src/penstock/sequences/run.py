@@ -23,7 +23,7 @@ from penstock.job import (
 from penstock.lifecycle.states import State
 from penstock.sequences.blocks import Sequence
 from penstock.sequences.context import Context
-from penstock.sequences.memory import At, CompositeAt, Ended, Memory, Outcome, around, inside
+from penstock.sequences.memory import GOOD, At, CompositeAt, Ended, Memory, Outcome, around, inside
 from penstock.sequences.values import from_json, to_json
 
 Frame = dict[str, object]
@@ -93,6 +93,10 @@ class Run:
     def is_live(self, key: str) -> bool:
         entry = self.entry(key)
         return entry is not None and entry.state is EntryState.LIVE
+
+    def has_ended_well(self, key: str) -> bool:
+        entry = self.entry(key)
+        return entry is not None and entry.state in GOOD
 
     def frame(self, key: str) -> Frame:
         """Return the counters at *key*; empty if there are none."""

@@ -88,13 +88,11 @@ def first_open(run: Run, branch: tuple[AnyBlock, ...], prefix: str) -> AnyBlock 
             least = middle + 1
         else:
             most = middle
-    if least and (last := run.entry(prefix + branch[least - 1].id)) is not None:
-        if last.state is EntryState.FAILED:
-            # Its job failed; a fallback or another try may be live.
-            failed = At(branch[least - 1], prefix)
-            return failed.block if live_keys(run, failed) else None
-        if last.state is EntryState.CANCELLED:
-            return None
+    if least:
+        last = At(branch[least - 1], prefix)
+        if not run.has_ended_well(last.key):
+            # Its job failed or was cancelled; a fallback, another try or what follows a deadline may be live.
+            return last.block if live_keys(run, last) else None
     return branch[least] if least < len(branch) else None
 
 
