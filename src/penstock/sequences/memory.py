@@ -11,7 +11,6 @@ from typing import Final, NamedTuple, Protocol
 from penstock.job import Entry, EntryState
 from penstock.sequences.blocks import AnyBlock, Branching, ForEach, Loop, Place
 
-
 GOOD: Final = frozenset({EntryState.DONE, EntryState.SKIPPED})  # the next block may begin
 
 
