@@ -274,7 +274,8 @@ def test_a_warm_up_by_updates_lets_more_start_each_time(desk, server, provider):
     first, *later = WARMUP
     sent(server, "/rate-limits", first)
     desk.post(
-        "/instances/batch", {"instances": [{"sequence_name": "mail", "tenant_id": "acme"} for _ in range(120)]}
+        "/instances/batch",
+        {"instances": [{"sequence_name": "mail", "tenant_id": "acme"} for _ in range(120)]},
     )
 
     server.until(lambda: len(provider.got) == 10)

@@ -49,7 +49,9 @@ class Desk:
         self.server.until(lambda: {status} == {self.status(each) for each in instances})
 
     def get(self, path, status=200):
-        answer = self.server.get(f"{path}{'&' if '?' in path else '?'}tenant_id={self.tenant}", **self.headers)
+        answer = self.server.get(
+            f"{path}{'&' if '?' in path else '?'}tenant_id={self.tenant}", **self.headers
+        )
         assert status == answer.status, answer.body
         return answer.body
 

@@ -22,6 +22,11 @@ class Got(NamedTuple):
         return json.loads(self.body)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # a request that finds no room comes again a second later
+
+
 class Provider:
     """Answers with *answers* in turn, each (status, headers, body), and then with 200."""
 
@@ -52,8 +57,7 @@ class Provider:
             def log_message(self, *_):
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property

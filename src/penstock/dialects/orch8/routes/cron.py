@@ -13,6 +13,7 @@ from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
 from penstock.ids import new_id
 from penstock.job import NewJob, Schedule
+from penstock.lifecycle.cron import parse_cron
 from penstock.lifecycle.overlap import Overlap
 
 _OVERLAPS: Final = {
@@ -21,6 +22,9 @@ _OVERLAPS: Final = {
     "cancel_previous": Overlap.CANCEL_PREVIOUS,
     "wait": Overlap.WAIT,
 }
+
+
+_FIELDS: Final = {"expression": "cron_expr"}
 
 
 class CronBody(Struct, forbid_unknown_fields=True):
@@ -76,6 +80,10 @@ async def create(request: Request) -> Reply:
         )  # fmt: skip
         return engine.set_schedule(schedule)
 
+    try:
+        parse_cron(body.cron_expr, body.timezone)
+    except InvalidError as error:
+        raise InvalidError(_FIELDS.get(error.field, error.field), error.problem) from None
     stored = await request.service.run(work)
     return Reply(_shown(stored), 201, {"Location": f"/cron/{stored.name}"})
 
