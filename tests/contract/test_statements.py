@@ -29,7 +29,7 @@ from penstock.store import (
     lending,
     prune,
     queues,
-    resources,
+    rate_resources,
     schedules,
     sequences,
     views,
@@ -103,7 +103,7 @@ EXAMPLES = [
         for tenant in (None, "x")
     ],
     lambda db: [sequences.of_id(db, "s", tenant) for tenant in (None, "x")],
-    lambda db: [resources.page(db, tenant, 0, 1) for tenant in (None, "x")],
+    lambda db: [rate_resources.page(db, tenant, 0, 1) for tenant in (None, "x")],
     lambda db: [sequences.of_name(db, "x", "n", "s", version) for version in (None, 1)],
     lambda db: [sequences.page(db, *which, 0, 1) for which in ((None, None, None), ("x", "n", "s"))],
 ]

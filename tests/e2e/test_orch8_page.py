@@ -136,18 +136,14 @@ OPENAI = """
 "window_seconds": 60
 }
 """
-WARMUP = [
-    """
+WARMUP = """
 {
 "tenant_id": "acme",
 "resource_key": "mailbox:new-sender@acme.com",
-"max_count": %d,
+"max_count": 10,
 "window_seconds": 86400
 }
 """
-    % count
-    for count in (10, 50, 100)
-]
 PER_USER = """
 {
 "tenant_id": "acme",
@@ -271,16 +267,15 @@ def test_resources_are_listed_and_deleted(server):
 
 def test_a_warm_up_by_updates_lets_more_start_each_time(desk, server, provider):
     desk.put("mail", {**to_provider(SEND_EMAIL, provider), "rate_limit_key": "mailbox:new-sender@acme.com"})
-    first, *later = WARMUP
-    sent(server, "/rate-limits", first)
+    sent(server, "/rate-limits", WARMUP)
     desk.post(
         "/instances/batch",
         {"instances": [{"sequence_name": "mail", "tenant_id": "acme"} for _ in range(120)]},
     )
 
     server.until(lambda: len(provider.got) == 10)
-    for text, count in zip(later, (50, 100), strict=True):
-        sent(server, "/rate-limits", text)
+    for count in (50, 100):
+        sent(server, "/rate-limits", WARMUP.replace("10,", f"{count},"))
         server.until(lambda count=count: len(provider.got) >= count)
 
     assert 20 == desk.get("/rate-limits")[0]["waiting"]
@@ -302,15 +297,9 @@ def test_each_user_has_a_counter_and_users_without_a_resource_are_free(desk, ser
     sent(server, "/rate-limits", PER_USER)
     users = ["user-12345"] * 8 + ["user-2"] * 8
 
-    desk.post(
-        "/instances/batch",
-        {
-            "instances": [
-                {"sequence_name": "notify", "tenant_id": "acme", "context": {"user_id": user, "notification_text": "hi"}}
-                for user in users
-            ]
-        },
-    )  # fmt: skip
+    one = {"sequence_name": "notify", "tenant_id": "acme"}
+    contexts = [{"user_id": user, "notification_text": "hi"} for user in users]
+    desk.post("/instances/batch", {"instances": [{**one, "context": context} for context in contexts]})
 
     server.until(lambda: len(provider.got) == 13)
     assert 5 == sum(got.plain["user_id"] == "user-12345" for got in provider.got)

@@ -37,7 +37,7 @@ class Provider:
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
-            def answer(self):
+            def do_POST(self):
                 at = time.monotonic()
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 with provider._lock:
@@ -52,11 +52,11 @@ class Provider:
                 if self.command != "HEAD":
                     self.wfile.write(content)
 
-            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = answer
-
             def log_message(self, *_):
                 pass
 
+        for method in ("GET", "PUT", "PATCH", "DELETE", "HEAD"):
+            setattr(Handler, f"do_{method}", Handler.do_POST)
         self._server = _Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 

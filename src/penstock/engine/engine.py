@@ -17,7 +17,7 @@ from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
-from penstock.engine.resources import ResourceVerbs
+from penstock.engine.rate_resources import RateResourceVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.sequences import SequenceVerbs
 from penstock.engine.settings import SettingVerbs
@@ -38,7 +38,7 @@ class Engine(
     JobVerbs,
     HistoryVerbs,
     ImportVerbs,
-    ResourceVerbs,
+    RateResourceVerbs,
     FloatingVerbs,
     QueueVerbs,
     TenantVerbs,

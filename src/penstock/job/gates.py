@@ -35,7 +35,7 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceView:
+class RateResourceView:
     """A key whose rate was set from outside, and how its gate stands."""
 
     id: str

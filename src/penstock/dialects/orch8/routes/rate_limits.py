@@ -16,7 +16,7 @@ from penstock.dialects.orch8.format.values import (
 )
 from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.routes import Reply, Request, Route
-from penstock.job import ResourceView
+from penstock.job import RateResourceView
 from penstock.limits.rules import Window
 from penstock.sequences.gate_keys import resource_key, resource_name
 
@@ -54,31 +54,31 @@ async def put(request: Request) -> Reply:
     tenant = tenant_in(request, body.tenant_id) or ""
     key = resource_key(check_name(body.resource_key, "resource_key"))
     rate = Window(body.max_count, body.window_seconds * SECOND)
-    found = await request.service.run(lambda engine: engine.put_resource(key, rate, tenant=tenant))
+    found = await request.service.run(lambda engine: engine.put_rate_resource(key, rate, tenant=tenant))
     return Reply(_shown(found), 201)
 
 
 async def listing(request: Request) -> Reply:
     """Return rate limits by key."""
     tenant, (offset, limit) = tenant_of(request), page_of(request, 1_000)
-    found = await request.service.run(lambda engine: engine.resources(tenant, offset, limit))
+    found = await request.service.run(lambda engine: engine.rate_resources(tenant, offset, limit))
     return Reply([_shown(each) for each in found])
 
 
 async def look(request: Request) -> Reply:
     """Return one rate limit."""
     key, tenant = resource_key(request.params["resource_key"]), tenant_of(request) or ""
-    return Reply(_shown(await request.service.run(lambda engine: engine.resource(key, tenant=tenant))))
+    return Reply(_shown(await request.service.run(lambda engine: engine.rate_resource(key, tenant=tenant))))
 
 
 async def delete(request: Request) -> Reply:
     """Delete a rate limit; steps that wait for it start at once."""
     key, tenant = resource_key(request.params["resource_key"]), tenant_of(request) or ""
-    await request.service.run(lambda engine: engine.delete_resource(key, tenant=tenant))
+    await request.service.run(lambda engine: engine.delete_rate_resource(key, tenant=tenant))
     return Reply(status=204)
 
 
-def _shown(view: ResourceView) -> dict[str, Any]:
+def _shown(view: RateResourceView) -> dict[str, Any]:
     gate = view.gate
     rate = None if gate.configured is None else gate.configured.rate
     return {

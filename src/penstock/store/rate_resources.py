@@ -6,7 +6,7 @@ from penstock.store.session import Session
 from penstock.store.statements import chosen
 
 
-class ResourceRow(NamedTuple):
+class RateResourceRow(NamedTuple):
     """A key whose rate was set."""
 
     tenant: str
@@ -16,10 +16,10 @@ class ResourceRow(NamedTuple):
     updated: int
 
 
-_SHOWN = ", ".join(ResourceRow._fields)
+_SHOWN = ", ".join(RateResourceRow._fields)
 
 
-def put(db: Session, row: ResourceRow) -> None:
+def put(db: Session, row: RateResourceRow) -> None:
     """Add a resource, or note that one was changed."""
     db.run(
         """
@@ -30,13 +30,13 @@ def put(db: Session, row: ResourceRow) -> None:
     )
 
 
-def of(db: Session, tenant: str, key: str) -> ResourceRow | None:
+def of(db: Session, tenant: str, key: str) -> RateResourceRow | None:
     """Return one resource."""
     row = db.one(f"SELECT {_SHOWN} FROM rate_resource WHERE tenant = ? AND key = ?", tenant, key)
-    return None if row is None else ResourceRow(*row)
+    return None if row is None else RateResourceRow(*row)
 
 
-def page(db: Session, tenant: str | None, offset: int, most: int) -> list[ResourceRow]:
+def page(db: Session, tenant: str | None, offset: int, most: int) -> list[RateResourceRow]:
     """Return resources by key, of one tenant or of all."""
     which, values = chosen(tenant=tenant)
     rows = db.all(
@@ -45,7 +45,7 @@ def page(db: Session, tenant: str | None, offset: int, most: int) -> list[Resour
         most,
         offset,
     )
-    return [ResourceRow(*row) for row in rows]
+    return [RateResourceRow(*row) for row in rows]
 
 
 def delete(db: Session, tenant: str, key: str) -> bool:

@@ -8,28 +8,28 @@ from penstock.engine.admission.board import Board
 from penstock.engine.gates import GateVerbs, configure, view_of_gate
 from penstock.errors import NotFoundError
 from penstock.ids import new_id
-from penstock.job import ResourceView
+from penstock.job import RateResourceView
 from penstock.limits.rules import Numbers, Window
-from penstock.store import resources as rows
-from penstock.store.resources import ResourceRow
+from penstock.store import rate_resources as rows
+from penstock.store.rate_resources import RateResourceRow
 from penstock.store.session import Locks
 
 
-class ResourceVerbs(GateVerbs):
-    def put_resource(self, key: str, rate: Window, *, tenant: str = "") -> ResourceView:
+class RateResourceVerbs(GateVerbs):
+    def put_rate_resource(self, key: str, rate: Window, *, tenant: str = "") -> RateResourceView:
         """Let so many jobs of a key start in any window, whatever numbers they bring; replaces what was set before."""
 
-        def work(board: Board) -> ResourceView:
+        def work(board: Board) -> RateResourceView:
             configure(board, "key", key, tenant, Numbers(rate=rate))
             known = rows.of(board.db, tenant, key)
             id_, created = (new_id(), board.now) if known is None else (known.id, known.created)
-            row = ResourceRow(tenant, key, id_, created, board.now)
+            row = RateResourceRow(tenant, key, id_, created, board.now)
             rows.put(board.db, row)
             return _view(board, row)
 
         return self._write(work, Locks.RULES)
 
-    def delete_resource(self, key: str, *, tenant: str = "") -> None:
+    def delete_rate_resource(self, key: str, *, tenant: str = "") -> None:
         """Let jobs of a key start again as they themselves allow."""
 
         def work(board: Board) -> None:
@@ -39,10 +39,10 @@ class ResourceVerbs(GateVerbs):
 
         self._write(work, Locks.RULES)
 
-    def resource(self, key: str, *, tenant: str = "") -> ResourceView:
+    def rate_resource(self, key: str, *, tenant: str = "") -> RateResourceView:
         """Return one resource."""
 
-        def work(board: Board) -> ResourceView:
+        def work(board: Board) -> RateResourceView:
             row = rows.of(board.db, tenant, key)
             if row is None:
                 raise NotFoundError("rate limit", key)
@@ -50,13 +50,15 @@ class ResourceVerbs(GateVerbs):
 
         return self._read(work)
 
-    def resources(self, tenant: str | None = None, offset: int = 0, limit: int = 50) -> list[ResourceView]:
+    def rate_resources(
+        self, tenant: str | None = None, offset: int = 0, limit: int = 50
+    ) -> list[RateResourceView]:
         """Return a page of resources by key, of one tenant or of all."""
         return self._read(
             lambda board: [_view(board, row) for row in rows.page(board.db, tenant, offset, limit)]
         )
 
 
-def _view(board: Board, row: ResourceRow) -> ResourceView:
+def _view(board: Board, row: RateResourceRow) -> RateResourceView:
     gate = view_of_gate(board, row.key, row.tenant)
-    return ResourceView(row.id, row.tenant, row.key, row.created, row.updated, gate)
+    return RateResourceView(row.id, row.tenant, row.key, row.created, row.updated, gate)
