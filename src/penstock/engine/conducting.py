@@ -8,23 +8,21 @@ Invariant: a step that is remembered never begins again.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from penstock.engine.admission.board import Board, JobEnd
 from penstock.engine.definitions import Definitions
-from penstock.engine.enqueue import add, check, reserve
+from penstock.engine.enqueue import add, reserve
 from penstock.engine.freezing import freeze
+from penstock.engine.instance_run import Ending, Run, error_of, merged, pass_job, step_job
 from penstock.engine.new_instances import add_instances, check_instance
 from penstock.engine.removal import ask_to_stop, remove, remove_all
 from penstock.engine.settle import Settling
-from penstock.engine.wording import error_text
 from penstock.errors import InvalidError, InvalidJobError, NotFoundError, PenstockError
 from penstock.job import (
-    PASS_OF,
     Await,
     Cancel,
     Child,
@@ -41,89 +39,17 @@ from penstock.job import (
     Start,
     Timer,
 )
-from penstock.lifecycle.outcomes import Failed
-from penstock.lifecycle.retry import MAX_ATTEMPTS, RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.sequences import Ended
 from penstock.sequences.conductor import VERSION
 from penstock.store import instances as rows
 from penstock.store import sequences as sequence_rows
-from penstock.store.instances import EndOf, InstanceRow, StepRow
+from penstock.store.instances import EndOf
 
 SIGNAL_TIMEOUT: Final = "SignalTimeout"
 PASS_KEY: Final = ""  # of a pass among the jobs of its instance
-# A body is replayed until it answers.  A worker that is lost counts as a failure, so that the next pass is put off.
-PASS_POLICY: Final = RetryPolicy(attempts=MAX_ATTEMPTS, cap=60_000_000, lost_counts=True)
 _LIVE: Final = EntryState.LIVE.value
 _ENDS: Final = {State.DONE: EntryState.DONE, State.CANCELLED: EntryState.CANCELLED}
-
-
-class Ending(msgspec.Struct, frozen=True):
-    """How an instance will end once its jobs have ended, since it was decided *at* that moment."""
-
-    state: State
-    result: str | None
-    error: str | None
-    reason: str
-    at: int
-
-
-@dataclass(slots=True, eq=False)
-class Run:
-    """An instance that this transaction moves on.  It is the `Memory` of its conductor."""
-
-    row: InstanceRow
-    board: Board
-    text: str  # the context, or the arguments
-    ending: Ending | None
-    version: int
-    pass_seq: int | None
-    pass_version: int
-    steps: dict[str, StepRow | None] = field(default_factory=dict)
-    changed: dict[str, None] = field(default_factory=dict)
-    is_changed: bool = False
-    wants_pass: bool = False
-    winds_up: bool = False  # its ending was decided in this transaction
-    is_empty: bool = False  # nothing is remembered in the store
-    reason: str = ""  # why it is cancelled
-    decoded: dict[str, Any] | None = None
-
-    @property
-    def seq(self) -> int:
-        return self.row.seq
-
-    @property
-    def instance(self) -> str:
-        return self.row.id
-
-    @property
-    def now(self) -> int:
-        return self.board.now
-
-    @property
-    def context(self) -> Mapping[str, Any]:
-        if self.decoded is None:
-            self.decoded = msgspec.json.decode(self.text, type=dict[str, Any])
-        return self.decoded
-
-    def entry(self, key: str) -> Entry | None:
-        step = self.step(key)
-        if step is None:
-            return None
-        return Entry(key, EntryState(step.state), step.result, step.error, step.frame)
-
-    def step(self, key: str) -> StepRow | None:
-        if key not in self.steps:
-            self.steps[key] = None if self.is_empty else rows.step(self.board.db, self.seq, key)
-        return self.steps[key]
-
-    def put(self, step: StepRow) -> None:
-        self.steps[step.key] = step
-        self.changed[step.key] = None
-
-    def new(self, key: str, kind: str, state: EntryState = EntryState.LIVE) -> StepRow:
-        ended = None if state is EntryState.LIVE else self.now
-        return StepRow(self.seq, key, kind, state.value, None, None, None, None, self.now, ended)
 
 
 class Conducting:
@@ -180,7 +106,7 @@ class Conducting:
                 state = _ENDS.get(how.state, EntryState.FAILED)
                 error = how.error
                 if state is EntryState.FAILED and error is None:
-                    error = _error(how.state.value.capitalize(), "its job did not run")
+                    error = error_of(how.state.value.capitalize(), "its job did not run")
                 self.end(run, end.key, state, how.result, error)
 
     def timers_over(self, timers: Sequence[tuple[int, str]]) -> None:
@@ -193,7 +119,9 @@ class Conducting:
                 continue
             if step.kind == "wait":
                 self._stopped.append((instance, key))
-                self.end(run, key, EntryState.FAILED, None, _error(SIGNAL_TIMEOUT, "no signal came in time"))
+                self.end(
+                    run, key, EntryState.FAILED, None, error_of(SIGNAL_TIMEOUT, "no signal came in time")
+                )
             else:
                 self.end(run, key, EntryState.DONE)
 
@@ -239,7 +167,9 @@ class Conducting:
         try:
             commands = self._definitions.cancel(self.board.db, run.row.sequence, run)
         except Exception as error:  # noqa: BLE001 - what it cannot conduct any more it must be able to end
-            self.finish(run, Finish(State.CANCELLED, error=_error(type(error).__name__, str(error))), reason)
+            self.finish(
+                run, Finish(State.CANCELLED, error=error_of(type(error).__name__, str(error))), reason
+            )
         else:
             self._apply_all(run, commands)
 
@@ -271,7 +201,7 @@ class Conducting:
             else:
                 commands = self._definitions.conduct(db, number, run, ended)
         except Exception as error:  # noqa: BLE001 - it must not keep other jobs from being settled
-            self.finish(run, Finish(State.FAILED, error=_error(type(error).__name__, str(error))))
+            self.finish(run, Finish(State.FAILED, error=error_of(type(error).__name__, str(error))))
             return
         self._apply_all(run, commands)
 
@@ -286,9 +216,9 @@ class Conducting:
                 run.wants_pass = True
         elif how.state is State.DONE:
             told = f"the task {run.row.workflow!r} is no workflow on the worker that ran it"
-            self.finish(run, Finish(State.FAILED, error=_error("NotAWorkflow", told)))
+            self.finish(run, Finish(State.FAILED, error=error_of("NotAWorkflow", told)))
         else:
-            error = how.error or _error(how.state.value.capitalize(), "a pass over its memo did not run")
+            error = how.error or error_of(how.state.value.capitalize(), "a pass over its memo did not run")
             self.finish(run, Finish(State.FAILED, error=error))
 
     def _apply_all(self, run: Run, commands: Iterable[object]) -> None:
@@ -327,7 +257,7 @@ class Conducting:
         if not self._put_new(run, key, "job"):
             return
         try:
-            self._starting[run.seq, key] = _filled(run.row, job)
+            self._starting[run.seq, key] = step_job(run.row, job)
         except InvalidError as error:
             self._refuse(run, key, error)
 
@@ -392,12 +322,12 @@ class Conducting:
                 "sequence", new.workflow if version is None else f"{new.workflow} version {version}"
             )
         return msgspec.structs.replace(
-            new, sequence=found.number, meta=_merged(run.row.meta, msgspec.json.encode(meta).decode())
+            new, sequence=found.number, meta=merged(run.row.meta, msgspec.json.encode(meta).decode())
         )
 
     def _refuse(self, run: Run, key: str, error: PenstockError) -> None:
         """Let a step fail that could never run as it was asked for."""
-        self.end(run, key, EntryState.FAILED, None, _error(type(error).__name__, str(error)))
+        self.end(run, key, EntryState.FAILED, None, error_of(type(error).__name__, str(error)))
 
     def _save_entry(self, run: Run, entry: Entry) -> None:
         step = run.step(entry.key) or run.new(entry.key, "frame")
@@ -489,7 +419,7 @@ class Conducting:
     def _add_jobs(self) -> None:
         for run in self.runs.values():
             if run.wants_pass and run.ending is None and run.pass_seq is None:
-                self._starting[run.seq, PASS_KEY] = _pass(run.row)
+                self._starting[run.seq, PASS_KEY] = pass_job(run.row)
         if not self._starting:
             return
         seqs = self.board.db.numbers(len(self._starting))
@@ -601,40 +531,3 @@ class Conducting:
                 reason=ending.reason,
             )
         Settling(board).finish(ends, reasons)
-
-
-def _filled(row: InstanceRow, job: NewJob) -> NewJob:
-    """Return the job of a step as it is enqueued; raise unless it could run."""
-    if job.id is not None or job.unique is not None:
-        raise InvalidJobError("job", "the job of a step must have no id and no unique key")
-    filled = msgspec.structs.replace(
-        job,
-        tenant=row.tenant,
-        queue=job.queue or row.queue,
-        priority=job.priority or row.priority,
-        meta=_merged(row.meta, job.meta),
-    )
-    check(filled)
-    return filled
-
-
-def _pass(row: InstanceRow) -> NewJob:
-    meta = _merged(row.meta, msgspec.json.encode({PASS_OF: row.id}).decode())
-    return NewJob(
-        row.workflow, queue=row.queue, tenant=row.tenant, priority=row.priority, meta=meta, retry=PASS_POLICY
-    )
-
-
-def _merged(ours: str, theirs: str) -> str:
-    """Return the meta of an instance with that of its job over it."""
-    if ours == "{}" or theirs == "{}":
-        return theirs if ours == "{}" else ours
-    both = {
-        **msgspec.json.decode(ours, type=dict[str, Any]),
-        **msgspec.json.decode(theirs, type=dict[str, Any]),
-    }
-    return msgspec.json.encode(both).decode()
-
-
-def _error(kind: str, message: str) -> str:
-    return error_text(Failed(kind, message))

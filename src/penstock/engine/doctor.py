@@ -11,10 +11,9 @@ from penstock.engine.why import FARTHEST, UNASKED
 from penstock.engine.wording import unasked_in_words
 from penstock.job import UnknownTask
 from penstock.limits.rules import numbers_from_text
-from penstock.store import checks
+from penstock.store import checks, instance_checks
 from penstock.store import floating as floating_rows
 from penstock.store import history as history_rows
-from penstock.store import instances as instance_rows
 from penstock.store import lending as lending_rows
 from penstock.store import parts as part_rows
 from penstock.store import successors as successor_rows
@@ -60,10 +59,10 @@ _ANSWERS: Final[Sequence[tuple[Callable[[Session], Iterable[tuple[object, ...]]]
     (lending_rows.orphans, "holder {} has or wants slots, but does not exist"),
     (workflow_rows.miscounted, "workflow {} counts {} steps that have not ended, but {} have not"),
     (workflow_rows.stuck, "step {1!r} of workflow {0} will never go on"),
-    (instance_rows.stuck, "nothing will move instance {} of {!r} on"),
-    (instance_rows.lost_jobs, "instance {} waits at {!r} for a job that has ended or does not exist"),
-    (instance_rows.idle_steps, "step {1!r} of instance {0} is live, but nothing will end it"),
-    (instance_rows.outlived, "instance {} has ended, but something of it is live"),
+    (instance_checks.stuck, "nothing will move instance {} of {!r} on"),
+    (instance_checks.lost_jobs, "instance {} waits at {!r} for a job that has ended or does not exist"),
+    (instance_checks.idle_steps, "step {1!r} of instance {0} is live, but nothing will end it"),
+    (instance_checks.outlived, "instance {} has ended, but something of it is live"),
     (history_rows.orphans, "job number {} does not exist, but {} attempts at it are kept"),
     (history_rows.gaps, "job {} keeps {} attempts that are not numbered one after the other up to {}"),
     (floating_rows.asleep, "the floating limit of {} is not refreshed, though its key is in use"),

@@ -4,8 +4,8 @@ import msgspec
 
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
-from penstock.engine.conducting import Ending
 from penstock.engine.definitions import Definitions
+from penstock.engine.instance_run import Ending
 from penstock.engine.uniqueness import retake_key
 from penstock.errors import NotFoundError
 from penstock.job import EntryState
