@@ -231,6 +231,14 @@ def test_a_body_runs_for_each_item_in_turn(collection):
     assert (["x#0/a", "x#1/a", "x#2/a"], {"iterations": 3}) == (play.keys, play.result("x"))
 
 
+def test_a_long_list_is_remembered_in_parts():
+    body = [step("a", params={"item": "{{item}}"})]
+    play = played(block("for_each", collection="data.xs", body=body), context={"xs": list(range(250))})
+
+    assert [{"item": number} for number in range(250)] == given(play)
+    assert ["x@items.0", "x@items.1", "x@items.2"] == [key for key in play.memo if "@items" in key]
+
+
 def test_the_variable_may_have_another_name_and_be_an_object():
     body = [step("a", when="row.n > 1", params={"n": "{{row.n}}"})]
     play = played(

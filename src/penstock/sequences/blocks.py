@@ -197,11 +197,12 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequence:
-    """A sequence, read.  *warnings* tell of fields that have no effect here."""
+    """A sequence, read.  *warnings* tell of fields that have no effect here, *item_vars* are those of its for_each."""
 
     name: str
     version: int
     root: Root
     blocks: dict[str, "AnyBlock"] = field(repr=False)
     places: dict[str, Place] = field(repr=False)
+    item_vars: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()

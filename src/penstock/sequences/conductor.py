@@ -12,7 +12,7 @@ from penstock.sequences.blocks import Loop, Root, Sequence, Step, SubSequence
 from penstock.sequences.composites import ON_CANCEL, begin_composite, branch_ended, cancelled, polled, stopped
 from penstock.sequences.handlers import ParamError, failed_with, failure
 from penstock.sequences.memory import At, CompositeAt, Ended, Memory, Outcome, inside, split_key
-from penstock.sequences.run import STOPPING, Enter, Leave, Over, Run
+from penstock.sequences.run import STOPPING, Enter, Leave, Run
 from penstock.sequences.scope import Scope
 from penstock.sequences.steps import begin_step, step_ended
 from penstock.sequences.stopping import stop_branches
@@ -80,9 +80,9 @@ def moved(run: Run) -> list[Command]:
                 _enter(run, at, begun)
             case Leave(at, outcome):
                 _leave(run, at, outcome)
-            case Over(where, outcome):
-                if _is_open(run, where):
-                    branch_ended(run, where, outcome)
+            case over:
+                if _is_open(run, over.where):
+                    branch_ended(run, over.where, over.outcome)
     return run.commands()
 
 

@@ -64,7 +64,8 @@ def parse(definition: object) -> Sequence:
     root = reading.placed(Root(ROOT, (tuple(blocks), *after)))
     warnings = [*reading.ignored, *fields.end("input_schema", "sla", "interceptors")]
     told = tuple(f"{path} has no effect" for path in warnings)
-    return Sequence(title, version, root, reading.blocks, reading.places, told)
+    item_vars = frozenset(block.item_var for block in reading.blocks.values() if isinstance(block, ForEach))
+    return Sequence(title, version, root, reading.blocks, reading.places, item_vars, told)
 
 
 class _Reading:

@@ -57,14 +57,22 @@ class Run:
     def __init__(self, sequence: Sequence, memory: Memory) -> None:
         self.sequence = sequence
         self.memory = memory
-        self.context = Context(memory.context)
         self.moves: deque[Enter | Leave | Over] = deque()
         self._seen: dict[str, Entry | None] = {}
         self._saved: dict[str, Entry] = {}
         self._acts: dict[str, Act] = {}
         self._cancelled: list[str] = []
+        self._context: Context | None = None
         self._context_changed = False
+        self._around: dict[At, CompositeAt] = {}
         self._finish: Finish | None = None
+
+    @property
+    def context(self) -> Context:
+        """The context, read only where it is needed."""
+        if self._context is None:
+            self._context = Context(self.memory.context)
+        return self._context
 
     def commands(self) -> list[Command]:
         """Return what was decided, in an order in which it can be done.
@@ -139,7 +147,7 @@ class Run:
 
     def set_data(self, name: str, value: object) -> None:
         """Put a value into the section `data` of the context."""
-        self.context = self.context.with_data(name, value)
+        self._context = self.context.with_data(name, value)
         self._context_changed = True
 
     def finish(self, state: State, outcome: Outcome) -> None:
@@ -148,7 +156,10 @@ class Run:
 
     def around(self, at: At) -> CompositeAt:
         """Return the composite around a block."""
-        return around(at, self.sequence.places[at.block.id])
+        found = self._around.get(at)
+        if found is None:
+            found = self._around[at] = around(at, self.sequence.places[at.block.id])
+        return found
 
     def enter(self, at: At) -> None:
         self.moves.append(Enter(at))

@@ -6,7 +6,6 @@ Only what a path names is read from the memo.
 from collections.abc import Iterator
 from typing import Final
 
-from penstock.job import EntryState
 from penstock.sequences.blocks import Condition, ForEach, Loop, Tree
 from penstock.sequences.context import DATA
 from penstock.sequences.expression_parser import Expression
@@ -98,7 +97,8 @@ class Scope:
 
     def _item(self, names: tuple[str, ...]) -> object:
         """Return the item of the innermost for_each whose variable has that name."""
-        for where in self._ancestors() if names else ():
+        known = self._run.sequence.item_vars
+        for where in self._ancestors() if known.issuperset(names) and names else ():
             if isinstance(where.block, ForEach) and (where.block.item_var,) == names:
                 entry = self._run.entry(f"{where.at.key}@items.{where.iteration // CHUNK}")
                 return dig(from_json(entry.result if entry else None), (str(where.iteration % CHUNK),))
@@ -119,26 +119,22 @@ class Scope:
         return None if entry is None else from_json(entry.result)
 
     def _output(self, block_id: str) -> object:
-        """Return the result of a block: of the same iteration where it is in one of ours, else of the last one."""
+        """Return the result of a block; of one in a loop, that of the last iteration, which is ours if we are in it."""
         places = self._run.sequence.places
+        if block_id not in places:
+            return None
         loops: list[str] = []
-        block = block_id
-        while block in places:
-            block, child = places[block].parent.id, block
-            if isinstance(places[child].parent, Loop | ForEach):
-                loops.append(block)
+        name = block_id
+        while name in places:
+            parent = places[name].parent
+            name = parent.id
+            if isinstance(parent, Loop | ForEach):
+                loops.append(name)
         prefix = ""
         for loop in reversed(loops):
-            prefix = self._iteration(prefix, loop)
-        entry = self._run.entry(prefix + block_id) if block_id in places else None
-        return None if entry is None or entry.state is EntryState.LIVE else from_json(entry.result)
-
-    def _iteration(self, prefix: str, loop: str) -> str:
-        ours = self._at.prefix
-        start = f"{prefix}{loop}#"
-        if ours.startswith(start):
-            return ours[: ours.index("/", len(start)) + 1]
-        return f"{start}{self._run.frame(prefix + loop).get('n', 0)}/"
+            prefix = f"{prefix}{loop}#{self._run.frame(prefix + loop).get('n', 0)}/"
+        entry = self._run.entry(prefix + block_id)
+        return None if entry is None else from_json(entry.result)
 
 
 def _named(path: Path) -> str:

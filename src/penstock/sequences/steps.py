@@ -58,11 +58,10 @@ def begin_step(run: Run, at: At, step: Step) -> None:
     except BlockError as error:
         run.conclude(at, failed_with(error))
         return
-    now, context = run.memory.now, run.context
-    moment = now
+    moment = run.memory.now
     if step.delay is not None:
         chance = int.from_bytes(digest(run.memory.instance, at.key, "jitter")[:8]) / _CHANCES
-        moment = delayed(step.delay, now, chance, context.zone, context.holidays)
+        moment = delayed(step.delay, moment, chance, run.context.zone, run.context.holidays)
     _wait_until(run, at, step, moment, 0)
 
 

@@ -27,13 +27,11 @@ def delayed(delay: Delay, now: int, chance: float, zone: str, holidays: Containe
     """
     local_zone = ZoneInfo(delay.timezone or zone)
     moment = min(now + delay.duration, _LATEST)
-    match delay.fire_at_local:
-        case datetime() as local:
-            moment = max(moment, _moment(local, local_zone))
-        case time() as local:
-            moment = _next_at(local, moment, local_zone)
-        case None:
-            pass
+    local = delay.fire_at_local
+    if isinstance(local, datetime):
+        moment = max(moment, _moment(local, local_zone))
+    elif local is not None:
+        moment = _next_at(local, moment, local_zone)
     moment = min(moment + int((2 * chance - 1) * delay.jitter), _LATEST)
     if delay.business_days_only:
         moment = _on_business_day(moment, local_zone, delay.holidays, holidays)
