@@ -29,6 +29,7 @@ from penstock.store import (
     lending,
     prune,
     queues,
+    rate_resources,
     schedules,
     sequences,
     views,
@@ -89,10 +90,20 @@ EXAMPLES = [
     lambda db: instances.stop_waiting(db, [1], 2),
     lambda db: [instances.of_id(db, "a", tenant, 5) for tenant in (None, "x")],
     lambda db: [
-        (instances.page(db, tenant, "w", state, 0, 1), instances.total(db, tenant, "w", state))
+        (instances.page(db, wanted, 0, 1), instances.total(db, wanted))
         for tenant in (None, "x")
-        for state in (None, "done", "scheduled", "deferred", "running", "paused")
+        for state in ("done", "scheduled", "deferred", "running", "paused")
+        for wanted in (
+            instances.WantedInstances(tenant, "w", (state,)),
+            instances.WantedInstances(sequence="s", namespace="n"),
+        )
     ],
+    lambda db: [
+        (instances.waits_page(db, "p", tenant, 0, 1), instances.waits_total(db, "p", tenant))
+        for tenant in (None, "x")
+    ],
+    lambda db: [sequences.of_id(db, "s", tenant) for tenant in (None, "x")],
+    lambda db: [rate_resources.page(db, tenant, 0, 1) for tenant in (None, "x")],
     lambda db: [sequences.of_name(db, "x", "n", "s", version) for version in (None, 1)],
     lambda db: [sequences.page(db, *which, 0, 1) for which in ((None, None, None), ("x", "n", "s"))],
 ]

@@ -213,6 +213,7 @@ CREATE TABLE instance_wait (
     CONSTRAINT instance_wait_pkey PRIMARY KEY (instance, key)
 );
 CREATE INDEX instance_wait_name ON instance_wait USING btree (instance, name, place);
+CREATE INDEX instance_wait_of_name ON instance_wait USING btree (name, place);
 
 CREATE TABLE job (
     seq bigint NOT NULL,
@@ -333,6 +334,15 @@ CREATE TABLE queue_pause (
     CONSTRAINT queue_pause_pkey PRIMARY KEY (queue, tenant)
 );
 
+CREATE TABLE rate_resource (
+    tenant text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    created bigint NOT NULL,
+    updated bigint NOT NULL,
+    CONSTRAINT rate_resource_pkey PRIMARY KEY (tenant, key)
+);
+
 CREATE TABLE ready (
     seq bigint NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -391,6 +401,7 @@ CREATE TABLE schedule (
     last_at bigint,
     last_job text COLLATE "C",
     fired bigint NOT NULL,
+    sequence bigint,
     CONSTRAINT schedule_pkey PRIMARY KEY (tenant, name)
 );
 CREATE INDEX schedule_next ON schedule USING btree (next_at);
@@ -422,9 +433,11 @@ CREATE TABLE sequence (
     definition text COLLATE "C" NOT NULL,
     created bigint NOT NULL,
     deprecated bigint NOT NULL DEFAULT 0,
+    id text COLLATE "C" NOT NULL,
     CONSTRAINT sequence_pkey PRIMARY KEY (number),
     CONSTRAINT sequence_tenant_namespace_name_version_key UNIQUE (tenant, namespace, name, version)
 );
+CREATE UNIQUE INDEX sequence_id ON sequence USING btree (id, tenant);
 
 CREATE TABLE served (
     queue text COLLATE "C" NOT NULL,

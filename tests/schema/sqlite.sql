@@ -200,6 +200,8 @@ CREATE TABLE instance_wait (
 
 CREATE INDEX instance_wait_name ON instance_wait (instance, name, place);
 
+CREATE INDEX instance_wait_of_name ON instance_wait (name, place);
+
 CREATE TABLE "job" (
     seq INTEGER PRIMARY KEY,
     id TEXT NOT NULL,
@@ -314,6 +316,15 @@ CREATE TABLE queue_pause (
     PRIMARY KEY (queue, tenant)
 );
 
+CREATE TABLE rate_resource (
+    tenant TEXT NOT NULL,
+    key TEXT NOT NULL,
+    id TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    updated BIGINT NOT NULL,
+    PRIMARY KEY (tenant, key)
+);
+
 CREATE TABLE ready (
     seq INTEGER PRIMARY KEY,
     queue TEXT NOT NULL,
@@ -366,7 +377,7 @@ CREATE TABLE schedule (
     next_at BIGINT,
     last_at BIGINT,
     last_job TEXT,
-    fired BIGINT NOT NULL,
+    fired BIGINT NOT NULL, sequence BIGINT,
     PRIMARY KEY (tenant, name)
 );
 
@@ -396,8 +407,11 @@ CREATE TABLE sequence (
     definition TEXT NOT NULL,
     created BIGINT NOT NULL,
     deprecated BIGINT NOT NULL DEFAULT 0,
+    id TEXT NOT NULL,
     UNIQUE (tenant, namespace, name, version)
 );
+
+CREATE UNIQUE INDEX sequence_id ON sequence (id, tenant);
 
 CREATE TABLE served (
     queue TEXT NOT NULL,

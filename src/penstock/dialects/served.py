@@ -6,6 +6,6 @@ To add one: a package with a `DIALECT` (see `http/dialect.py`), a line here, and
 
 from typing import Final
 
-from penstock.dialects import native, ojs
+from penstock.dialects import native, ojs, orch8
 
-SERVED: Final = (ojs.DIALECT, native.DIALECT)
+SERVED: Final = (ojs.DIALECT, native.DIALECT, orch8.DIALECT)

@@ -10,13 +10,14 @@ from penstock.engine.claim_one import ClaimOneVerbs
 from penstock.engine.doctor import DoctorVerbs
 from penstock.engine.enqueue import EnqueueVerbs
 from penstock.engine.floating import FloatingVerbs
-from penstock.engine.gates import GateVerbs
 from penstock.engine.history import HistoryVerbs
 from penstock.engine.importing import ImportVerbs
+from penstock.engine.instance_steps import InstanceStepVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
+from penstock.engine.rate_resources import RateResourceVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.sequences import SequenceVerbs
 from penstock.engine.settings import SettingVerbs
@@ -37,7 +38,7 @@ class Engine(
     JobVerbs,
     HistoryVerbs,
     ImportVerbs,
-    GateVerbs,
+    RateResourceVerbs,
     FloatingVerbs,
     QueueVerbs,
     TenantVerbs,
@@ -45,6 +46,7 @@ class Engine(
     ScheduleVerbs,
     WorkflowVerbs,
     SequenceVerbs,
+    InstanceStepVerbs,
     WebhookVerbs,
     SettingVerbs,
     UpkeepVerbs,

@@ -25,6 +25,7 @@ def _go_on(board: Board, definitions: Definitions) -> None:
     ended, board.ended = board.ended, {}
     fired, board.fired = board.fired, []
     returned, board.returned = board.returned, []
+    cancelling, board.cancelling = board.cancelling, []
     found = rows.of_ends(board.db, list(ended)) if ended else []
     steps = [(end.of, end.step, ended[end.seq]) for end in found if end.step is not None]
     if steps:
@@ -32,11 +33,13 @@ def _go_on(board: Board, definitions: Definitions) -> None:
     if returned and (paused := rows.paused(board.db, returned)):
         freeze(board, paused)
     jobs = [(end, ended[end.seq]) for end in found if end.key is not None]
-    if jobs or fired:
+    if jobs or fired or cancelling:
         board.db.need_gates()  # so that the ends of two steps come one after the other
         conducting = Conducting(board, definitions)
         conducting.jobs_ended(jobs)
         conducting.timers_over(fired)
+        for seq, reason in cancelling:
+            conducting.cancel(seq, reason)
         conducting.save()
     for end in found:
         if end.step is None and end.key is None and end.seq not in board.finished:

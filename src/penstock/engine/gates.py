@@ -67,7 +67,7 @@ class GateVerbs(Transactions):
 
     def gate(self, key: str, tenant: str = "") -> GateView:
         """Return one gate with its numbers in force; or those that jobs to come will bring."""
-        return self._read(lambda board: _gate(board, key, tenant))
+        return self._read(lambda board: view_of_gate(board, key, tenant))
 
     def gates(
         self,
@@ -195,7 +195,7 @@ def configured(board: Board, scope: str, name: str, tenant: str) -> Numbers | No
     return None if rules is None else rules.configured
 
 
-def _gate(board: Board, key: str, tenant: str) -> GateView:
+def view_of_gate(board: Board, key: str, tenant: str) -> GateView:
     """Return one gate, or what its jobs will bring if none has come to it yet."""
     found = gate_rows.find(board.db, "key", tenant, [key]).get(key)
     if found is not None:

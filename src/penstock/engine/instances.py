@@ -5,7 +5,7 @@ a tenant.  An instance is created, and its first steps with it if its gates are 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -35,7 +35,7 @@ from penstock.lifecycle.states import State
 from penstock.limits.spec import limits_from_json
 from penstock.names import name_problem
 from penstock.store import instances as rows
-from penstock.store.instances import ShownInstance, Standing, StepRow
+from penstock.store.instances import ShownInstance, Standing, StepRow, WantedInstances
 from penstock.store.jobs import TENANTS
 from penstock.store.session import Locks, Session
 
@@ -76,7 +76,7 @@ class InstanceVerbs(Transactions):
         check_text("payload", payload)
 
         def work(board: Board) -> str:
-            found = _live(board.db, instance_id, tenant)
+            found = find_live(board.db, instance_id, tenant)
             id_ = new_id()
             # Locked first: a transaction without the gates may admit it at this moment, and find no signal.
             conducting = Conducting(board, self._definitions)
@@ -98,7 +98,7 @@ class InstanceVerbs(Transactions):
         """Cancel an instance: at once if it waits; if it runs, after its live steps were removed or have ended."""
 
         def work(board: Board) -> InstanceView:
-            found = _live(board.db, instance_id, tenant)
+            found = find_live(board.db, instance_id, tenant)
             conducting = Conducting(board, self._definitions)
             conducting.cancel(found.seq, reason)
             conducting.save()
@@ -108,13 +108,13 @@ class InstanceVerbs(Transactions):
 
     def pause_instance(self, instance_id: str, tenant: str | None = None) -> None:
         """Let no step of an instance begin: those that wait are frozen, those that run go on; its slots stay taken."""
-        self._write(lambda board: _pause(board, _live(board.db, instance_id, tenant)))
+        self._write(lambda board: _pause(board, find_live(board.db, instance_id, tenant)))
 
     def resume_instance(self, instance_id: str, tenant: str | None = None) -> None:
         """Let a paused instance go on."""
 
         def work(board: Board) -> None:
-            found = _live(board.db, instance_id, tenant)
+            found = find_live(board.db, instance_id, tenant)
             if not found.paused:
                 raise WrongStateError(
                     instance_id, _state(found, board.now).value, "a paused instance", "instance"
@@ -151,14 +151,21 @@ class InstanceVerbs(Transactions):
         limit: int = 50,
         *,
         workflow: str | None = None,
-        state: InstanceState | None = None,
+        state: InstanceState | Collection[InstanceState] | None = None,
+        sequence: str | None = None,
+        namespace: str | None = None,
     ) -> tuple[list[InstanceView], int]:
-        """Return a page of instances, newest first and without their steps, and how many there are."""
-        wanted = None if state is None else state.value
+        """Return a page of instances, newest first and without their steps, and how many there are.
+
+        Of several states one must fit; *sequence* is the id of one.
+        """
+        states = (state,) if isinstance(state, InstanceState) else state
+        chosen = None if states is None else tuple(each.value for each in states)
+        wanted = WantedInstances(tenant, workflow, chosen, sequence, namespace)
 
         def work(board: Board) -> tuple[list[InstanceView], int]:
-            found = rows.page(board.db, tenant, workflow, wanted, offset, limit)
-            return [_view(each, board.now) for each in found], rows.total(board.db, tenant, workflow, wanted)
+            found = rows.page(board.db, wanted, offset, limit)
+            return [_view(each, board.now) for each in found], rows.total(board.db, wanted)
 
         return self._read(work)
 
@@ -187,7 +194,8 @@ def find(db: Session, id_: str, tenant: str | None) -> ShownInstance:
     return found[0]
 
 
-def _live(db: Session, id_: str, tenant: str | None) -> ShownInstance:
+def find_live(db: Session, id_: str, tenant: str | None) -> ShownInstance:
+    """Return the instance that is meant by an id; raise if it has ended."""
     found = find(db, id_, tenant)
     if found.state is not None:
         raise WrongStateError(id_, found.state, "an instance that has not ended", "instance")
@@ -262,6 +270,7 @@ def _view(found: ShownInstance, now: int, steps: Sequence[StepRow] = ()) -> Inst
         meta=found.meta, limits=limits_from_json(found.limits) if found.limits else (), result=found.result,
         error=None if found.error is None else json.loads(found.error), created=found.created, due=found.due,
         started=found.running_since or found.started, ended=found.ended, parent=found.parent,
+        priority=found.priority, sequence_id=found.sequence_id, namespace=found.namespace,
         steps=tuple(map(_entry, steps)),
     )  # fmt: skip
 

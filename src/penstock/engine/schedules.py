@@ -13,16 +13,18 @@ from msgspec import structs
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.enqueue import check, check_text, enqueue
+from penstock.engine.new_instances import add_instances
 from penstock.engine.removal import ask_to_stop, remove
 from penstock.engine.transactions import Transactions
 from penstock.errors import ConflictError, InvalidError, InvalidJobError, NotFoundError
-from penstock.job import NewJob, Schedule
+from penstock.job import Enqueued, NewInstance, NewJob, Schedule
 from penstock.lifecycle.checks import MAX_NUMBER, check_schedule_name, check_whole, choose
 from penstock.lifecycle.cron import parse_cron
 from penstock.lifecycle.overlap import Overlap
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers
 from penstock.store import schedules as rows
+from penstock.store import sequences as sequence_rows
 from penstock.store.session import Locks, NamesTakenError, Session
 
 LATER: Final = 60 * SECOND  # when to look again at a schedule that this process cannot read
@@ -89,8 +91,8 @@ def fire(board: Board, most: int) -> int:
         board.db.need_gates()
         board.db.send_last()  # a job that has just ended may stand for a unique key
         firing = _without_overlap(board, _moved_on(board, due))
-        alone = [[schedule] for schedule in firing if schedule.job.unique is not None]
-        together = [schedule for schedule in firing if schedule.job.unique is None]
+        alone = [[each] for each in firing if each.job.unique is not None or each.sequence is not None]
+        together = [each for each in firing if each.job.unique is None and each.sequence is None]
         fired = [pair for group in (together, *alone) for pair in _enqueued(board, group)]
         rows.fired(board.db, [(board.now, job, s.tenant, s.name) for s, job in fired])
         board.db.keep()  # or the moment would come again if the machine loses its power
@@ -137,7 +139,7 @@ def _without_overlap(board: Board, schedules: Sequence[Schedule]) -> list[Schedu
             _skip(board, schedule, "its last job has not ended")
             continue
         if seq is not None and schedule.overlap is Overlap.CANCEL_PREVIOUS:
-            _cancel(board, seq, f"schedule {schedule.name} fired again")
+            _cancel(board, schedule, seq)
         firing.append(schedule)
     return firing
 
@@ -147,8 +149,8 @@ def _enqueued(board: Board, group: Sequence[Schedule]) -> list[tuple[Schedule, s
     if not group:
         return []
     try:
-        added = enqueue(board, [_job(board, schedule) for schedule in group])
-    except (ConflictError, InvalidError, NamesTakenError) as error:
+        added = _add(board, group)
+    except (ConflictError, InvalidError, NotFoundError, NamesTakenError) as error:
         # Neither a claim nor another schedule may fail because of it.
         if len(group) > 1:
             return [pair for schedule in group for pair in _enqueued(board, [schedule])]
@@ -162,12 +164,22 @@ def _enqueued(board: Board, group: Sequence[Schedule]) -> list[tuple[Schedule, s
     return [(schedule, job.id) for schedule, job in zip(group, added, strict=True)]
 
 
+def _add(board: Board, group: Sequence[Schedule]) -> list[Enqueued]:
+    if group[0].sequence is None:
+        return enqueue(board, [_job(board, schedule) for schedule in group])
+    new = [_instance(board, schedule) for schedule in group]
+    return [enqueued for _, enqueued in add_instances(board, new, [None] * len(new), enqueue)]
+
+
 def _skip(board: Board, schedule: Schedule, reason: str) -> None:
     board.events.tell("schedule.skipped", schedule=schedule.name, tenant=schedule.tenant, reason=reason)
 
 
-def _cancel(board: Board, seq: int, reason: str) -> None:
-    if not remove(board, seq, State.CANCELLED, reason):
+def _cancel(board: Board, schedule: Schedule, seq: int) -> None:
+    reason = f"schedule {schedule.name} fired again"
+    if schedule.sequence is not None:
+        board.cancelling.append((seq, reason))
+    elif not remove(board, seq, State.CANCELLED, reason):
         ask_to_stop(board, seq)
 
 
@@ -181,6 +193,17 @@ def _job(board: Board, schedule: Schedule) -> NewJob:
         limits = (*limits, Limit(f"schedule:{schedule.name}", Numbers(slots=1)))
     expires = None if schedule.ttl is None else board.now + schedule.ttl
     return structs.replace(job, meta=meta, limits=limits, expires=expires)
+
+
+def _instance(board: Board, schedule: Schedule) -> NewInstance:
+    """Return the instance of a schedule's present moment."""
+    job = _job(board, schedule)
+    if sequence_rows.definition(board.db, schedule.sequence or 0) is None:
+        raise NotFoundError("sequence", job.task)
+    return NewInstance(
+        job.task, job.args, sequence=schedule.sequence, queue=job.queue, tenant=job.tenant, priority=job.priority,
+        limits=job.limits, meta=job.meta, expires=job.expires,
+    )  # fmt: skip
 
 
 def _checked(schedule: Schedule) -> Schedule:

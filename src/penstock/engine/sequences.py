@@ -5,6 +5,7 @@ import msgspec
 from penstock.engine.admission.board import Board
 from penstock.engine.instances import InstanceVerbs
 from penstock.errors import ConflictError, InvalidError, NotFoundError
+from penstock.ids import new_id
 from penstock.job import SequenceView
 from penstock.lifecycle.checks import check_tenant, check_whole
 from penstock.names import name_problem
@@ -23,13 +24,15 @@ class SequenceVerbs(InstanceVerbs):
         version: int | None = None,
         tenant: str = "",
         namespace: str = "default",
+        id_: str | None = None,
     ) -> SequenceView:
         """Store a sequence, which is JSON text, under its name and a version that is not taken.
 
-        Without a *version* it gets the next.
+        Without a *version* it gets the next, and without an *id_* a new one.
         """
         check_tenant(tenant)
-        for field, text in (("name", name), ("namespace", namespace)):
+        id_ = new_id() if id_ is None else id_
+        for field, text in (("name", name), ("namespace", namespace), ("id", id_)):
             if (problem := name_problem(text)) is not None:
                 raise InvalidError(field, problem)
         if version is not None:
@@ -46,9 +49,14 @@ class SequenceVerbs(InstanceVerbs):
             given = version or rows.latest_version(db, tenant, namespace, name) + 1
             if rows.of_name(db, tenant, namespace, name, given) is not None:
                 raise ConflictError(f"sequence {name!r} has a version {given} already")
+            db.lock([f"sequence\x1f{tenant}\x1f{id_}"])
+            if rows.of_id(db, id_, tenant):
+                raise ConflictError(f"there is a sequence with the id {id_!r} already")
             (number,) = db.numbers(1)
-            rows.add(db, (number, tenant, namespace, name, given, definition, board.now))
-            return SequenceView(number, tenant, namespace, name, given, definition, board.now)
+            rows.add(db, (number, tenant, namespace, name, given, definition, board.now, id_))
+            return SequenceView(
+                number, tenant, namespace, name, given, definition, board.now, deprecated=False, id=id_
+            )
 
         return self._write(work, Locks.NONE)
 
@@ -67,6 +75,15 @@ class SequenceVerbs(InstanceVerbs):
         if found is None:
             raise NotFoundError("sequence", str(number))
         return found
+
+    def sequence_with_id(self, id_: str, tenant: str | None = None) -> SequenceView:
+        """Return the sequence with this id: of a tenant, or the only one."""
+        found = self.store.read(lambda db: rows.of_id(db, id_, tenant))
+        if not found:
+            raise NotFoundError("sequence", id_)
+        if len(found) > 1:
+            raise InvalidError("tenant", f"sequences of several tenants have the id {id_!r}; name one")
+        return found[0]
 
     def sequences(
         self,

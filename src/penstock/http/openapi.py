@@ -12,6 +12,7 @@ import msgspec
 from penstock import __version__
 from penstock.http.access import PUBLIC, Role
 from penstock.http.dialect import JSON, Dialect
+from penstock.http.router import REST
 from penstock.http.routes import Reply, Request, Route
 from penstock.http.tenancy import LONGEST, PATTERN, check_tenant
 
@@ -37,7 +38,7 @@ def document(dialects: Sequence[Dialect], *, secured: bool) -> dict[str, Any]:
         # Two dialects may have different things of the same name.
         writer = _Writer(dialect, f"{dialect.name}." if n else "", secured=secured)
         for route in dialect.routes:
-            paths.setdefault(route.path, {})[route.method.lower()] = writer.operation(route)
+            paths.setdefault(_shown_path(route), {})[route.method.lower()] = writer.operation(route)
             tags[_tag(dialect, route)] = _rank(dialect, route)
         for kind, found in writer.components().items():
             components[kind] |= found
@@ -94,7 +95,7 @@ class _Writer:
         dialect, text = self._dialect, {"type": "string"}
         found: list[dict[str, Any]] = [
             {"name": name, "in": "path", "required": True, "schema": dialect.path_schema(name, route.path)}
-            for name in re.findall(r"{(\w+)}", route.path)
+            for name in re.findall(r"{(\w+)}", _shown_path(route))
         ]
         found += [
             {"name": name, "in": "query", "schema": dialect.query_schemas.get(name, text)}
@@ -160,6 +161,11 @@ def _tag(dialect: Dialect, route: Route) -> str:
 def _rank(dialect: Dialect, route: Route) -> int:
     """Order headings: jobs and workers, then what is for operators, then dialects under one heading."""
     return 2 if dialect.tag else int(_tag(dialect, route).startswith("admin"))
+
+
+def _shown_path(route: Route) -> str:
+    """Return the path as OpenAPI writes it, which knows no parameters that may hold slashes."""
+    return route.path.replace(REST, "{")
 
 
 def _operation(route: Route) -> str:

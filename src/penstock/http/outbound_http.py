@@ -1,4 +1,4 @@
-"""Post to another server, but not to any address that a stranger names.
+"""Send requests to another server, but not to any address that a stranger names.
 
 A name is resolved, every address of it is checked, and the connection goes to a checked address: a name that
 resolves to something else a moment later gains nothing by it.
@@ -10,12 +10,13 @@ import socket
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
 from penstock.errors import InvalidError
+from penstock.http.answer_body import read_answer
 
 TIMEOUT: Final = 30.0  # seconds for the whole exchange
 REDIRECTS: Final = 3
@@ -23,6 +24,7 @@ _MOST_URL: Final = 2_048
 _MOST_HEAD: Final = 64 * 1024
 _FOLLOWED: Final = (301, 302, 307, 308)
 _FINAL: Final = 200  # what is below only announces more
+_EMPTY: Final = (204, 304)  # answers that never have a body
 # Where clouds tell their machines their secrets, besides the link-local addresses.
 _METADATA: Final = frozenset(
     ipaddress.ip_address(text)
@@ -34,10 +36,11 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, without the body, which is not read."""
+    """What came back; without its body where that was not wanted."""
 
     status: int
     headers: dict[str, str]
+    body: bytes = b""
 
 
 def check_url(text: str, *, loopback: bool, field: str = "url") -> SplitResult:
@@ -64,7 +67,8 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, loopback: b
     """Post *body* and return the answer.  Raises OSError, TimeoutError or InvalidError if none comes."""
     async with asyncio.timeout(TIMEOUT):
         for _ in range(REDIRECTS + 1):
-            answer = await _exchange(check_url(url, loopback=loopback), body, headers, loopback=loopback)
+            checked = check_url(url, loopback=loopback)
+            answer = await _exchange("POST", checked, body, headers, loopback=loopback)
             location = answer.headers.get("location")
             if answer.status not in _FOLLOWED or not location:
                 break
@@ -72,17 +76,39 @@ async def post(url: str, body: bytes, headers: Mapping[str, str], *, loopback: b
         return answer
 
 
-async def _exchange(url: SplitResult, body: bytes, headers: Mapping[str, str], *, loopback: bool) -> Answer:
+async def request(
+    method: str, url: str, body: bytes, headers: Mapping[str, str], *, loopback: bool, most: int
+) -> Answer:
+    """Send a request and return the answer with its body, which must have no more than *most* bytes.
+
+    A redirect is an answer.  Raises OSError or InvalidError if none comes; it waits as long as its caller does.
+    """
+    checked = check_url(url, loopback=loopback)
+    return await _exchange(method, checked, body, headers, loopback=loopback, most=most)
+
+
+async def _exchange(
+    method: str,
+    url: SplitResult,
+    body: bytes,
+    headers: Mapping[str, str],
+    *,
+    loopback: bool,
+    most: int | None = None,
+) -> Answer:
     host = url.hostname or ""
     port = url.port or (443 if url.scheme == "https" else 80)
     reader, writer = await _connected(host, port, secure=url.scheme == "https", loopback=loopback)
     try:
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         sent = {"Host": url.netloc, **headers, "Content-Length": str(len(body)), "Connection": "close"}
-        lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
+        lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in sent.items()), "", ""]
         writer.write("\r\n".join(lines).encode("latin-1", "replace") + body)
         await writer.drain()
-        return await _answer(reader)
+        answer = await _answer(reader)
+        if most is None or method == "HEAD" or answer.status in _EMPTY:
+            return answer
+        return replace(answer, body=await read_answer(reader, answer.headers, most))
     finally:
         writer.close()
 

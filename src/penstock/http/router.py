@@ -2,8 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote
+
+REST: Final = "{+"  # begins a last parameter that may hold slashes
 
 
 class _Named(Protocol):
@@ -27,6 +29,7 @@ class Router(Generic[R]):
     def __init__(self, routes: Iterable[R]) -> None:
         self._plain: dict[str, dict[str, R]] = defaultdict(dict)
         self._patterns: dict[int, list[_Pattern[R]]] = defaultdict(list)
+        self._long: list[_Pattern[R]] = []  # those whose last parameter may hold slashes
         for route in routes:
             self._add(route)
 
@@ -35,7 +38,7 @@ class Router(Generic[R]):
             self._plain[route.path][route.method] = route
             return
         parts = tuple(route.path.split("/"))
-        among = self._patterns[len(parts)]
+        among = self._long if parts[-1].startswith(REST) else self._patterns[len(parts)]
         for pattern in among:
             if pattern.parts == parts:
                 pattern.methods[route.method] = route
@@ -54,16 +57,23 @@ class Router(Generic[R]):
             params = _match(pattern.parts, parts)
             if params is not None:
                 return pattern.methods, params
+        for pattern in self._long:
+            fixed = len(pattern.parts) - 1
+            params = _match(pattern.parts, [*parts[:fixed], "/".join(parts[fixed:])])
+            if params is not None:
+                return pattern.methods, params
         return {}, {}
 
 
 def _match(pattern: tuple[str, ...], parts: list[str]) -> dict[str, str] | None:
+    if len(pattern) != len(parts):
+        return None
     params = {}
     for wanted, part in zip(pattern, parts, strict=True):
         if wanted.startswith("{"):
             if not part:
                 return None
-            params[wanted[1:-1]] = unquote(part, errors="replace")
+            params[wanted.strip("{+}")] = unquote(part, errors="replace")
         elif wanted != part:
             return None
     return params

@@ -35,6 +35,18 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True)
+class RateResourceView:
+    """A key whose rate was set from outside, and how its gate stands."""
+
+    id: str
+    tenant: str
+    key: str
+    created: int
+    updated: int
+    gate: GateView
+
+
+@dataclass(frozen=True, slots=True)
 class Reason:
     """One gate that keeps a job waiting: *rule* in words, *opens_at* None when only a release opens it."""
 

@@ -213,7 +213,35 @@ class InstanceView(Struct, frozen=True):
     started: int | None = None
     ended: int | None = None
     parent: str | None = None
+    priority: int = 0
+    sequence_id: str | None = None
+    namespace: str | None = None
     steps: tuple[EntryView, ...] = ()
+
+
+class StepJob(Struct, frozen=True):
+    """The job of a step that has not ended, by its number: whose step it is, and the context of that instance."""
+
+    seq: int
+    instance: str
+    tenant: str
+    key: str
+    workflow: str
+    context: str
+
+
+class WaitView(Struct, frozen=True):
+    """A step that waits for a signal, *since* then and *until* then; its *key* is the step's own."""
+
+    instance: str
+    tenant: str
+    workflow: str
+    sequence: int | None
+    meta: str
+    key: str
+    name: str
+    since: int
+    until: int | None
 
 
 class SequenceView(Struct, frozen=True):
@@ -227,3 +255,4 @@ class SequenceView(Struct, frozen=True):
     definition: str
     created: int
     deprecated: bool = False
+    id: str = ""

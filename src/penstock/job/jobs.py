@@ -66,6 +66,7 @@ class Enqueued(Struct, frozen=True):
 class Schedule(Struct, frozen=True):
     """A job to enqueue whenever the moment of a cron *expression* comes; *ttl* is how long each is worth starting.
 
+    With the number of a *sequence* the job stands for an instance of it, and its arguments are the context.
     The engine fills in what follows *meta*; *next_at* is None while it is not *enabled*, *fired* counts its jobs.
     """
 
@@ -83,6 +84,7 @@ class Schedule(Struct, frozen=True):
     last_at: int | None = None
     last_job: str | None = None
     fired: int = 0
+    sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ from penstock.sequences.values import BlockError, from_json, is_true, to_json, t
 Params = Mapping[str, object]
 T = TypeVar("T")
 EVENT: Final = "event:"
+# What a server runs itself, whatever queue a step names; other workers would not know these tasks.
+SERVED: Final = frozenset({"http_request", "emit_event", "send_signal"})
+SERVER_QUEUE: Final = "penstock.server"
 _MOST_KEYS: Final = 1_000
 
 

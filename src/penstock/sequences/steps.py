@@ -15,7 +15,17 @@ from penstock.lifecycle.retry import RetryPolicy, delay_before
 from penstock.limits import UNLIMITED, Limit
 from penstock.sequences.blocks import Step, Wait
 from penstock.sequences.functions import digest
-from penstock.sequences.handlers import FailedError, ParamError, failed_with, failure, run_inside, runs_inside
+from penstock.sequences.gate_keys import resource_key
+from penstock.sequences.handlers import (
+    SERVED,
+    SERVER_QUEUE,
+    FailedError,
+    ParamError,
+    failed_with,
+    failure,
+    run_inside,
+    runs_inside,
+)
 from penstock.sequences.memory import At, Ended, Outcome
 from penstock.sequences.parse_steps import HUMAN_REVIEW
 from penstock.sequences.run import Run
@@ -26,6 +36,9 @@ from penstock.sequences.values import BlockError, from_json, is_same, to_json, t
 LARGEST_PARAMS: Final = 1024 * 1024  # characters of JSON
 HUMAN_INPUT: Final = "human_input:"
 POOL: Final = "penstock.pool"  # in the meta of a job: the pool whose resource it takes when it starts
+REQUEST: Final = (
+    "penstock.request"  # in the meta of a job that the server runs: names its request, for all attempts
+)
 FRAME: Final = "step"
 PLAIN: Final = ("", "delay", "next")  # what may be live without a frame that says so
 DEADLINE: Final = "deadline"
@@ -171,7 +184,9 @@ def _command(
         raise ParamError(f"the params have {len(args):,} characters; at most {LARGEST_PARAMS:,} are allowed")
     if is_deep(args):
         raise ParamError(f"the params: {TOO_DEEP}")
-    job = NewJob(handler, args, step.queue_name, due=run.memory.now + delay if delay else None)
+    queue = SERVER_QUEUE if handler in SERVED else step.queue_name
+    meta = _meta(run, at, step, suffix, handler)
+    job = NewJob(handler, args, queue, due=run.memory.now + delay if delay else None, meta=meta)
     return Start(key, _with_options(run, at, step, job) if own else job)
 
 
@@ -181,8 +196,19 @@ def _with_options(run: Run, at: At, step: Step, job: NewJob) -> NewJob:
         limits=_limits(run, at, step),
         timeout=step.timeout,
         retry=step.retry if step.retry_if is None else RetryPolicy(),
-        meta=to_json({POOL: step.pool}) if step.pool is not None else "{}",
     )
+
+
+def _meta(run: Run, at: At, step: Step, suffix: str, handler: str) -> str:
+    """Return what the job of a step carries beside its arguments."""
+    meta = {}
+    if step.pool is not None and suffix not in {ESCALATE, BREACH}:
+        meta[POOL] = step.pool
+    if handler in SERVED:
+        # All attempts of the step are the same request, also where each is a job of its own.
+        own = f"@{suffix}" if suffix in {ESCALATE, BREACH, FALLBACK} else ""
+        meta[REQUEST] = f"{run.memory.instance}:{at.key}{own}"
+    return to_json(meta) if meta else "{}"
 
 
 def _limits(run: Run, at: At, step: Step) -> tuple[Limit, ...]:
@@ -192,7 +218,7 @@ def _limits(run: Run, at: At, step: Step) -> tuple[Limit, ...]:
     if key is None:
         raise ParamError("the rate_limit_key comes to null")
     try:
-        return (Limit(to_text(key), UNLIMITED),)
+        return (Limit(resource_key(to_text(key)), UNLIMITED),)
     except InvalidError as error:
         raise ParamError(f"the rate_limit_key cannot be used: {error.problem}") from None
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from penstock.job import Topic
+from penstock.job import StepJob, Topic, WaitView
 from penstock.store.session import Session
+from penstock.store.statements import literally
 
 
 class InstanceRow(NamedTuple):
@@ -347,7 +348,8 @@ READY: Final = """
 _SHOWN: Final = """
     SELECT j.id, i.seq, i.workflow, q.version, i.sequence, j.tenant, i.queue, i.paused, i.ending,
         coalesce(i.context, j.args), j.meta, j.limits, j.enqueued, s.due, r.started, d.state, d.started, d.finished,
-        d.result, d.error, d.reason, (SELECT p.id FROM job p WHERE p.seq = i.parent), i.version
+        d.result, d.error, d.reason, (SELECT p.id FROM job p WHERE p.seq = i.parent), i.version,
+        j.priority, q.id, q.namespace
     FROM instance i JOIN job j ON j.seq = i.seq LEFT JOIN sequence q ON q.number = i.sequence
     LEFT JOIN scheduled s ON s.seq = i.seq LEFT JOIN running r ON r.seq = i.seq LEFT JOIN done d ON d.seq = i.seq
 """
@@ -379,6 +381,9 @@ class ShownInstance(NamedTuple):
     reason: str | None
     parent: str | None
     memo_version: int
+    priority: int
+    sequence_id: str | None
+    namespace: str | None
 
 
 class Standing(NamedTuple):
@@ -427,42 +432,56 @@ _WHERE: Final = {  # where the job of an instance stands, by its state
 }
 
 
-def page(
-    db: Session,
-    tenant: str | None,
-    workflow: str | None,
-    state: str | None,
-    offset: int,
-    most: int,
-) -> list[ShownInstance]:
+_ENDED: Final = "EXISTS (SELECT 1 FROM done x WHERE x.seq = i.seq AND x.state IN (SELECT value FROM each(?)))"
+
+
+class WantedInstances(NamedTuple):
+    """Which instances are meant: all that is given must fit, and one of *states*."""
+
+    tenant: str | None = None
+    workflow: str | None = None
+    states: tuple[str, ...] | None = None
+    sequence: str | None = None  # the id of one
+    namespace: str | None = None
+
+
+def page(db: Session, wanted: WantedInstances, offset: int, most: int) -> list[ShownInstance]:
     """Return instances, newest first."""
-    where, values = _chosen(tenant, workflow, state)
+    where, values = _chosen(wanted)
     rows = db.all(
         f"{_SHOWN} WHERE {' AND '.join(where)} ORDER BY i.seq DESC LIMIT ? OFFSET ?", *values, most, offset
     )
     return [ShownInstance(*row) for row in rows]
 
 
-def total(db: Session, tenant: str | None, workflow: str | None, state: str | None) -> int:
+def total(db: Session, wanted: WantedInstances) -> int:
     """Return how many instances there are."""
-    where, values = _chosen(tenant, workflow, state)
+    where, values = _chosen(wanted)
     row = db.one(
-        f"SELECT count(*) FROM instance i JOIN job j ON j.seq = i.seq WHERE {' AND '.join(where)}", *values
+        f"""
+        SELECT count(*) FROM instance i JOIN job j ON j.seq = i.seq LEFT JOIN sequence q ON q.number = i.sequence
+        WHERE {" AND ".join(where)}
+        """,
+        *values,
     )
     return int(row[0]) if row else 0
 
 
-def _chosen(tenant: str | None, workflow: str | None, state: str | None) -> tuple[list[str], list[object]]:
+def _chosen(wanted: WantedInstances) -> tuple[list[str], list[object]]:
     where, values = ["1 = 1"], list[object]()
-    for column, value in (("j.tenant", tenant), ("i.workflow", workflow)):
+    columns = {"j.tenant": wanted.tenant, "i.workflow": wanted.workflow, "q.id": wanted.sequence,
+               "q.namespace": wanted.namespace}  # fmt: skip
+    for column, value in columns.items():
         if value is not None:
             where.append(f"{column} = ?")
             values.append(value)
-    if state in _WHERE:
-        where.append(_WHERE[state])
-    elif state is not None:
-        where.append("EXISTS (SELECT 1 FROM done x WHERE x.seq = i.seq AND x.state = ?)")
-        values.append(state)
+    if wanted.states is not None:
+        ended = [state for state in wanted.states if state not in _WHERE]
+        any_of = [f"({_WHERE[state]})" for state in wanted.states if state in _WHERE]
+        if ended:
+            any_of.append(_ENDED)
+            values.append(ended)
+        where.append(f"({' OR '.join(any_of) or '1 = 0'})")
     return where, values
 
 
@@ -499,3 +518,61 @@ def live_steps(db: Session, instance: int, most: int) -> list[StepRow]:
         most,
     )
     return [StepRow(*row) for row in rows]
+
+
+def step_jobs(db: Session, seqs: list[int]) -> list[StepJob]:
+    """Return to which steps these jobs belong, as far as they have not ended."""
+    rows = db.all(
+        """
+        SELECT m.seq, j.id, j.tenant, m.key, i.workflow, coalesce(i.context, j.args)
+        FROM instance_job m JOIN instance i ON i.seq = m.instance JOIN job j ON j.seq = m.instance
+        WHERE m.seq IN (SELECT value FROM each(?)) AND m.child = 0
+        """,
+        seqs,
+    )
+    return [StepJob(*row) for row in rows]
+
+
+_WAITS: Final = """
+    FROM instance_wait w JOIN instance i ON i.seq = w.instance JOIN job j ON j.seq = w.instance
+    JOIN instance_step s ON s.instance = w.instance AND s.key = w.key
+    LEFT JOIN instance_timer t ON t.instance = w.instance AND t.key = w.key
+    WHERE w.name LIKE ? ESCAPE '!'
+"""
+
+
+def waits_page(db: Session, prefix: str, tenant: str | None, offset: int, most: int) -> list[WaitView]:
+    """Return waits for signals whose names begin so, oldest first."""
+    which, values = ("", []) if tenant is None else ("AND j.tenant = ?", [tenant])
+    rows = db.all(
+        f"""
+        SELECT j.id, j.tenant, i.workflow, i.sequence, j.meta, w.key, w.name, s.began, t.at {_WAITS} {which}
+        ORDER BY w.place LIMIT ? OFFSET ?
+        """,
+        f"{literally(prefix)}%",
+        *values,
+        most,
+        offset,
+    )
+    return [WaitView(*row) for row in rows]
+
+
+def waits_total(db: Session, prefix: str, tenant: str | None) -> int:
+    """Return how many waits there are for signals whose names begin so."""
+    which, values = ("", []) if tenant is None else ("AND j.tenant = ?", [tenant])
+    row = db.one(f"SELECT count(*) {_WAITS} {which}", f"{literally(prefix)}%", *values)
+    return int(row[0]) if row else 0
+
+
+def waiting_for(db: Session, name: str, tenant: str, after: int, most: int) -> list[tuple[int, str, int]]:
+    """Return which steps of a tenant's instances wait for a signal, as (instance, key, place), after that place."""
+    return db.all(
+        """
+        SELECT w.instance, w.key, w.place FROM instance_wait w JOIN job j ON j.seq = w.instance
+        WHERE w.name = ? AND j.tenant = ? AND w.place > ? ORDER BY w.place LIMIT ?
+        """,
+        name,
+        tenant,
+        after,
+        most,
+    )

@@ -65,10 +65,10 @@ def put(db: Session, schedule: Schedule) -> None:
     stored = {"job": job, "overlap": schedule.overlap.value, "enabled": int(schedule.enabled)}
     db.run(
         f"""
-        INSERT INTO schedule ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO schedule ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (tenant, name) DO UPDATE SET expression = excluded.expression, timezone = excluded.timezone,
             overlap = excluded.overlap, enabled = excluded.enabled, job = excluded.job, ttl = excluded.ttl,
-            meta = excluded.meta, next_at = excluded.next_at
+            meta = excluded.meta, next_at = excluded.next_at, sequence = excluded.sequence
         """,
         *(structs.asdict(schedule) | stored).values(),
     )

@@ -4,15 +4,15 @@ from penstock.job import SequenceView
 from penstock.store.session import Row, Session
 from penstock.store.statements import chosen
 
-_SHOWN = "number, tenant, namespace, name, version, definition, created, deprecated"
+_SHOWN = "number, tenant, namespace, name, version, definition, created, deprecated, id"
 
 
-def add(db: Session, row: tuple[int, str, str, str, int, str, int]) -> None:
-    """Add a sequence, as (number, tenant, namespace, name, version, definition, created)."""
+def add(db: Session, row: tuple[int, str, str, str, int, str, int, str]) -> None:
+    """Add a sequence, as (number, tenant, namespace, name, version, definition, created, id)."""
     db.run(
         """
-        INSERT INTO sequence (number, tenant, namespace, name, version, definition, created)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO sequence (number, tenant, namespace, name, version, definition, created, id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
         *row,
     )
@@ -28,6 +28,13 @@ def of_number(db: Session, number: int) -> SequenceView | None:
     """Return the sequence with this number."""
     row = db.one(f"SELECT {_SHOWN} FROM sequence WHERE number = ?", number)
     return None if row is None else _shown(row)
+
+
+def of_id(db: Session, id_: str, tenant: str | None) -> list[SequenceView]:
+    """Return the sequences that have this id: of a tenant at most one, else at most two."""
+    which, values = chosen(id=id_, tenant=tenant)
+    rows = db.all(f"SELECT {_SHOWN} FROM sequence {which} ORDER BY tenant LIMIT 2", *values)
+    return [_shown(row) for row in rows]
 
 
 def of_name(db: Session, tenant: str, namespace: str, name: str, version: int | None) -> SequenceView | None:
@@ -91,5 +98,5 @@ def delete(db: Session, number: int) -> bool:
 
 
 def _shown(row: Row) -> SequenceView:
-    number, tenant, namespace, name, version, definition_, created, deprecated = row
-    return SequenceView(number, tenant, namespace, name, version, definition_, created, bool(deprecated))
+    number, tenant, namespace, name, version, definition_, created, deprecated, id_ = row
+    return SequenceView(number, tenant, namespace, name, version, definition_, created, bool(deprecated), id_)

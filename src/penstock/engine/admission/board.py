@@ -102,6 +102,7 @@ class Board:
         self.admitted: set[int] = set()  # instances
         self.finished: set[int] = set()  # the same
         self.fired: list[tuple[int, str]] = []  # timers that are over, as instance and key
+        self.cancelling: list[tuple[int, str]] = []  # instances to cancel, and why
         self.admissions = ADMISSIONS  # so many more
         self.next_wake = ON_RELEASE  # the earliest of those that were set
         self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
@@ -120,7 +121,7 @@ class Board:
     def has_sequel(self) -> bool:
         """Whether anything follows from what this transaction did."""
         admissible = (self.admissible or self.free_instances or self.unadmitted) and self.admissions > 0
-        return bool(self.ended or self.returned or self.fired or admissible)
+        return bool(self.ended or self.returned or self.fired or self.cancelling or admissible)
 
     # Loading.
 

@@ -17,8 +17,10 @@ CREATE TABLE sequence (
     definition TEXT NOT NULL,
     created BIGINT NOT NULL,
     deprecated BIGINT NOT NULL DEFAULT 0,
+    id TEXT NOT NULL,
     UNIQUE (tenant, namespace, name, version)
 );
+CREATE UNIQUE INDEX sequence_id ON sequence (id, tenant);
 
 -- context is what has taken the place of the job's arguments; ending is how it will end, once its jobs have.
 -- version counts the ends of steps of a Python workflow, and how often an instance was retried.

@@ -1,0 +1,1 @@
+"""The handlers of steps that the server runs itself."""
