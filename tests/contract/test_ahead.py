@@ -4,7 +4,7 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import GUARD
-from penstock.job import AHEAD, LEAD, START_GRACE, Ahead, Claim
+from penstock.job import AHEAD, LEAD, START_GRACE, Ahead, Claim, ClaimFor
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, Window
@@ -21,14 +21,14 @@ class Caller:
         self.desk = desk
         self.begins: dict[str, int] = {}  # when those begin that it holds
 
-    def ask(self, count: int = 20, most: int = 20, **facts: object) -> Claim:
+    def ask(self, count: int = 20, most: int = 20, *, alone: bool = False, **facts: object) -> Claim:
         desk, now = self.desk, self.desk.clock.now()
         spans = [(self.desk.attempts[name], at) for name, at in self.begins.items()]
         held, begun = (
             tuple((job.seq, job.fence, at - job.started) for job, at in spans if (at > now) is later)
             for later in (True, False)
         )
-        ahead = Ahead(AHEAD, most, held, begun)
+        ahead = Ahead(AHEAD, most, held, begun, alone=alone)
         claim = desk.engine.claim(["q"], count, worker="worker", ahead=ahead, **facts)
         desk.attempts |= {job.id: job for job in claim.jobs}
         self.begins |= {job.id: job.begin_from or job.started for job in claim.jobs}
@@ -62,6 +62,28 @@ def test_no_more_is_granted_than_was_asked_for(desk: Desk, caller: Caller) -> No
     desk.enqueue("a b c d e", FAST)
 
     assert 3 == len(caller.ask(most=2).jobs)
+
+
+def test_a_start_granted_alone_is_granted_where_nothing_starts_at_once(desk: Desk, caller: Caller) -> None:
+    desk.enqueue("a b c d", FAST)
+    began = desk.clock.now()
+
+    assert [("a", 0)] == [(job.id, job.begin_from) for job in caller.ask(alone=True).jobs]
+    assert [("b", began + GUARD + GAP)] == [(job.id, job.begin_from) for job in caller.ask(alone=True).jobs]
+
+
+def test_claims_that_are_left_empty_are_granted_one_start_each(desk: Desk) -> None:
+    desk.enqueue("a b", slots("none", 9))
+    desk.enqueue("c d e", FAST)
+    began = desk.clock.now()
+    ahead = Ahead(AHEAD, 3, alone=True)
+
+    claims = desk.engine.claims([ClaimFor(("q",), 3, worker, ahead=ahead) for worker in ("x", "y", "z")])
+
+    assert [["a", "b", "c"], ["d"], ["e"]] == [[job.id for job in claim.jobs] for claim in claims]
+    assert [began + GAP, began + 2 * GAP] == [job.begin_from for claim in claims[1:] for job in claim.jobs]
+    workers = {name: desk.engine.job(name).worker for name in "abcde"}
+    assert {"a": "x", "b": "x", "c": "x", "d": "y", "e": "z"} == workers
 
 
 def test_the_next_claim_of_the_caller_goes_on_from_what_it_expects(desk: Desk, caller: Caller) -> None:
