@@ -1,5 +1,8 @@
 """Starts granted ahead: for the moments at which the clock allows them, and for no others."""
 
+import heapq
+from itertools import pairwise
+
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
@@ -19,11 +22,13 @@ class Caller:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.begins: dict[str, int] = {}  # when those begin that it holds
+        self.begins: dict[str, int] = {}  # when those begin that it was given
+        self._told: set[str] = set()  # those that the engine knows to have begun
 
     def ask(self, count: int = 20, most: int = 20, *, alone: bool = False, **facts: object) -> Claim:
         desk, now = self.desk, self.desk.clock.now()
-        spans = [(self.desk.attempts[name], at) for name, at in self.begins.items()]
+        spans = [(desk.attempts[name], at) for name, at in self.begins.items() if name not in self._told]
+        self._told |= {job.id for job, at in spans if at <= now}
         held, begun = (
             tuple((job.seq, job.fence, at - job.started) for job, at in spans if (at > now) is later)
             for later in (True, False)
@@ -240,3 +245,26 @@ def test_tasks_that_the_claim_does_not_know_are_not_granted(desk: Desk, caller: 
     desk.wait(GAP + GUARD)
     assert ["c"] == [job.id for job in caller.ask(tasks=["task"]).jobs]
     assert State.WAITING is desk.state("b")
+
+
+@pytest.mark.parametrize("callers", [1, 3])
+@pytest.mark.parametrize(("limit", "share"), [(5, 98), (20, 98), (100, 98), (500, 90)])
+def test_a_throttle_with_a_backlog_is_used_nearly_to_the_full(
+    desk: Desk, limit: int, share: int, callers: int
+) -> None:
+    span = max(2 * SECOND, 40 * SECOND // limit)
+    allowed = limit * span // SECOND
+    desk.enqueue(" ".join(f"job-{n}" for n in range(allowed + limit)), throttle("k", limit))
+    first, workers = desk.clock.now(), [Caller(desk) for _ in range(callers)]
+    asks = [(first + n * MILLISECOND, n) for n in range(callers)]
+
+    while asks[0][0] < first + span:
+        moment, number = heapq.heappop(asks)
+        desk.wait(max(0, moment - desk.clock.now()))
+        claim = workers[number].ask(count=100, most=90)
+        # It takes a moment until a worker asks again.
+        heapq.heappush(asks, (max(claim.next_at or 0, moment + 2 * MILLISECOND), number))
+
+    starts = sorted(at for worker in workers for at in worker.begins.values())
+    assert [] == [later - earlier for earlier, later in pairwise(starts) if later - earlier < SECOND // limit]
+    assert len([at for at in starts if at < first + span]) >= share / 100 * allowed
