@@ -61,7 +61,7 @@ soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a m
 simulate: $(READY) ## play a hundred thousand new random histories and stop at the first that fails (SIM_ARGS=...)
 	$(BIN)/python -m tests.simulation $(SIM_ARGS)
 
-mutants: $(READY) ## wound the engine in sixty ways and see that the simulation notices each (6 minutes)
+mutants: $(READY) ## wound the engine, one way at a time, and see that the simulation notices each
 	$(BIN)/python -m tests.simulation --mutants
 
 conformance: $(READY) ## run the Open Job Spec's own suites, which lie beside the project (6 minutes)

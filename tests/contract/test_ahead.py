@@ -1,10 +1,13 @@
 """Starts granted ahead: for the moments at which the clock allows them, and for no others."""
 
+import heapq
+from itertools import pairwise
+
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import GUARD
-from penstock.job import AHEAD, LEAD, START_GRACE, Ahead, Claim
+from penstock.job import AHEAD, LEAD, START_GRACE, Ahead, Claim, ClaimFor
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, Window
@@ -19,16 +22,18 @@ class Caller:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.begins: dict[str, int] = {}  # when those begin that it holds
+        self.begins: dict[str, int] = {}  # when those begin that it was given
+        self._told: set[str] = set()  # those that the engine knows to have begun
 
-    def ask(self, count: int = 20, most: int = 20, **facts: object) -> Claim:
+    def ask(self, count: int = 20, most: int = 20, *, alone: bool = False, **facts: object) -> Claim:
         desk, now = self.desk, self.desk.clock.now()
-        spans = [(self.desk.attempts[name], at) for name, at in self.begins.items()]
+        spans = [(desk.attempts[name], at) for name, at in self.begins.items() if name not in self._told]
+        self._told |= {job.id for job, at in spans if at <= now}
         held, begun = (
             tuple((job.seq, job.fence, at - job.started) for job, at in spans if (at > now) is later)
             for later in (True, False)
         )
-        ahead = Ahead(AHEAD, most, held, begun)
+        ahead = Ahead(AHEAD, most, held, begun, alone=alone)
         claim = desk.engine.claim(["q"], count, worker="worker", ahead=ahead, **facts)
         desk.attempts |= {job.id: job for job in claim.jobs}
         self.begins |= {job.id: job.begin_from or job.started for job in claim.jobs}
@@ -62,6 +67,28 @@ def test_no_more_is_granted_than_was_asked_for(desk: Desk, caller: Caller) -> No
     desk.enqueue("a b c d e", FAST)
 
     assert 3 == len(caller.ask(most=2).jobs)
+
+
+def test_a_start_granted_alone_is_granted_where_nothing_starts_at_once(desk: Desk, caller: Caller) -> None:
+    desk.enqueue("a b c d", FAST)
+    began = desk.clock.now()
+
+    assert [("a", 0)] == [(job.id, job.begin_from) for job in caller.ask(alone=True).jobs]
+    assert [("b", began + GUARD + GAP)] == [(job.id, job.begin_from) for job in caller.ask(alone=True).jobs]
+
+
+def test_claims_that_are_left_empty_are_granted_one_start_each(desk: Desk) -> None:
+    desk.enqueue("a b", slots("none", 9))
+    desk.enqueue("c d e", FAST)
+    began = desk.clock.now()
+    ahead = Ahead(AHEAD, 3, alone=True)
+
+    claims = desk.engine.claims([ClaimFor(("q",), 3, worker, ahead=ahead) for worker in ("x", "y", "z")])
+
+    assert [["a", "b", "c"], ["d"], ["e"]] == [[job.id for job in claim.jobs] for claim in claims]
+    assert [began + GAP, began + 2 * GAP] == [job.begin_from for claim in claims[1:] for job in claim.jobs]
+    workers = {name: desk.engine.job(name).worker for name in "abcde"}
+    assert {"a": "x", "b": "x", "c": "x", "d": "y", "e": "z"} == workers
 
 
 def test_the_next_claim_of_the_caller_goes_on_from_what_it_expects(desk: Desk, caller: Caller) -> None:
@@ -218,3 +245,26 @@ def test_tasks_that_the_claim_does_not_know_are_not_granted(desk: Desk, caller: 
     desk.wait(GAP + GUARD)
     assert ["c"] == [job.id for job in caller.ask(tasks=["task"]).jobs]
     assert State.WAITING is desk.state("b")
+
+
+@pytest.mark.parametrize("callers", [1, 3])
+@pytest.mark.parametrize(("limit", "share"), [(5, 98), (20, 98), (100, 98), (500, 90)])
+def test_a_throttle_with_a_backlog_is_used_nearly_to_the_full(
+    desk: Desk, limit: int, share: int, callers: int
+) -> None:
+    span = max(2 * SECOND, 40 * SECOND // limit)
+    allowed = limit * span // SECOND
+    desk.enqueue(" ".join(f"job-{n}" for n in range(allowed + limit)), throttle("k", limit))
+    first, workers = desk.clock.now(), [Caller(desk) for _ in range(callers)]
+    asks = [(first + n * MILLISECOND, n) for n in range(callers)]
+
+    while asks[0][0] < first + span:
+        moment, number = heapq.heappop(asks)
+        desk.wait(max(0, moment - desk.clock.now()))
+        claim = workers[number].ask(count=100, most=90)
+        # It takes a moment until a worker asks again.
+        heapq.heappush(asks, (max(claim.next_at or 0, moment + 2 * MILLISECOND), number))
+
+    starts = sorted(at for worker in workers for at in worker.begins.values())
+    assert [] == [later - earlier for earlier, later in pairwise(starts) if later - earlier < SECOND // limit]
+    assert len([at for at in starts if at < first + span]) >= share / 100 * allowed

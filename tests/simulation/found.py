@@ -1,6 +1,6 @@
 """What random histories found, each shrunk to the few operations that matter, and a wound that it notices.
 
-Numbers are `c` slots, `r` rate and `t` throttle; times are microseconds.
+Numbers are `c` slots, `r` rate and `t` throttle, with its burst if it has one; times are microseconds.
 """
 
 from typing import Any
@@ -395,5 +395,29 @@ FOUND = {
         ("advance", 200_000),
         *[("upkeep",)] * 5,
         mode="C",
+    ),
+    "a worker that is lost keeps what its start was estimated to use": found(
+        "an estimate that is lost with its worker",
+        enqueue(job("a", "X r3/3000000", costs={"X": 3})),
+        ("claim", ["q"], 1, 1_000_000, (0,)),
+        ("begun", "a"),
+        ("advance", 1_000_000),
+        ("upkeep",),
+        ("claim", ["q"], 1),
+    ),
+    "a job whose type was limited since it came is not taken by its id": found(
+        "a claim by id that does not see that its type was limited",
+        enqueue(job("a")),
+        ("configure", "type", "t1", "c0"),
+        ("claim_one", "a"),
+    ),
+    "a bucket that was emptied is as empty after the clock was set": found(
+        "a bucket that does not move with the clock",
+        enqueue(*(job(name, "X t1/1000000/3") for name in "abcdefgh")),
+        *[("claim", ["q"], 3), ("advance", 1_000_000)] * 4,
+        ("claim", ["q"], 3),
+        ("set_clock", 10_000_000),
+        ("upkeep",),
+        ("claim", ["q"], 3),
     ),
 }

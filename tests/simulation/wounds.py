@@ -422,8 +422,9 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
             (
                 "    self._stop(attempt)\n"
                 "        for gate, cost in attempt.weights():\n"
-                "            if self.board.posts[gate].gate.starts is not None:\n"
-                "                self.board.posts[gate].gate.starts.remove(attempt.begin_by, cost)\n"
+                "            post = self.board.posts[gate]\n"
+                "            if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, cost):\n"
+                "                post.memory_changed = True\n"
             ),
         ),
     ),

@@ -211,6 +211,16 @@ def test_two_tasks_with_the_same_unique_words_do_not_take_each_others_jobs(app):
     assert not two.enqueue("acme").reused
 
 
+@pytest.mark.parametrize("unique", ["refresh:{op}", Unique("refresh:{op}"), {"by": "refresh:{op}"}])
+def test_a_unique_key_is_not_made_of_none(app, unique):
+    task = app.task(unique=unique)(sync)
+
+    with pytest.raises(InvalidJobError, match=r"refresh:\{op\}' cannot be filled in: op is None") as refused:
+        task.enqueue("acme", None)
+
+    assert "unique" == refused.value.field
+
+
 def test_a_duplicate_can_be_rejected_instead(app):
     task = app.task(unique={"on_duplicate": "reject"})(sync)
     first = task.enqueue("acme")

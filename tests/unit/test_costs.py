@@ -9,6 +9,7 @@ from penstock.limits.gate import Gate, Starts
 from penstock.limits.spec import limits_to_json
 
 NAMES = ("model", "tokens")
+MINUTELY = Window(90, 60_000_000)
 CALL = {"model": "gpt", "tokens": 1200}
 
 
@@ -95,9 +96,9 @@ def test_limits_on_one_key_have_one_cost():
 
 def test_costs_are_kept_beside_the_limits_in_the_order_of_their_keys():
     limits = (
-        Limit("z", Numbers(slots=1), cost=9),
-        Limit("a", Numbers(slots=1)),
-        Limit("m", Numbers(slots=1), cost=2),
+        Limit("z", Numbers(rate=MINUTELY), cost=9),
+        Limit("a", Numbers(rate=MINUTELY)),
+        Limit("m", Numbers(throttle=MINUTELY), cost=2),
     )
     text = costs_to_text(limits, 4)
 
@@ -108,6 +109,14 @@ def test_costs_are_kept_beside_the_limits_in_the_order_of_their_keys():
     ordered = sorted(limits, key=lambda limit: limit.key)
     assert [4, 2, 9] == [limit.cost for limit in with_costs(ordered, text)]
     assert tuple(ordered) == with_costs(ordered, None)
+
+
+def test_slots_show_no_cost_since_they_count_none():
+    limits = (Limit("a", Numbers(slots=1)), Limit("b", Numbers(rate=MINUTELY), cost=2))
+
+    assert [None, 2] == [limit.cost for limit in with_costs(limits, costs_to_text(limits, 4))]
+    assert "cost" not in repr(Concurrency(1, key="a"))
+    assert "cost=2" in repr(Rate(9, per="1m", key="b", cost=2))
 
 
 def test_costs_that_are_all_the_usual_one_are_not_kept():

@@ -91,6 +91,12 @@ def test_an_answer_is_reported_no_earlier_than_it_was_sent(machine, paced):
     assert 6_000 <= after <= 6_000 + UNSURE
 
 
+def test_a_fetch_is_granted_one_start_at_the_most_however_many_jobs_it_asks_for(paced):
+    claims = paced.ask([ClaimFor(("q",), count, "w") for count in (1, 10)])
+
+    assert [(2, True)] * 2 == [(claim.ahead.most, claim.ahead.alone) for claim in claims]
+
+
 def test_a_claim_tells_of_a_start_whose_settlement_is_under_way(machine, paced):
     claimed = job(machine.now + AHEAD)
     paced.plan([claimed])

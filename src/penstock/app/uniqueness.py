@@ -34,7 +34,7 @@ class Uniqueness:
         self, task: str, arguments: Mapping[str, object], quiet: int | None, max_wait: int | None
     ) -> Unique:
         """Return what stands for this call of *task*, which waits for a pause in the calls if *quiet* is given."""
-        key = self.template.fill(arguments) if self.template else ""
+        key = _filled(self.template, arguments) if self.template else ""
         return self.with_pause(quiet, max_wait, unique_key(task, self.by, arguments, self.chosen, key))
 
     def with_pause(self, quiet: int | None, max_wait: int | None, key: str = "any") -> Unique:
@@ -91,6 +91,13 @@ def _by_text(text: str, names: Collection[str], unique: Unique, *, decided: bool
         return Uniqueness(UniqueBy.KEY, (), parse_template(text), unique, decided)
     except InvalidError as error:
         raise InvalidJobError("unique", error.problem) from None
+
+
+def _filled(template: Template, arguments: Mapping[str, object]) -> str:
+    try:
+        return template.fill(arguments, instead="list the arguments that count, of which one may be None")
+    except InvalidError as error:
+        raise InvalidJobError("unique", error.problem) from error
 
 
 def _settings(value: Mapping[str, Any]) -> Unique:

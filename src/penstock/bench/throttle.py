@@ -21,7 +21,8 @@ from penstock.limits.rules import Limit, Numbers, Window
 IN_PYTHON: Final = (
     (5, 1, 98), (20, 1, 98), (100, 1, 98), (500, 1, 90), (5, 3, 95), (20, 3, 95), (100, 3, 95),
 )  # fmt: skip
-OVER_HTTP: Final = ((5, 95), (20, 95), (100, 95))
+# Starts a second, how many jobs a fetch asks for, and the percentage that should be used.
+OVER_HTTP: Final = ((5, 1, 95), (20, 1, 95), (100, 1, 95), (100, 10, 95))
 FETCHERS: Final = 4
 SLOW: Final = 5  # a second: such a throttle is watched for longer
 _NANOSECONDS: Final = 1_000_000_000
@@ -68,26 +69,27 @@ def _in_python(context: RunContext, limit: int, processes: int, target: int) -> 
     ]
 
 
-def _over_http(context: RunContext, limit: int, target: int) -> Figure:
+def _over_http(context: RunContext, limit: int, count: int, target: int) -> Figure:
     seconds = _seconds(context, limit)
     url = context.url("w13")
     rule = (Limit("api", Numbers(throttle=Window(limit, SECOND))),)
     fill(url, (NewJob("bench.web", '{"args":[]}', limits=rule) for _ in range(limit * (seconds + 5))))
-    context.say(f"W13 {limit}/s over HTTP, {seconds} s")
+    name = f"{limit}/s over HTTP{f', up to {count} a fetch' if count > 1 else ''}"
+    context.say(f"W13 {name}, {seconds} s")
     with serving(url) as port:
-        starts = sorted(asyncio.run(_fetching(port, seconds)))
+        starts = sorted(asyncio.run(_fetching(port, seconds, count)))
     context.clear("w13")
     share = used(starts, limit)
-    return Figure("W13", f"use of {limit}/s over HTTP", share, "%", at_least(share, target))
+    return Figure("W13", f"use of {name}", share, "%", at_least(share, target))
 
 
-async def _fetching(port: int, seconds: int) -> list[int]:
-    """Return when answers with a job arrived, at several workers that fetch one job at a time."""
+async def _fetching(port: int, seconds: int, count: int) -> list[int]:
+    """Return when jobs arrived, at several workers that fetch up to *count* at a time."""
     end, starts = time.monotonic() + seconds, list[int]()
 
     async def fetcher(number: int) -> None:
         call = await Call.open(port)
-        wanted = _encode({"queues": ["default"], "count": 1, "worker_id": f"w{number}", "wait_ms": 500})
+        wanted = _encode({"queues": ["default"], "count": count, "worker_id": f"w{number}", "wait_ms": 500})
         while time.monotonic() < end:
             jobs = _decode(await call.post("/ojs/v1/workers/fetch", wanted))["jobs"]
             starts.extend(time.monotonic_ns() for _ in jobs)

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import ceil
 from typing import Final
 
@@ -363,8 +363,13 @@ class _Claims:
 
         claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants)
         claiming.run()
-        if grants is not None:
-            grants.grant(claiming)
+        if grants is not None and ahead is not None:
+            most = ahead.most
+            if ahead.alone:
+                taken = len(claiming.admitted)
+                empty = self._empty_handed(taken)
+                most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
+            grants.grant(claiming, most)
         claiming.read_payloads()
         if grants is not None:
             grants.close()
@@ -414,13 +419,24 @@ class _Claims:
         self._last_served += len(jobs)
         queue_rows.serve(self._board.db, [(*key, number) for key, number in served.items()])
 
+    def _empty_handed(self, taken: int) -> list[ClaimFor]:
+        """Return the claims that get none of so many jobs, which go to one claim after the other."""
+        before = accumulate((request.count for request in self._requests), initial=0)
+        return [request for request, first in zip(self._requests, before, strict=False) if first >= taken]
+
     def _divided(self, claim: Claim) -> list[Claim]:
-        """Divide the jobs: they were taken for one claim after the other."""
+        """Divide the jobs: they were taken for one claim after the other, then one for each of those left empty."""
         if len(self._requests) == 1:
             return [claim]
+        taken, granted = claim.jobs, list[Claimed]()
+        if self._asked.ahead is not None and self._asked.ahead.alone:
+            taken = [job for job in claim.jobs if not job.begin_from]
+            granted = claim.jobs[len(taken) :]
         answers, begin = [], 0
         for request in self._requests:
-            jobs = claim.jobs[begin : begin + request.count]
+            jobs = taken[begin : begin + request.count]
+            if not jobs:
+                jobs, granted = granted[:1], granted[1:]
             begin += request.count
             full = len(jobs) == request.count
             answers.append(Claim(jobs, claim.more and not full, self._board.now if full else claim.next_at))

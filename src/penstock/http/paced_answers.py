@@ -88,17 +88,13 @@ class PacedAnswers:
     def ask(self, wanted: Sequence[ClaimFor]) -> list[ClaimFor]:
         """Return claims as they are asked now, with what is held here and what has begun.
 
-        Only an answer with a single job can be held for its moment.
+        All jobs of an answer start together, so one that is held for its moment hands out a single job.
         """
         self._asked = since_boot() - self._clock.now()
         planned, begun = self._starter.ask(), self.take_begun()
         held = tuple(each for answer, at in planned.items() for each in answer.expected(at))
-        single = sum(each.count == 1 for each in wanted)
-        ahead = Ahead(AHEAD, 0, held, tuple(begun))
-        return [
-            replace(each, grace=self.grace, ahead=replace(ahead, most=single if each.count == 1 else 0))
-            for each in wanted
-        ]
+        ahead = Ahead(AHEAD, len(wanted), held, tuple(begun), alone=True)
+        return [replace(each, grace=self.grace, ahead=ahead) for each in wanted]
 
     def plan(self, jobs: Sequence[Claimed]) -> None:
         """Take the jobs that one of the claims which were asked last has granted: one answer hands them out."""

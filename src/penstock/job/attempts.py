@@ -36,12 +36,14 @@ class Ahead(Struct, frozen=True):
     (seq, fence, span): each is expected to begin so long after its claim.  If one begins later than expected, the
     caller begins everything at its gates that is granted for later by as much later.
     *begun* are attempts that have begun, as for `begun`.
+    *alone* is for jobs that begin together: a claim starts either what may begin at once, or one job for its moment.
     """
 
     within: Annotated[int, Meta(ge=0, le=AHEAD)] = AHEAD
     most: Annotated[int, Meta(ge=0)] = 1
     held: _Reports = ()
     begun: _Reports = ()
+    alone: bool = False
 
 
 class ClaimFor(Struct, frozen=True):

@@ -71,11 +71,15 @@ def cost_at(place: int, usual: int, costs: str | None) -> int:
 
 
 def with_costs(limits: Iterable[Limit], costs: str | None) -> tuple[Limit, ...]:
-    """Return *limits*, in the order of their keys, with the *costs* that are kept beside them."""
+    """Return *limits*, in the order of their keys, with the *costs* that are kept beside them; slots count none."""
     if costs is None:
         return tuple(limits)
     pairs = zip(limits, costs_from_text(costs), strict=True)
-    return tuple(replace(limit, cost=cost) for limit, cost in pairs)
+    return tuple(replace(limit, cost=None if _is_of_slots(limit) else cost) for limit, cost in pairs)
+
+
+def _is_of_slots(limit: Limit) -> bool:
+    return limit.numbers.rate is None and limit.numbers.throttle is None
 
 
 def _filled(template: str, arguments: Mapping[str, object]) -> object:

@@ -51,7 +51,7 @@ class Spec:
 
     key: Key
     on_limit: OnLimitName = "wait"
-    cost: Cost | None = field(default=None, init=False)
+    cost: Cost | None = field(default=None, init=False, repr=False)
     action: OnLimit = field(init=False, repr=False, compare=False)
     numbers: Numbers = field(init=False, repr=False, compare=False)
     refresh: Floating | None = field(default=None, init=False, repr=False)

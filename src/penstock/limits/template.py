@@ -23,6 +23,7 @@ _CONVERSIONS: Final[dict[str | None, Callable[[object], object] | None]] = {
     "r": repr,
     "a": ascii,
 }
+_FUNCTION: Final = "write a function in its place that says what stands for None"
 
 
 class _NoValueError(Exception):
@@ -70,14 +71,13 @@ class Template:
         """The text that stands in every key."""
         return "".join(part for part in self.parts if isinstance(part, str))
 
-    def fill(self, arguments: Mapping[str, object]) -> str:
-        """Return the key for *arguments*."""
+    def fill(self, arguments: Mapping[str, object], *, instead: str = _FUNCTION) -> str:
+        """Return the key for *arguments*; one that is None is refused, and *instead* says what else to do."""
         try:
             return self._filled(arguments)
         except _NoValueError as error:
             # All calls without a value would share one gate, by accident.
-            how = "pass a value, or write a function in its place that says what stands for None"
-            problem = f"{self.text!r} cannot be filled in: {error} is None; {how}"
+            problem = f"{self.text!r} cannot be filled in: {error} is None; pass a value, or {instead}"
             raise InvalidLimitError("key", problem) from None
         except (LookupError, AttributeError, TypeError, ValueError) as error:
             problem = f"{self.text!r} cannot be filled in from the arguments: {type(error).__name__}: {error}"

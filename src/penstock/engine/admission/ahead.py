@@ -66,15 +66,18 @@ class GrantsAhead:
         if post.gate.starts is not None and cost:
             self._expected.append((post, at, begin_by, cost))
 
-    def grant(self, claiming: "Claiming") -> None:
-        """Start jobs that wait for nothing but the clock, in the order in which it lets them."""
-        board, most = self._board, len(claiming.admitted) + self._ahead.most
+    def grant(self, claiming: "Claiming", most: int) -> None:
+        """Start up to *most* jobs that wait for nothing but the clock, in the order in which it lets them."""
+        board, looks = self._board, LOOKS + most
+        most = min(len(claiming.admitted) + most, claiming.count)
+        if len(claiming.admitted) == most:
+            return
         gates = set(gate_rows.wakes_until(board.db, self._last, GATES))
         gates.update(
             id_ for id_, post in board.posts.items() if post.wake is not None and post.wake <= self._last
         )
-        looks, lanes = LOOKS + self._ahead.most, self._firsts(gates)
-        while lanes and looks and len(claiming.admitted) < min(most, claiming.count):
+        lanes = self._firsts(gates)
+        while lanes and looks and len(claiming.admitted) < most:
             looks -= 1
             found = [(at, lane.rank, lane) for lane in lanes if (at := self._moment(claiming, lane))]
             if found:

@@ -92,6 +92,10 @@ class LeaseTerms(NamedTuple):
         """Return the terms for the jobs after the first *taken*."""
         return self._replace(workers=self.workers[taken:]) if len(self.workers) > 1 else self
 
+    def then(self, taken: int, workers: Sequence[str]) -> "LeaseTerms":
+        """Return the terms by which *workers* get one job each after the first *taken*."""
+        return self._replace(workers=[*self.workers[:taken], *workers]) if len(self.workers) > 1 else self
+
 
 _Entry = tuple[int, int, int, "_Queue", Lane | None]  # the rank, what tells equals apart, and where it stands
 

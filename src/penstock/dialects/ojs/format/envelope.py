@@ -92,7 +92,7 @@ def shown_failure(failure: Failure) -> dict[str, Any]:
 def of_claimed(job: Claimed) -> dict[str, Any]:
     """Return the envelope of a job that is being handed out for the first time."""
     shown = _base(job.id, job.task, job.queue, job.args, job.meta, "active", job.enqueued)
-    shown |= {"attempt": job.attempt, "started_at": written(job.started)}
+    shown |= {"attempt": job.attempt, "started_at": written(job.begin_from or job.started)}
     limits = with_costs(limits_from_json(job.limits), job.costs) if job.limits else ()
     _bound(shown, limits, job.expires, job.timeout)
     if job.workflow is not None:
