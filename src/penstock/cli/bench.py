@@ -12,7 +12,9 @@ def bench(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[WORKLOAD...]", help="W1 to W11, or MEM.", show_default="all but MEM, and W8 on SQLite"
+            metavar="[WORKLOAD...]",
+            help="W1 to W11, W13, W14, or MEM.",
+            show_default="all but MEM, and W8 on SQLite",
         ),
     ] = None,
     quick: Annotated[bool, flag("--quick", "Smaller workloads, rougher figures.")] = False,
