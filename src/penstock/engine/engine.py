@@ -17,6 +17,7 @@ from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
+from penstock.engine.resources import ResourceVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
@@ -39,6 +40,7 @@ class Engine(
     GateVerbs,
     FloatingVerbs,
     QueueVerbs,
+    ResourceVerbs,
     TenantVerbs,
     LendingVerbs,
     ScheduleVerbs,

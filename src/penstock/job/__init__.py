@@ -61,6 +61,7 @@ from penstock.job.queues import (
     TenantLimits,
     UnknownTask,
 )
+from penstock.job.resources import ResourceGroup, ResourceView
 from penstock.job.workflows import NewWorkflow, StepView, WorkflowView
 
 __all__ = [
@@ -106,6 +107,8 @@ __all__ = [
     "Refresh",
     "RefreshReport",
     "RefreshesFor",
+    "ResourceGroup",
+    "ResourceView",
     "Running",
     "Schedule",
     "Sequel",

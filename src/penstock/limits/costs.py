@@ -75,7 +75,7 @@ def with_costs(limits: Iterable[Limit], costs: str | None) -> tuple[Limit, ...]:
     if costs is None:
         return tuple(limits)
     pairs = zip(limits, costs_from_text(costs), strict=True)
-    return tuple(replace(limit, cost=cost) for limit, cost in pairs)
+    return tuple(limit if limit.group else replace(limit, cost=cost) for limit, cost in pairs)
 
 
 def _filled(template: str, arguments: Mapping[str, object]) -> object:

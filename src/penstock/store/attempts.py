@@ -30,6 +30,7 @@ class AttemptRow(NamedTuple):
     cancel: int  # when it was asked to stop, or 0
     behind: int | None  # the gate in whose line its lane stood when it started
     costs: str | None
+    resource: str | None  # the key of the one that it took of a group
     has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
 
@@ -52,7 +53,24 @@ def gates_from_text(text: str) -> tuple[int, ...]:
 
 # An attempt that begins: AttemptRow without its last two columns.
 NewAttempt = tuple[
-    int, int, str, str, str, int, int, int, str, int, int, int, int, int, int, int | None, str | None
+    int,
+    int,
+    str,
+    str,
+    str,
+    int,
+    int,
+    int,
+    str,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int,
+    int | None,
+    str | None,
+    str | None,
 ]
 
 
@@ -157,7 +175,7 @@ def started(db: Session, fence: int) -> tuple[int, list[StartedRow]]:
     return max((row[0] for row in rows), default=0), [row[1:] for row in rows]
 
 
-_COLUMNS: Final = ", ".join(AttemptRow._fields[:17])  # of NewAttempt
+_COLUMNS: Final = ", ".join(AttemptRow._fields[:18])  # of NewAttempt
 _ATTEMPT: Final = f"""
     {_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
@@ -168,7 +186,8 @@ _ATTEMPT: Final = f"""
 def start(db: Session, rows: Iterable[NewAttempt]) -> None:
     """Add running attempts, when the transaction ends."""
     db.last(
-        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
     )
 
 
@@ -208,7 +227,7 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
         db.many(
             f"""
             INSERT INTO running ({_COLUMNS}, has_successor)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [attempt[:-1] for attempt in others],
         )
