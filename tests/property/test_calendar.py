@@ -12,11 +12,23 @@ from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.groups import Group, Member, Resource, Strategy
 
 ZONES = st.sampled_from(
-    "UTC Europe/Berlin America/New_York America/Havana Africa/Cairo Asia/Beirut Asia/Kathmandu "
-    "Australia/Lord_Howe Pacific/Apia Pacific/Chatham Africa/Casablanca America/St_Johns".split()
+    [
+        "UTC",
+        "Europe/Berlin",
+        "America/New_York",
+        "America/Havana",
+        "Africa/Cairo",
+        "Asia/Beirut",
+        "Asia/Kathmandu",
+        "Australia/Lord_Howe",
+        "Pacific/Apia",
+        "Pacific/Chatham",
+        "Africa/Casablanca",
+        "America/St_Johns",
+    ]
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOMENTS = st.datetimes(datetime(2007, 1, 1), datetime(2037, 1, 1)).map(  # noqa: DTZ001 - made one of UTC below
+MOMENTS = st.datetimes(datetime(2007, 1, 1), datetime(2037, 1, 1)).map(
     lambda found: (found.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 )
 DATES = st.dates(date(2007, 1, 1), date(2037, 1, 1))

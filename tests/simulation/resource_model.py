@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from penstock.clock import SECOND
 from penstock.engine import open_engine
+from penstock.engine.settle import MAX_LOST
 from penstock.job import Claimed, NewJob, Settlement
 from penstock.lifecycle.outcomes import Done, HandedBack
 from penstock.limits.calendar import EVE, DailyCap, Ramp
@@ -41,6 +42,7 @@ class Waiting:
     id: str
     key: str | None
     group: bool
+    lost: int = 0
 
 
 @dataclass(slots=True)
@@ -99,10 +101,11 @@ def allowed(daily: DailyCap, today: date) -> int:
 class History:
     """One random history, played at an engine and at the model."""
 
-    def __init__(self, seed: int, url: str = ":memory:") -> None:
+    def __init__(self, seed: int, url: str = ":memory:", *, turns: bool = False) -> None:
         self.chance = random.Random(seed)
         self.clock = FakeClock(START)
         self.url = url
+        self.turns = turns  # then a claim may leave what is kept for a job that has the turn, for a second
         self.model = Model()
         self.done: Counter[str] = Counter()
         self.ord = 0
@@ -111,14 +114,19 @@ class History:
     def play(self, steps: int) -> int:
         """Play so many steps; return how many jobs started."""
         with closing(open_engine(self.url, clock=self.clock)) as self.engine:
-            self.engine._turns = False  # noqa: SLF001 - what is kept for a turn is no matter of this model
+            self.engine._turns = self.turns
             self.engine.put_resource_group("group", self.chance.choice(list(Strategy)))
             for _ in range(steps):
                 step = self.chance.choice(
                     [self.enqueue, self.claim, self.claim, self.settle, self.wait, self.wait, self.change]
                 )
                 step()
+            for _ in range(6):
+                self.claim(100)
+                self.end_all()
+                self.clock.advance(SECOND)
             self.claim(100)
+            self.check_none_left()
             return sum(self.done.values())
 
     def enqueue(self) -> None:
@@ -137,7 +145,9 @@ class History:
         now, model = self.clock.now(), self.model
         for run in [run for run in model.running.values() if run.until <= now]:
             del model.running[run.job.id]
-            model.waiting.append(run.job)
+            run.job.lost += 1
+            if run.job.lost <= MAX_LOST:
+                model.waiting.append(run.job)
         model.waiting.sort(key=lambda job: job.ord)
         more = True
         while more and count:
@@ -146,14 +156,20 @@ class History:
             count -= len(claim.jobs)
             for attempt in claim.jobs:
                 self.start(attempt, now)
-        if count:
-            left = next((job.id for job in model.waiting if model.may_start(job, now)), None)
-            check(left is None, f"{left} could start and was left")
+        if count and not self.turns:
+            self.check_none_left()
         check(not (found := self.engine.doctor()), str(found))
+
+    def check_none_left(self) -> None:
+        now = self.clock.now()
+        left = next((job.id for job in self.model.waiting if self.model.may_start(job, now)), None)
+        check(left is None, f"{left} could start and was left")
 
     def start(self, attempt: Claimed, now: int) -> None:
         model = self.model
-        first = next((job for job in model.waiting if model.may_start(job, now)), None)
+        wanted = attempt.id if self.turns else None
+        able = (job for job in model.waiting if model.may_start(job, now) and wanted in (None, job.id))
+        first = next(able, None)
         check(first is not None and first.id == attempt.id, f"{attempt.id} started, not {first}")
         check(first.group == (attempt.resource is not None), f"{attempt.id} took {attempt.resource}")
         if attempt.resource is not None:
@@ -183,6 +199,11 @@ class History:
             resource = self.model.resources.get(attempt.resource or "")
             if resource is not None and resource.daily is not None and counted in self.model.starts:
                 self.model.starts.remove(counted)
+
+    def end_all(self) -> None:
+        runs = list(self.model.running.values())
+        self.engine.settle([Settlement(run.attempt.seq, run.attempt.fence, Done()) for run in runs])
+        self.model.running.clear()
 
     def wait(self) -> None:
         span = self.chance.choice([1, SECOND, HOUR, 5 * HOUR, None])
@@ -229,6 +250,6 @@ class History:
         self.model.resources[key] = resource
 
 
-def check(holds: bool, problem: str) -> None:  # noqa: FBT001 - reads like an assertion
+def check(holds: bool, problem: str) -> None:
     if not holds:
         raise NoticedError(problem)

@@ -25,6 +25,12 @@ def test_a_claim_starts_what_the_model_foretells(part: int) -> None:
     assert sum(History(seed).play(STEPS) for seed in histories) > 100
 
 
+@pytest.mark.parametrize("part", range(2))
+def test_what_is_kept_for_a_turn_breaks_no_limit_and_strands_nothing(part: int) -> None:
+    for seed in range(part, often(20, 1_000), 2):
+        History(seed, turns=True).play(2 * STEPS)
+
+
 def test_a_claim_starts_the_same_on_postgresql() -> None:
     for seed in range(often(4, 100)):
         with empty_store() as url:
@@ -115,6 +121,9 @@ WOUNDS: list[Wound] = [
 def test_the_model_notices(wound: Wound, monkeypatch: pytest.MonkeyPatch) -> None:
     wound(monkeypatch)
 
-    with pytest.raises(NoticedError):
+    def play() -> None:
         for seed in range(200):
             History(seed).play(STEPS)
+
+    with pytest.raises(NoticedError):
+        play()

@@ -11,14 +11,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from penstock.clock import MILLISECOND
 from penstock.errors import InvalidLimitError
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import whole
 
 MAX_DAYS: Final = 3_650
 # A handler that is claimed so shortly before midnight could not begin in its day.
-EVE: Final = 10 * MILLISECOND
+EVE: Final = 10_000
 KEPT: Final = 8  # days, before and after the last start, whose counts are kept: clocks are set by less
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
