@@ -221,6 +221,20 @@ class TestExact:
         assert mail.engine.resources("mailboxes")[0].used == 1
         assert mail.claim() == ""
 
+    @pytest.mark.parametrize("how", ["uncapped", "deleted"])
+    def test_only_what_was_counted_is_given_back(self, mail: Desk, how: str) -> None:
+        put(mail, "a", None if how == "uncapped" else 1)
+        mail.enqueue("x y z", MAIL)
+        assert mail.claim(1) == "x"
+        if how == "deleted":
+            mail.engine.delete_resource("mailboxes", "a")
+        put(mail, "a", 1)
+        assert mail.claim() == "y"
+
+        mail.settle("x", HandedBack(begun=False))
+
+        assert mail.claim() == ""
+
     def test_a_worker_that_dies_between_claim_and_begin_leaves_the_start_counted(self, mail: Desk) -> None:
         put(mail, "a", 2)
         mail.enqueue("x y", MAIL)

@@ -299,6 +299,7 @@ CREATE TABLE resource (
     group_gate bigint NOT NULL,
     key text COLLATE "C" NOT NULL,
     gate bigint NOT NULL,
+    number bigint NOT NULL,
     config text COLLATE "C" NOT NULL,
     days text COLLATE "C" NOT NULL,
     place bigint NOT NULL,
@@ -333,6 +334,7 @@ CREATE TABLE running (
     behind bigint,
     costs text COLLATE "C",
     resource text COLLATE "C",
+    counted text COLLATE "C",
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);

@@ -273,6 +273,7 @@ CREATE TABLE resource (
     group_gate BIGINT NOT NULL,
     key TEXT NOT NULL,
     gate BIGINT NOT NULL,
+    number BIGINT NOT NULL,
     config TEXT NOT NULL,
     days TEXT NOT NULL,
     place BIGINT NOT NULL,
@@ -303,7 +304,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT);
+, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT);
 
 CREATE INDEX running_lease ON running (lease);
 

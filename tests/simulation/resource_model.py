@@ -60,6 +60,7 @@ class Model:
     slots: dict[str, int | None] = field(default_factory=dict)
     shut: dict[str, int] = field(default_factory=dict)
     starts: list[tuple[str, int]] = field(default_factory=list)  # resource, moment, of all that counted
+    counted: set[tuple[int, int]] = field(default_factory=set)  # (seq, fence) of the attempts among those
     waiting: list[Waiting] = field(default_factory=list)
     running: dict[str, Running] = field(default_factory=dict)
 
@@ -180,6 +181,7 @@ class History:
                 begins = shown(attempt.begin_by, daily.zone)
                 check(begins == shown(now, daily.zone), "it may begin on another day")
                 model.starts.append((attempt.resource, now))
+                model.counted.add((attempt.seq, attempt.fence))
         model.waiting.remove(first)
         model.running[first.id] = Running(first, attempt, now + LEASE)
         self.done[first.id] += 1
@@ -195,10 +197,8 @@ class History:
         del self.model.running[run.job.id]
         if unbegun:
             self.model.waiting.append(run.job)
-            counted = (attempt.resource, attempt.started)
-            resource = self.model.resources.get(attempt.resource or "")
-            if resource is not None and resource.daily is not None and counted in self.model.starts:
-                self.model.starts.remove(counted)
+            if (attempt.seq, attempt.fence) in self.model.counted:
+                self.model.starts.remove((attempt.resource, attempt.started))
 
     def end_all(self) -> None:
         runs = list(self.model.running.values())
@@ -226,6 +226,8 @@ class History:
                 self.engine.delete_resource("group", key)
                 del model.resources[key]
                 model.starts = [(taken, at) for taken, at in model.starts if taken != key]
+                runs = [run.attempt for run in model.running.values() if run.attempt.resource == key]
+                model.counted -= {(attempt.seq, attempt.fence) for attempt in runs}
             case 4:
                 slots = self.chance.choice([None, 0, 1, 2])
                 self.engine.configure("key", key, None if slots is None else Numbers(slots=slots))

@@ -50,7 +50,7 @@ def a_cap_of_0_is_none(put: pytest.MonkeyPatch) -> None:
 
 
 def starts_are_not_counted(put: pytest.MonkeyPatch) -> None:
-    put.setattr(Member, "start", lambda _self, _now: None)
+    put.setattr(Member, "start", lambda _self, _now: "0:0")
 
 
 def what_was_not_begun_stays_counted(put: pytest.MonkeyPatch) -> None:

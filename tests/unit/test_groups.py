@@ -100,14 +100,16 @@ class TestRoom:
 
     def test_a_start_counts_on_its_day_and_can_be_taken_back(self) -> None:
         free, limited = member("a"), capped("b", 2)
-        for each in (free, limited):
-            each.start(NOW)
+        limited.number = 7
+        assert free.start(NOW) is None
+        counted = limited.start(NOW)
+        assert counted is not None
 
         assert (free.days.text, limited.days.on(limited.resource.daily.day(NOW))) == ("", 1)
         assert (free.last_moment(NOW), limited.last_moment(NOW)) == (ON_RELEASE, MIDNIGHT - 1)
-        assert not free.take_back(NOW)
-        assert limited.take_back(NOW)
-        assert not limited.take_back(NOW)
+        assert not free.take_back(counted)
+        assert limited.take_back(counted)
+        assert not limited.take_back(counted)
         assert free.has_day(NOW)
         assert not capped("c", 1, 1).has_day(NOW)
         assert not member("d", enabled=False).has_day(NOW)

@@ -101,13 +101,12 @@ def _put(board: Board, gate: int, group: Group, resource: Resource, tenant: str)
     member = group.member(resource.key)
     if member is None and len(group.members) >= MAX_RESOURCES:
         raise InvalidLimitError("resource", f"a group has at most {MAX_RESOURCES} resources")
-    days = Days()
     if member is not None:
         member.renew(resource, board.now)
-        days = member.days
+    days, number = (Days(), board.db.numbers(1)[0]) if member is None else (member.days, member.number)
     key_gate = gate_of(board, "key", resource.key, tenant)
     config = msgspec.json.encode(resource).decode()
-    resource_rows.put(board.db, ResourceRow(gate, resource.key, key_gate, config, days.text, 0))
+    resource_rows.put(board.db, ResourceRow(gate, resource.key, key_gate, number, config, days.text, 0))
     resource_rows.note_members(board.db, key_gate)
     _look_again(board, gate)
 

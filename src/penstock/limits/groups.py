@@ -53,12 +53,16 @@ class Resource:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """A resource of a group with its gate, the starts of its days, and its *place* in the group's own time."""
+    """A resource of a group with its gate, the starts of its days, and its *place* in the group's own time.
+
+    Its *number* is its own: a resource that is put again after it was deleted has another one.
+    """
 
     resource: Resource
     gate: Gate
     days: Days = field(default_factory=Days)
     place: int = 0
+    number: int = 0
 
     def opens_at(self, cost: int, now: int, kept: int = 0) -> int:
         """Return the first moment at which it has room for a start; *kept* as in `Gate.opens_at`."""
@@ -74,20 +78,23 @@ class Member:
         daily = self.resource.daily
         return self.resource.enabled and (daily is None or daily.opens_at(self.days, now) == now)
 
-    def start(self, now: int) -> None:
-        """Count a start that begins by `last_moment`."""
-        if self.resource.daily is not None:
-            self.days.add(self.resource.daily.day(now))
+    def start(self, now: int) -> str | None:
+        """Count a start that begins by `last_moment`; return where it was counted, for `take_back`."""
+        if self.resource.daily is None:
+            return None
+        day = self.resource.daily.day(now)
+        self.days.add(day)
+        return f"{self.number}:{day}"
 
     def last_moment(self, now: int) -> int:
         """Return the last moment at which a start that is counted *now* may begin."""
         daily = self.resource.daily
         return ON_RELEASE if daily is None else daily.last_moment(now)
 
-    def take_back(self, at: int) -> bool:
-        """Forget a start that was counted *at* that moment and never began; tell whether that changed anything."""
-        daily = self.resource.daily
-        return daily is not None and self.days.remove(daily.day(at))
+    def take_back(self, counted: str) -> bool:
+        """Forget a start that never began; tell whether it was counted here."""
+        number, day = map(int, counted.split(":"))
+        return number == self.number and self.days.remove(day)
 
     def renew(self, resource: Resource, now: int) -> None:
         """Change the resource.  If its days begin at other moments, all that may belong to the present one does."""

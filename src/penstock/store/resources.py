@@ -13,6 +13,7 @@ class ResourceRow(NamedTuple):
     group_gate: int
     key: str
     gate: int
+    number: int
     config: str
     days: str
     place: int
@@ -30,7 +31,7 @@ def of(db: Session, groups: Sequence[int]) -> list[ResourceRow]:
     """Return the resources of these groups, by key."""
     rows = db.all(
         """
-        SELECT group_gate, key, gate, config, days, place FROM resource
+        SELECT group_gate, key, gate, number, config, days, place FROM resource
         WHERE group_gate IN (SELECT value FROM each(?)) ORDER BY group_gate, key
         """,
         groups,
@@ -73,7 +74,7 @@ def put(db: Session, row: ResourceRow) -> None:
     db.tell(Topic.WORK)
     db.run(
         """
-        INSERT INTO resource (group_gate, key, gate, config, days, place) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO resource (group_gate, key, gate, number, config, days, place) VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (group_gate, key) DO UPDATE SET config = excluded.config, days = excluded.days
         """,
         *row,

@@ -65,6 +65,7 @@ class Admitted(NamedTuple):
     begin_from: int = 0
     spaced: Sequence[int] = ()
     resource: str | None = None  # the key of the one that it takes of a group
+    counted: str | None = None  # on which of its days
 
 
 class LeaseTerms(NamedTuple):
@@ -270,7 +271,7 @@ class Claiming:
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
                 rows.append(
                     (t.seq, fence, t.queue[1], task, worker, lease, now, t.begin_by, gates, t.cost,
-                     t.priority, t.ord, attempt + 1, lost, 0, t.behind, t.costs, t.resource)
+                     t.priority, t.ord, attempt + 1, lost, 0, t.behind, t.costs, t.resource, t.counted)
                 )  # fmt: skip
             else:
                 free.append(t.seq)
@@ -599,10 +600,11 @@ class Claiming:
         remembered = any(p.gate.starts is not None for p in passed)
         begins = begin_from or board.now
         begin_by = begins + self._grace if remembered else 0
+        counted = None
         if taken is not None and taken.resource.daily is not None:
             # It counts on this day, so it begins on this day or not at all.
             begin_by = min(begins + self._grace, taken.last_moment(begins))
-            taken.start(begins)
+            counted = taken.start(begins)
         spaced = []
         for n, post in enumerate(passed):
             own = stands[n].own if n < len(stands) else UNLIMITED
@@ -627,6 +629,7 @@ class Claiming:
                 begin_from,
                 spaced,
                 None if taken is None else taken.resource.key,
+                counted,
             )
         )
 

@@ -45,7 +45,8 @@ class Groups:
             self._places[gate] = group.place
         for row in rows:
             resource = msgspec.json.decode(row.config, type=Resource)
-            member = Member(resource, board.posts[row.gate].gate, Days.from_text(row.days), row.place)
+            gate_, days = board.posts[row.gate].gate, Days.from_text(row.days)
+            member = Member(resource, gate_, days, row.place, row.number)
             group = board.posts[row.group_gate].group
             assert group is not None  # noqa: S101 - the caller looked
             group.members.append(member)
@@ -78,8 +79,8 @@ class Groups:
         for gate in attempt.gate_ids:
             group = self._board.posts[gate].group
             member = None if group is None or attempt.resource is None else group.member(attempt.resource)
-            if member is not None:
-                member.take_back(attempt.started)
+            if member is not None and attempt.counted is not None:
+                member.take_back(attempt.counted)
 
     def with_groups(self, gates: set[int]) -> set[int]:
         """Add, to gates that changed, the groups whose resources have them: those may be open now."""
