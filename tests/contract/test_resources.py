@@ -131,6 +131,28 @@ class TestGroups:
 
         assert mail.claim() == "x"
 
+    @pytest.mark.parametrize(
+        ("damage", "told"),
+        [
+            (
+                "UPDATE gate SET member_of = NULL WHERE name = 'a'",
+                "gate a is that of a resource of the groups ''",
+            ),
+            ("DELETE FROM resource_group", "resource a belongs to group"),
+            ("UPDATE running SET resource = 'b'", "job x took resource b, but holds no slot in its gate"),
+        ],
+        ids=["gate", "group", "attempt"],
+    )
+    def test_the_doctor_finds_what_is_wrong(self, mail: Desk, damage: str, told: str) -> None:
+        put(mail, "a")
+        mail.enqueue("x", MAIL)
+        mail.claim()
+
+        mail.engine.store.write(lambda db: db.run(damage))
+
+        assert any(sentence.startswith(told) for sentence in mail.engine.doctor())
+        mail.engine.reset()
+
 
 class TestExact:
     def test_no_more_start_on_a_day_than_the_cap(self, mail: Desk) -> None:
