@@ -9,7 +9,7 @@ import pytest
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
 from penstock.errors import GateShutError, InvalidLimitError, NotFoundError
-from penstock.job import START_GRACE, ResourceGroup
+from penstock.job import START_GRACE, Ahead, ResourceGroup
 from penstock.lifecycle.outcomes import Failed, HandedBack, Limited
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.lifecycle.states import State
@@ -529,7 +529,7 @@ class TestWaiting:
         mail.enqueue("x y", MAIL)
         assert mail.claim() == "x"
 
-        assert mail.engine.claim(["q"], 1, worker="w").jobs == []
+        assert mail.engine.claim(["q"], 1, worker="w", ahead=Ahead(most=5)).jobs == []
 
 
 class TestStrategies:
