@@ -8,7 +8,7 @@ Who has the turn, and who waits for a heavier one ahead, is not decided here: `f
 answer and asks whether each job that started was free to, and each that did not had a reason that can be seen.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -487,16 +487,20 @@ class Model:
         if len(started) > count:
             raise Mismatch(f"{len(started)} were started, at most {count} were asked for")
         if len(started) < count:
-            self.none_left(queues, turns, tasks)
+            self.none_left(self.may_start(queues, turns, tasks))
         return started
 
-    def none_left(
+    def none_left(self, left: Iterable[str]) -> None:
+        """See that no job is *left* that may start."""
+        for name in left:
+            raise Mismatch(f"{name} may start, but a claim with room left did not start it")
+
+    def may_start(
         self, queues: Collection[str], turns: dict[Name, str], tasks: Sequence[str] | None = None
-    ) -> None:
-        """See that no job was left that may start."""
+    ) -> list[str]:
+        """Return the waiting jobs that may start, best first."""
         waiting = [job for job in self.waiting(queues) if knows(tasks, job)]
-        if left := self._without_reason(waiting, turns):
-            raise Mismatch(f"{left.name} may start, but a claim with room left did not start it")
+        return [job.name for job in waiting if self._without_reason([job], turns)]
 
     @contextmanager
     def expecting(self, moments: dict[str, int]) -> Iterator[None]:

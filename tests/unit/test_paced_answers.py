@@ -6,7 +6,7 @@ import pytest
 from penstock.clock import SECOND, SteadyClock
 from penstock.http import paced_answers
 from penstock.http.paced_answers import HeldAnswer, PacedAnswers
-from penstock.job import Claimed, Settlement
+from penstock.job import Claimed, ClaimFor, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.worker import starter
 from penstock.worker.starter import LAST, UpperOffset
@@ -111,19 +111,42 @@ def test_a_start_that_was_settled_is_not_told_of_again(machine, paced):
     assert [] == paced.take_begun()
 
 
+class TestAClockSetBackBetweenAClaimAndItsAnswer:
+    @pytest.fixture
+    def claimed(self, machine, clock, paced):
+        paced.ask([ClaimFor(("q",), 1, "w")])
+        claimed = job(machine.now + AHEAD)
+        clock.set(AHEAD - 3_600 * SECOND, AHEAD - 3_600 * SECOND)
+        paced.plan([claimed])
+        return claimed
+
+    def test_an_answer_is_reported_no_earlier_than_it_was_sent(self, machine, paced, claimed):
+        machine.now += 44_000
+        assert paced.in_time(claimed)
+        paced.sent([claimed])
+
+        ((_, _, after),) = paced.take_begun()
+        assert after >= 44_000
+
+    def test_an_answer_that_comes_too_late_is_not_sent(self, machine, paced, claimed):
+        machine.now += 10 * SECOND
+
+        assert not paced.in_time(claimed)
+
+
 class TestUpperOffset:
     def test_what_the_clock_is_sure_of_counts_though_answers_take_long(self, machine, clock):
         assert UpperOffset(clock).hear(machine.now + AHEAD - SECOND // 10) == -AHEAD + UNSURE
 
     def test_of_a_clock_that_is_sure_of_nothing_the_fastest_answer_counts(self, machine):
-        offset = UpperOffset(Known(0))
+        offset = UpperOffset(Late(machine))
 
         assert offset.hear(machine.now + AHEAD - 900) == -AHEAD + 900
         assert offset.hear(machine.now + AHEAD - 200) == -AHEAD + 200
         assert offset.hear(machine.now + AHEAD - 500) == -AHEAD + 200
 
     def test_an_old_bound_counts_less(self, machine):
-        offset = UpperOffset(Known(0))
+        offset = UpperOffset(Late(machine))
         offset.hear(machine.now + AHEAD - 200)
         machine.now += SECOND // 2
 
@@ -131,25 +154,28 @@ class TestUpperOffset:
         machine.now += SECOND
         assert offset.hear(machine.now + AHEAD - 900) == -AHEAD + 900
 
-    def test_a_clock_that_was_set_back_is_followed(self, machine):
-        offset = UpperOffset(Known(0))
-        offset.hear(machine.now + AHEAD)
-
-        assert offset.hear(machine.now + AHEAD - 2 * SECOND) == -AHEAD + 2 * SECOND
-
     def test_only_the_last_answers_count(self, machine):
-        offset = UpperOffset(Known(0))
+        offset = UpperOffset(Late(machine))
         offset.hear(machine.now + AHEAD)
         answers = [offset.hear(machine.now + AHEAD - 700) for _ in range(LAST)]
 
         assert answers == [-AHEAD] * (LAST - 1) + [-AHEAD + 700]
 
+    @pytest.mark.parametrize("back", [SECOND // 8, SECOND // 2, SECOND + SECOND // 50, 3_600 * SECOND])
+    def test_a_clock_that_was_set_back_is_followed_at_once(self, machine, clock, back):
+        offset = UpperOffset(clock)
+        offset.hear(machine.now + AHEAD - 500)
+        machine.now += 30 * SECOND
+        clock.set(AHEAD - back + UNSURE, AHEAD - back - UNSURE)
 
-class Known:
-    """A clock of another kind."""
+        assert offset.hear(machine.now + AHEAD - back - 500) == -AHEAD + back + UNSURE
 
-    def __init__(self, now):
-        self._now = now
+
+class Late:
+    """A clock that tells a little more than the store's time, as a client knows it, and no more."""
+
+    def __init__(self, machine):
+        self._machine = machine
 
     def now(self):
-        return self._now
+        return self._machine.now + AHEAD + UNSURE

@@ -162,3 +162,20 @@ def test_a_start_that_cannot_begin_any_more_holds_no_other_and_is_sent_to_be_ref
     assert [] == pacing.due(1_099)
     assert ["b"] == names(pacing.due(1_100))
     assert ["c"] == names(pacing.due(1_200))
+
+
+def test_a_start_that_was_put_off_beyond_its_latest_moment_is_sent_at_once_and_refused():
+    pacing = planned("a 100 X", "b 110 X")
+    pacing.due(100)
+    pacing.began("a", 1_100)
+
+    assert ["b"] == names(pacing.due(1_100))
+
+
+def test_a_start_is_sent_a_little_early_and_is_not_too_late_any_earlier():
+    pacing = planned("a 100 X", "b 110 X")
+
+    assert ["a"] == names(pacing.due(70, early=30))
+    # The first may begin still, so the second waits for it.
+    assert [] == pacing.due(1_099, early=30)
+    assert ["b"] == names(pacing.due(1_100, early=30))

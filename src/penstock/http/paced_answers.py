@@ -66,6 +66,7 @@ class PacedAnswers:
         self.stopping = False
         self._clock = clock
         self.grace = START_GRACE  # how long an answer may take from its claim
+        self._asked = since_boot() - clock.now()  # the offset when claims were last asked
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lock = threading.Lock()
         self._held: dict[tuple[int, int], HeldAnswer] = {}
@@ -89,6 +90,7 @@ class PacedAnswers:
 
         Only an answer with a single job can be held for its moment.
         """
+        self._asked = since_boot() - self._clock.now()
         planned, begun = self._starter.ask(), self.take_begun()
         held = tuple(each for answer, at in planned.items() for each in answer.expected(at))
         single = sum(each.count == 1 for each in wanted)
@@ -103,7 +105,8 @@ class PacedAnswers:
         jobs = [job for job in jobs if job.begin_by]
         if not jobs:
             return
-        offset = since_boot() - self._clock.now()
+        # If the clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
+        offset = min(self._asked, since_boot() - self._clock.now())
         with self._lock:
             latest = self._latest.hear(max(job.started for job in jobs))
             latest = max([latest, *(answer.latest for answer in self._held.values())])

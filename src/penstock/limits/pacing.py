@@ -66,12 +66,14 @@ class Pacing(Generic[T]):
             _put_off(planned, delays)
         self._planned.update((start.what, start) for start in planned)
 
-    def due(self, now: int) -> list[PlannedStart[T]]:
-        """Return the starts to send at this moment, and take them for sent.
+    def due(self, now: int, early: int = 0) -> list[PlannedStart[T]]:
+        """Return the starts to send at this moment, or so much *early*, and take them for sent.
 
         Nothing else must begin before them; or it is too late for them, and they will be refused.
         """
-        return _sent(start for start in self._next(now) if start.at <= now)
+        return _sent(
+            start for start in self._next(now) if start.at <= now + early or start.by <= max(start.at, now)
+        )
 
     def all_unsent(self) -> list[PlannedStart[T]]:
         """Return the starts that were not sent, and take them for sent: they will not begin."""

@@ -129,6 +129,9 @@ class Attempt:
         if self.shift.stopping or self.lost or self.cancel_asked:
             return False
         now = since_boot()
+        if self.begin_by and self.begin_from > self.begin_by - BEGIN_MARGIN:
+            self.late = True  # put off for too long, or by a clock that was set
+            return False
         while now < self.begin_from:
             now = since_boot()  # it was sent a little early
         if self.begin_by and now > self.begin_by - BEGIN_MARGIN:
@@ -160,7 +163,7 @@ class Attempt:
                 self.begun_by = min(self.finished, latest)
             elif now >= self.began + FIRST_LINE and not self.handler.is_async:
                 self.begun_by = min(now, latest)
-            elif now > latest:
+            elif now >= latest:
                 self.begun_by = latest
         return self.begun_by
 

@@ -57,8 +57,8 @@ class UpperOffset:
     """What to add to the engine's time to get this machine's: never less than is true, and not much more.
 
     An answer is heard after the moment at which the engine gave it, so each is a bound; so is what the engine's own
-    *clock* is sure of.  The least of the last ones counts, the older the less.  One that is off by a second tells that
-    the engine's clock was set.
+    *clock* is sure of.  The least of the last ones counts, the older the less.  That clock is never behind the
+    engine's, so if it refutes a bound the engine's clock was set back.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -71,7 +71,7 @@ class UpperOffset:
             given = max(given, self._clock.surely())
         now = since_boot()
         bound = now - given
-        if self._heard and bound - self._value(now) > SECOND:
+        if self._heard and self._value(now) < now - self._clock.now():
             self._heard.clear()
         self._heard.append((now, bound))
         return self._value(now)
@@ -116,9 +116,10 @@ class Starter(Generic[S]):
     def send_due(self) -> None:
         """Send the attempts whose moment has come."""
         with self._lock:
+            now = since_boot()  # first, so that none begins between and is taken for too late
             self._heed_begun()
             stopping = self._shift.stopping  # then they are handed back
-            due = self._pacing.all_unsent() if stopping else self._pacing.due(since_boot() + EARLY)
+            due = self._pacing.all_unsent() if stopping else self._pacing.due(now, EARLY)
             for start in due:
                 start.what.begin_from = start.at
         if due:

@@ -115,6 +115,12 @@ class GrantsAhead:
             starts.remove(at, cost)
             # If it was merged with others meanwhile it counts twice, which only makes a job wait.
             starts.add(begin_by, cost)
+        if self._expected and board.turns.present:
+            # The clock shuts these gates for longer now.  If it does for a job that has the turn, others need not wait
+            # for that one elsewhere.  To its own claims the caller's starts are as expected, so they look no further.
+            seen = len(board.newly_ready)
+            board.ring({post.gate.id for post, *_ in self._expected})
+            del board.newly_ready[seen:]
 
     def _moment(self, claiming: "Claiming", lane: Lane) -> int:
         """Return when the lane's first job may begin; 0 if that is not soon, or waits for more than the clock."""
