@@ -121,6 +121,7 @@ CREATE TABLE gate (
     rules text COLLATE "C",
     own text COLLATE "C",
     asking bigint NOT NULL DEFAULT 0,
+    member_of text COLLATE "C",
     CONSTRAINT gate_pkey PRIMARY KEY (id),
     CONSTRAINT gate_kind_tenant_name_key UNIQUE (kind, tenant, name)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
@@ -363,6 +364,25 @@ CREATE TABLE receipt (
     CONSTRAINT receipt_pkey PRIMARY KEY (connection)
 ) WITH (fillfactor=20, autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000);
 
+CREATE TABLE resource (
+    group_gate bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    gate bigint NOT NULL,
+    number bigint NOT NULL,
+    config text COLLATE "C" NOT NULL,
+    days text COLLATE "C" NOT NULL,
+    place bigint NOT NULL,
+    CONSTRAINT resource_pkey PRIMARY KEY (group_gate, key)
+);
+CREATE INDEX resource_by_gate ON resource USING btree (gate);
+
+CREATE TABLE resource_group (
+    gate bigint NOT NULL,
+    strategy text COLLATE "C" NOT NULL,
+    place bigint NOT NULL,
+    CONSTRAINT resource_group_pkey PRIMARY KEY (gate)
+);
+
 CREATE TABLE running (
     seq bigint NOT NULL,
     fence bigint NOT NULL,
@@ -382,6 +402,8 @@ CREATE TABLE running (
     has_successor bigint NOT NULL DEFAULT 0,
     behind bigint,
     costs text COLLATE "C",
+    resource text COLLATE "C",
+    counted text COLLATE "C",
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);

@@ -106,7 +106,7 @@ CREATE TABLE gate (
     name TEXT NOT NULL,
     running BIGINT NOT NULL,
     lanes BIGINT NOT NULL,
-    rules TEXT, own TEXT, asking BIGINT NOT NULL DEFAULT 0,
+    rules TEXT, own TEXT, asking BIGINT NOT NULL DEFAULT 0, member_of TEXT,
     UNIQUE (kind, tenant, name)
 );
 
@@ -343,6 +343,25 @@ CREATE TABLE receipt (
     at BIGINT NOT NULL
 );
 
+CREATE TABLE resource (
+    group_gate BIGINT NOT NULL,
+    key TEXT NOT NULL,
+    gate BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    config TEXT NOT NULL,
+    days TEXT NOT NULL,
+    place BIGINT NOT NULL,
+    PRIMARY KEY (group_gate, key)
+);
+
+CREATE INDEX resource_by_gate ON resource (gate);
+
+CREATE TABLE resource_group (
+    gate INTEGER PRIMARY KEY,
+    strategy TEXT NOT NULL,
+    place BIGINT NOT NULL
+);
+
 CREATE TABLE running (
     seq INTEGER PRIMARY KEY,
     fence BIGINT NOT NULL,
@@ -359,7 +378,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT);
+, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT);
 
 CREATE INDEX running_lease ON running (lease);
 

@@ -78,6 +78,7 @@ class Picking(Claiming):
         if refusals:
             return refusals
         behind = None if lane is None else lane.behind
+        taken = self.board.groups.choose(candidate) if self.board.groups.present else None
         self._admit(
             queue,
             job.seq,
@@ -87,8 +88,9 @@ class Picking(Claiming):
             candidate.stands,
             behind,
             candidate.costs,
+            taken=taken,
         )
-        self.board.turns.looked_at_again(passed)
+        self.board.turns.looked_at_again(passed if taken is None else {*passed, taken.gate.id})
         if lane is None:
             self._free_attempts[job.seq] = place.made
         else:

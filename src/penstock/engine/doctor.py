@@ -16,6 +16,7 @@ from penstock.store import floating as floating_rows
 from penstock.store import history as history_rows
 from penstock.store import lending as lending_rows
 from penstock.store import parts as part_rows
+from penstock.store import resources as resource_rows
 from penstock.store import successors as successor_rows
 from penstock.store import uniqueness as unique_rows
 from penstock.store import workflows as workflow_rows
@@ -66,6 +67,9 @@ _ANSWERS: Final[Sequence[tuple[Callable[[Session], Iterable[tuple[object, ...]]]
     (history_rows.orphans, "job number {} does not exist, but {} attempts at it are kept"),
     (history_rows.gaps, "job {} keeps {} attempts that are not numbered one after the other up to {}"),
     (floating_rows.asleep, "the floating limit of {} is not refreshed, though its key is in use"),
+    (resource_rows.misnamed, "gate {} is that of a resource of the groups {!r}, but should be of {!r}"),
+    (resource_rows.orphans, "resource {} belongs to group {}, but that or its gate does not exist"),
+    (resource_rows.untaken, "job {} took resource {}, but holds no slot in its gate"),
     (successor_rows.forsaken, "job {} waits for the end of job number {}, which does not know of it"),
 )
 

@@ -18,6 +18,7 @@ from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
+from penstock.engine.resources import ResourceVerbs
 from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.sequences import SequenceVerbs
 from penstock.engine.settings import SettingVerbs
@@ -41,6 +42,7 @@ class Engine(
     RateResourceVerbs,
     FloatingVerbs,
     QueueVerbs,
+    ResourceVerbs,
     TenantVerbs,
     LendingVerbs,
     ScheduleVerbs,

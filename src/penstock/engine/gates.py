@@ -261,7 +261,8 @@ def _foretold(board: Board) -> dict[tuple[str, str], Numbers]:
     found: dict[tuple[str, str], Numbers] = {}
     for tenant, limits in view_rows.foretold(board.db):
         for limit in limits_from_json(limits):
-            found[limit.key, limit.owner(tenant)] = limit.numbers
+            if not limit.group:
+                found[limit.key, limit.owner(tenant)] = limit.numbers
     return found
 
 
@@ -275,7 +276,10 @@ def _at_door(db: Session, tenant: str, key: str) -> int:
     return sum(
         count
         for owner, limits, count in view_rows.at_door(db, key)
-        if any(limit.key == key and limit.owner(owner) == tenant for limit in limits_from_json(limits))
+        if any(
+            limit.key == key and limit.owner(owner) == tenant and not limit.group
+            for limit in limits_from_json(limits)
+        )
     )
 
 

@@ -214,5 +214,5 @@ def job_view(row: JobViewRow, now: int) -> JobView:
         result=row.result, error=json.loads(row.error) if row.error else None, reason=row.reason or row.put_off or "",
         progress=row.progress, cancel_asked=bool(row.cancel), expires=row.expires, cancel_at=row.cancel or None,
         timeout=row.timeout, retry=policy, own_lease=row.own_lease, fence=row.fence, lost=row.lost,
-        workflow=row.workflow,
+        workflow=row.workflow, resource=row.resource,
     )  # fmt: skip

@@ -249,6 +249,8 @@ class Settling:
                 post = self.board.posts[gate]
                 if post.gate.starts is not None and post.gate.starts.remove(attempt.begin_by, cost):
                     post.memory_changed = True
+            if attempt.counted is not None:
+                self.board.groups.take_back(attempt)
         returns = not attempt.cancel and attempt.seq not in self._successors
         self.board.events.tell("job.handed_back", job=attempt.seq, again=returns)
         due = self.board.now + outcome.after if outcome.after else None

@@ -17,6 +17,7 @@ from penstock.lifecycle.states import State
 from penstock.limits.costs import cost_at
 from penstock.limits.durations import format_duration
 from penstock.limits.gate import ON_RELEASE, Gate
+from penstock.limits.groups import Group
 from penstock.limits.rules import UNLIMITED, Numbers, Window
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
@@ -136,6 +137,10 @@ def _floating(board: Board, gate_: Gate, numbers: Numbers) -> str:
 
 def start_behind(gate_: Gate, numbers: Numbers, ahead: int, cost: int, now: int) -> int | None:
     """Return the earliest start behind *ahead* others as far as the clock alone decides it."""
+    if isinstance(gate_, Group):
+        # Those ahead may take other resources.
+        opens = gate_.opens_at(UNLIMITED, cost, now)
+        return None if opens == ON_RELEASE else max(opens, now)
     at = max(now, gate_.rules.shut_until if gate_.rules else now)
     rate, throttle = numbers.rate, numbers.throttle
     if numbers.slots is not None and gate_.running + ahead >= numbers.slots:
@@ -192,7 +197,7 @@ def _outside(board: Board, view: JobView, passed: Collection[int] = ()) -> tuple
 
 
 def _title(scope: str, name: str) -> str:
-    return {"queue": f"queue {name}", "tenant": "tenant"}.get(scope, name)
+    return {"queue": f"queue {name}", "tenant": "tenant", "group": f"group {name}"}.get(scope, name)
 
 
 def _latest(reasons: tuple[Reason, ...], now: int) -> int | None:

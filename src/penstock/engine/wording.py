@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Final
 
 from penstock.clock import SECOND
@@ -10,9 +10,11 @@ from penstock.job import JobView, UnknownTask
 from penstock.lifecycle.outcomes import Again, Failed
 from penstock.limits.durations import format_duration
 from penstock.limits.gate import Gate
-from penstock.limits.rules import Numbers, Window
+from penstock.limits.groups import Group, Member
+from penstock.limits.rules import UNLIMITED, Numbers, Window
 
 LONGEST: Final = 300  # characters of a reason
+TOLD: Final = 20  # resources of a group of which each is told
 
 
 def storable(text: str) -> str:
@@ -98,6 +100,8 @@ def scheduled(view: JobView, now: int) -> str:
 
 def shut_rule(gate_: Gate, numbers: Numbers, cost: int, now: int) -> str:
     """Say by which rule a gate is shut."""
+    if isinstance(gate_, Group):
+        return _no_room(gate_, cost, now)
     if gate_.rules is not None and gate_.rules.shut_until > now:
         reason = gate_.rules.shut_reason
         return "shut for now, by a handler or an operator" + (f": {reason}" if reason else "")
@@ -119,6 +123,27 @@ def floating_value(value: int, refreshed: int | None, failures: int, now: int) -
         age = f"and was computed {format_duration(seconds * SECOND) + ' ago' if seconds else 'just now'}"
     failed = f"; {failures} {'try' if failures == 1 else 'tries'} failed since" if failures else ""
     return f"the {value} floats {age}{failed}"
+
+
+def _no_room(group: Group, cost: int, now: int) -> str:
+    """Say what keeps each resource of a group."""
+    if not group.members:
+        return "has no resources; opens when one is added"
+    told = [f"{m.resource.key}: {_state(m, cost, now)}" for m in group.members[:TOLD]]
+    more = len(group.members) - len(told)
+    return ", ".join(told) + (f", and {more} more" if more else "")
+
+
+def _state(member: Member, cost: int, now: int) -> str:
+    gate, daily = member.gate, member.resource.daily
+    if not member.resource.enabled:
+        return "disabled"
+    if daily is not None and not member.has_day(now):
+        day = daily.day(now)
+        return f"{member.days.on(day)} of {daily.on(day)} starts on {date.fromordinal(day)} ({daily.zone})"
+    if gate.opens_at(UNLIMITED, cost, now) > now:
+        return shut_rule(gate, gate.numbers(UNLIMITED, now), cost, now)
+    return "has room"
 
 
 def _spaced(throttle: Window) -> str:

@@ -88,6 +88,7 @@ from penstock.job.queues import (
     TenantLimits,
     UnknownTask,
 )
+from penstock.job.resources import ResourceGroup, ResourceView
 from penstock.job.workflows import NewWorkflow, StepView, WorkflowView
 
 __all__ = [
@@ -150,6 +151,8 @@ __all__ = [
     "Refresh",
     "RefreshReport",
     "RefreshesFor",
+    "ResourceGroup",
+    "ResourceView",
     "Restart",
     "Running",
     "Save",

@@ -96,6 +96,7 @@ class Claimed(Struct, frozen=True, gc=False):
     begin_from: int = 0
     gates: str = ""  # those that it passes, if its start is remembered
     spaced: str = ""  # those of them at which it keeps a distance to the starts before it
+    resource: str | None = None  # the key of the one that it took of a resource group
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ class JobView:
     lost: int = 0  # of its attempts, with their workers
     workflow: str | None = None  # the id of the one it belongs to
     rescheduled: bool = False  # by a limit: it is scheduled but keeps its place, and *due* is only expected
+    resource: str | None = None  # the key of the one that the attempt that runs took of a resource group
 
     @property
     def used(self) -> int:

@@ -75,11 +75,13 @@ def with_costs(limits: Iterable[Limit], costs: str | None) -> tuple[Limit, ...]:
     if costs is None:
         return tuple(limits)
     pairs = zip(limits, costs_from_text(costs), strict=True)
-    return tuple(replace(limit, cost=None if _is_of_slots(limit) else cost) for limit, cost in pairs)
+    return tuple(limit if _counts_none(limit) else replace(limit, cost=cost) for limit, cost in pairs)
 
 
-def _is_of_slots(limit: Limit) -> bool:
-    return limit.numbers.rate is None and limit.numbers.throttle is None
+def _counts_none(limit: Limit) -> bool:
+    """Tell whether a start costs the same at a limit whatever it weighs: one of slots, or of a group of resources."""
+    numbers = limit.numbers
+    return limit.group or (numbers.slots is not None and numbers.rate is None and numbers.throttle is None)
 
 
 def _filled(template: str, arguments: Mapping[str, object]) -> object:

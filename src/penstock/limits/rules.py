@@ -32,10 +32,10 @@ class Window:
     burst: int = 1
 
     def __post_init__(self) -> None:
-        _whole("limit", self.limit, least=0)
-        _whole("period", self.period, least=1)
+        whole("limit", self.limit, least=0)
+        whole("period", self.period, least=1)
         if self.burst != 1:
-            _whole("burst", self.burst, least=1)
+            whole("burst", self.burst, least=1)
             if self.limit and self.burst * self.gap > MAX_NUMBER:
                 raise InvalidLimitError("burst", f"{self.burst} would take too long to be filled again")
 
@@ -68,7 +68,7 @@ class Numbers:
 
     def __post_init__(self) -> None:
         if self.slots is not None:
-            _whole("slots", self.slots, least=0)
+            whole("slots", self.slots, least=0)
 
     @cached_property
     def text(self) -> str:
@@ -116,6 +116,7 @@ class Limit:
 
     The gate of a *shared* one belongs to no tenant, so that jobs of all tenants pass it; else it is the tenant's own.
     A start weighs *cost* at this gate; None if it weighs what the job costs elsewhere.
+    If it names a *group*, the key is that of a resource group: a start takes one of its resources that has room.
     """
 
     key: str
@@ -124,9 +125,12 @@ class Limit:
     floating: Floating | None = None
     shared: bool = False
     cost: int | None = None
+    group: bool = False
 
     def __post_init__(self) -> None:
         check_key(self.key)
+        if self.group:
+            self._check_group()
         if self.cost is not None:
             check_cost(self.cost)
         if self.floating is not None:
@@ -135,6 +139,11 @@ class Limit:
     def owner(self, tenant: str) -> str:
         """Return the tenant whose gate a job of *tenant* passes."""
         return "" if self.shared else tenant
+
+    def _check_group(self) -> None:
+        if self.numbers != UNLIMITED or self.floating is not None or self.cost is not None:
+            problem = f"resource group {self.key!r} has no numbers or costs of its own; its resources have"
+            raise InvalidLimitError("group", problem)
 
     def _float(self, floating: Floating) -> None:
         slots = self.numbers.slots
@@ -148,9 +157,9 @@ class Limit:
 
 def check_bounds(least: int, most: int | None) -> None:
     """Raise unless a floating value can be kept within these bounds."""
-    _whole("least", least, least=0)
+    whole("least", least, least=0)
     if most is not None:
-        _whole("most", most, least=0)
+        whole("most", most, least=0)
         if most < least:
             raise InvalidLimitError("most", f"{most} must be at least {least}, which is `least`")
 
@@ -173,7 +182,7 @@ def check_key(key: object) -> None:
 
 def check_cost(cost: object) -> int:
     """Return *cost*, or raise unless a start can weigh that much."""
-    return _whole("cost", cost, least=1)
+    return whole("cost", cost, least=1)
 
 
 def numbers_from_text(text: str) -> Numbers:
@@ -190,9 +199,10 @@ def numbers_from_text(text: str) -> Numbers:
     return Numbers(slots, rate, throttle, floats)
 
 
-def _whole(name: str, value: object, least: int) -> int:
+def whole(name: str, value: object, least: int, most: int = MAX_NUMBER) -> int:
+    """Return *value*, or raise unless it is a whole number from *least* to *most*."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidLimitError(name, f"{value!r} must be a whole number, at least {least}")
-    if not least <= value <= MAX_NUMBER:
-        raise InvalidLimitError(name, f"{value} must be at least {least} and at most {MAX_NUMBER}")
+    if not least <= value <= most:
+        raise InvalidLimitError(name, f"{value} must be at least {least} and at most {most}")
     return value

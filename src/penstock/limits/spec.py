@@ -211,6 +211,8 @@ def limits_to_json(limits: Sequence[Limit]) -> str:
             if first.key == second.key:
                 problem = f"key {first.key!r} is given twice; put its numbers into one limit"
                 raise InvalidLimitError("limits", problem)
+        if sum(limit.group for limit in limits) > 1:
+            raise InvalidLimitError("limits", "a job takes a resource of one group, not of several")
     return _encode([_plain(limit) for limit in limits]).decode()
 
 
@@ -283,6 +285,8 @@ def _one_cost(first: _C | None, second: _C | None, name: str) -> _C | None:
 
 def _plain(limit: Limit) -> list[object]:
     plain: list[object] = [limit.key, limit.numbers.text]
+    if limit.group:
+        return [*plain, limit.on_limit, None, limit.shared, True]
     if limit.floating is not None or limit.shared:
         floating = limit.floating and _plain_floating(limit.floating)
         return [*plain, limit.on_limit, floating, *([True] if limit.shared else [])]
@@ -302,9 +306,10 @@ def _from_plain(
     on_limit: str = "wait",
     floating: Sequence[Any] | None = None,
     shared: bool = False,  # noqa: FBT001, FBT002 - comes by position
+    group: bool = False,  # noqa: FBT001, FBT002 - the same
 ) -> Limit:
     refresh = Floating(*floating) if floating else None
-    return Limit(key, _numbers(numbers), OnLimit(on_limit), refresh, shared)
+    return Limit(key, _numbers(numbers), OnLimit(on_limit), refresh, shared, group=group)
 
 
 _numbers: Final = lru_cache(maxsize=1024)(numbers_from_text)

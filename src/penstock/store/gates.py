@@ -35,6 +35,8 @@ class GateRow(NamedTuple):
     cost: int
     until: int | None
     costs: str | None
+    kind: str
+    member_of: str | None  # the groups whose resource its key is
 
 
 def load(db: Session, ids: list[int]) -> list[GateRow]:
@@ -43,7 +45,7 @@ def load(db: Session, ids: list[int]) -> list[GateRow]:
         """
         SELECT g.id, g.running, g.lanes, g.asking, g.rules, m.span, m.heavy, m.starts, m.paced,
                m.gap, m.folded_at, m.due,
-               t.seq, t.lane, t.priority, t.ord, t.cost, t.until, t.costs
+               t.seq, t.lane, t.priority, t.ord, t.cost, t.until, t.costs, g.kind, g.member_of
         FROM gate g LEFT JOIN gate_memory m ON m.gate = g.id LEFT JOIN turn t ON t.gate = g.id
         WHERE g.id IN (SELECT value FROM each(?))
         """,
@@ -204,6 +206,8 @@ def sweep(db: Session, after: int, now: int, most: int) -> tuple[int, int]:
         WHERE NOT EXISTS (SELECT 1 FROM lane_gate l WHERE l.gate = e.value)
           AND NOT EXISTS (SELECT 1 FROM gate_memory m WHERE m.gate = e.value AND m.kept_until > ?)
           AND NOT EXISTS (SELECT 1 FROM floating f WHERE f.gate = e.value)
+          AND NOT EXISTS (SELECT 1 FROM resource_group r WHERE r.gate = e.value)
+          AND NOT EXISTS (SELECT 1 FROM resource r WHERE r.gate = e.value)
         """,
         idle,
         now,

@@ -61,6 +61,7 @@ class JobViewRow(NamedTuple):
     lost: int
     workflow: str | None
     rescheduled: int  # whether it stands in a lane that is rescheduled
+    resource: str | None  # of the attempt that runs
 
 
 JOB = f"""
@@ -72,7 +73,7 @@ JOB = f"""
            r.fence, (SELECT ol.lease FROM own_lease ol WHERE ol.seq = j.seq), s.reason,
            coalesce(s.lost, w.lost, o.lost, l.lost, r.lost, d.lost, 0),
            (SELECT f.id FROM workflow_job m JOIN workflow f ON f.number = m.workflow WHERE m.seq = j.seq),
-           (SELECT count(*) FROM lane n WHERE n.id = l.lane AND {IS_RESCHEDULED})
+           (SELECT count(*) FROM lane n WHERE n.id = l.lane AND {IS_RESCHEDULED}), r.resource
     FROM job j
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN ready w ON w.seq = j.seq LEFT JOIN lane_job l ON l.seq = j.seq
     LEFT JOIN running r ON r.seq = j.seq LEFT JOIN done d ON d.seq = j.seq LEFT JOIN progress p ON p.seq = j.seq

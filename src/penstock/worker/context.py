@@ -45,6 +45,11 @@ class Job:
         return self._attempt.claimed.tenant
 
     @property
+    def resource(self) -> str | None:
+        """The key of the resource that this attempt took, if the job names a resource group."""
+        return self._attempt.claimed.resource
+
+    @property
     def attempt(self) -> int:
         """Which attempt this is; the first is 1."""
         return self._attempt.claimed.attempt

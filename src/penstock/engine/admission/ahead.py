@@ -136,8 +136,8 @@ class GrantsAhead:
         moment = 0
         for post, own, cost in passed:
             at = post.gate.opens_at(own, cost, board.now)
-            # A turn, a heavy start or a loan that waits is a matter for claims of the moment.
-            if at > self._last or post.turn is not None or post.heavy or post.asking:
+            # A turn, a heavy start, a loan that waits or a resource is a matter for claims of the moment.
+            if at > self._last or post.turn is not None or post.heavy or post.asking or post.group:
                 return 0
             if post.gate.rules is not None and post.gate.rules.next_change(board.now) <= self._last:
                 return 0

@@ -179,19 +179,24 @@ def _use_floating(board: Board, kinds: Sequence[Kind], lanes: dict[Kind, Lane]) 
         floating_rows.use(board.db, uses)
 
 
-def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str], int]:
-    """Find or make the gates of lanes to be; return their ids by (tenant, key), those of tenants without a key."""
-    wanted: defaultdict[str, dict[str, None]] = defaultdict(dict)
+def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str, str], int]:
+    """Find or make the gates of lanes to be; return their ids by what they are of, tenant and name."""
+    wanted: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for kind in kinds:
         for limit in _limits(kind):
-            wanted[limit.owner(kind.tenant)][limit.key] = None
-    ids: dict[tuple[str, str], int] = {}
-    for tenant, keys in wanted.items():
-        found = _find_or_add(board, "key", tenant, list(keys))
-        ids.update({(tenant, key): id_ for key, id_ in found.items()})
+            wanted[_of(limit), limit.owner(kind.tenant)][limit.key] = None
     for tenant in sorted({kind.tenant for kind in kinds if kind.tenant and kind.queue != INSTANCES}):
-        ids[tenant, ""] = _find_or_add(board, "tenant", tenant, [""])[""]
+        wanted["tenant", tenant][""] = None
+    ids: dict[tuple[str, str, str], int] = {}
+    for (what, tenant), names in wanted.items():
+        found = _find_or_add(board, what, tenant, list(names))
+        ids.update({(what, tenant, name): id_ for name, id_ in found.items()})
     return ids
+
+
+def _of(limit: Limit) -> str:
+    """Return what the gate of a limit is of."""
+    return "group" if limit.group else "key"
 
 
 def _find_or_add(board: Board, kind: str, tenant: str, names: list[str]) -> dict[str, int]:
@@ -203,14 +208,14 @@ def _find_or_add(board: Board, kind: str, tenant: str, names: list[str]) -> dict
     return found
 
 
-def _gates_text(kind: Kind, gates: dict[tuple[str, str], int]) -> str:
+def _gates_text(kind: Kind, gates: dict[tuple[str, str, str], int]) -> str:
     stands = [
-        Stand(gates[limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
+        Stand(gates[_of(limit), limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
         for limit in _limits(kind)
     ]
     if kind.tenant and kind.queue != INSTANCES:
         # What an instance holds is kept for long, and its steps would wait for it: they pass the gate themselves.
-        stands.append(Stand(gates[kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
+        stands.append(Stand(gates["tenant", kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
     if kind.type_gate is not None:
         stands.append(Stand(kind.type_gate, UNLIMITED, OnLimit.WAIT))
     return stands_to_text(stands)

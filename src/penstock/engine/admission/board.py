@@ -12,6 +12,7 @@ from dataclasses import astuple
 from typing import Final, NamedTuple
 
 from penstock.engine.admission.blocked import Blocked
+from penstock.engine.admission.groups import Groups
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
 from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.turns import Turns
@@ -20,11 +21,13 @@ from penstock.job import INSTANCES, Topic
 from penstock.lifecycle.states import State
 from penstock.limits.bucket import Bucket
 from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
+from penstock.limits.groups import Group
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
+from penstock.store.attempts import gates_from_text
 from penstock.store.gates import MemoryRow
 from penstock.store.jobs import EndedRow
 from penstock.store.lanes import LaneRow, SavedLane
@@ -81,6 +84,7 @@ class Board:
         self.newly_ready: list[Lane] = []
         self.turns = Turns(self, enabled=turns)
         self.loans = LoanQueue(self)
+        self.groups = Groups(self)
         self.blocked = Blocked(self)
         self._changed_lanes: dict[int, Lane] = {}
         self._firsts: dict[
@@ -131,6 +135,7 @@ class Board:
         if not missing:
             return
         self.db.need_gates()
+        groups = []
         for row in gate_rows.load(self.db, missing):
             gate = Gate(row.id, row.running, None, rules_from_text(row.rules))
             if row.span is not None and row.starts is not None:
@@ -143,7 +148,16 @@ class Board:
                 turn = Turn(row.seq, row.lane, row.priority, row.ord, row.cost, row.until, row.costs)
             self.turns.present = self.turns.present or turn is not None
             saved = (row.running, row.lanes, row.asking)
-            self.posts[row.id] = Post(gate, row.lanes, row.asking, bool(row.heavy), turn, saved)
+            post = self.posts[row.id] = Post(gate, row.lanes, row.asking, bool(row.heavy), turn, saved)
+            if row.kind == "group":
+                post.gate = post.group = Group(row.id, row.running)
+                groups.append(row.id)
+            elif row.member_of is not None:
+                post.member_of = gates_from_text(row.member_of)
+                self.groups.present = True
+        if groups:
+            self.groups.present = True
+            self.groups.load(groups)
 
     def adopt(self, rows: Sequence[LaneRow]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
@@ -181,6 +195,9 @@ class Board:
         """Return when one of its gates would let the lane's first job through."""
         post = self.posts[stand.gate]
         kept = 0 if post.turn is None else self.turns.kept(post, lane)
+        if post.group is not None:
+            openings = self.groups.openings(post.group, lane, lane.cost_at(stand), kept)
+            return min((at for _, at in openings), default=ON_RELEASE)
         gathered = self.loans.gathered(post, lane) if post.asking else 0
         at = post.gate.opens_at(stand.own, lane.cost_at(stand), self.now, kept, 1 + gathered)
         if at <= self.now and post.turn is not None and self.turns.is_hindered(post, stand, lane):
@@ -238,7 +255,7 @@ class Board:
         Where slots were *released*, a lane that others with larger numbers shut out is called too: a claim refuses
         it and counts that.
         """
-        wanted = self.turns.with_neighbours(set(gates))
+        wanted = self.turns.with_neighbours(self.groups.with_groups(set(gates)))
         self.load_gates(wanted)
         crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
         if crowded:
@@ -321,6 +338,8 @@ class Board:
         post = self._post(gate)
         if post.gate.rules is not None:
             at = min(at, post.gate.rules.next_change(self.now))
+        elif post.group is not None:
+            at = min(at, post.group.next_change(self.now))
         if at != ON_RELEASE and (post.wake is None or at < post.wake):
             post.wake = max(at, self.now + 1)
 
@@ -378,6 +397,7 @@ class Board:
             self.next_wake = min(self.next_wake, *(at for _, at in wakes))
         self.turns.flush()
         self.loans.flush()
+        self.groups.flush()
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)
         for post in posts:

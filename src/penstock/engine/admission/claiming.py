@@ -30,6 +30,7 @@ from penstock.job import AHEAD, Claimed, Topic
 from penstock.lifecycle.knowledge import Knowledge
 from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE
+from penstock.limits.groups import Member
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
@@ -63,6 +64,8 @@ class Admitted(NamedTuple):
     costs: str | None = None
     begin_from: int = 0
     spaced: Sequence[int] = ()
+    resource: str | None = None  # the key of the one that it takes of a group
+    counted: str | None = None  # on which of its days
 
 
 class LeaseTerms(NamedTuple):
@@ -272,7 +275,7 @@ class Claiming:
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
                 rows.append(
                     (t.seq, fence, t.queue[1], task, worker, lease, now, t.begin_by, gates, t.cost,
-                     t.priority, t.ord, attempt + 1, lost, 0, t.behind, t.costs)
+                     t.priority, t.ord, attempt + 1, lost, 0, t.behind, t.costs, t.resource, t.counted)
                 )  # fmt: skip
             else:
                 free.append(t.seq)
@@ -282,7 +285,7 @@ class Claiming:
                 Claimed(
                     t.seq, id_, task, args, t.queue[1], attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
                     enqueued, lost, now, limits, expires, workflow, t.costs, t.begin_from,
-                    gates if t.begin_by else "", ",".join(map(str, t.spaced)),
+                    gates if t.begin_by else "", ",".join(map(str, t.spaced)), t.resource,
                 )
             )  # fmt: skip
             self.board.blocked.started(claimed[-1], worker)
@@ -495,11 +498,22 @@ class Claiming:
     def _start(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
         assert lane.head is not None  # noqa: S101 - the caller looked
+        taken = board.groups.choose(lane) if board.groups.present else None
         self._admit(
-            queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands, lane.behind, lane.costs
+            queue,
+            lane.head,
+            lane.cost,
+            lane.priority,
+            lane.ord,
+            lane.stands,
+            lane.behind,
+            lane.costs,
+            taken=taken,
         )
         board.turns.gone(lane)
         board.turns.started_at(lane)
+        if taken is not None:
+            board.turns.looked_at_again([taken.gate.id])
         board.drop_head(lane)
         now = board.now
         shut = [
@@ -577,16 +591,24 @@ class Claiming:
         behind: int | None = None,
         costs: str | None = None,
         begin_from: int = 0,
+        taken: Member | None = None,
     ) -> None:
         board, gates = self.board, [stand.gate for stand in stands]
         if not gates and not queue.posts:
             self.admitted.append(Admitted(seq, queue.key, cost, priority, ord_, gates, 0))
             return
+        if taken is not None and taken.gate.id not in gates:
+            gates.append(taken.gate.id)
         passed = [board.posts[gate] for gate in gates]
         passed += [post for post in queue.posts if post.gate.id not in gates]
         remembered = any(p.gate.starts is not None for p in passed)
         begins = begin_from or board.now
         begin_by = begins + self._grace if remembered else 0
+        counted = None
+        if taken is not None and taken.resource.daily is not None:
+            # It counts on this day, so it begins on this day or not at all.
+            begin_by = min(begins + self._grace, taken.last_moment(begins))
+            counted = taken.start(begins)
         spaced = []
         for n, post in enumerate(passed):
             own = stands[n].own if n < len(stands) else UNLIMITED
@@ -610,6 +632,8 @@ class Claiming:
                 costs,
                 begin_from,
                 spaced,
+                None if taken is None else taken.resource.key,
+                counted,
             )
         )
 

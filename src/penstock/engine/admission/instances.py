@@ -72,7 +72,7 @@ class Admitting(Claiming):
             gates = ",".join(map(str, t.gates))
             rows.append(
                 (t.seq, fence, INSTANCES, "", "", ON_RELEASE, now, t.begin_by, gates, t.cost, t.priority, t.ord,
-                 attempt + 1, lost, 0, t.behind, t.costs)
+                 attempt + 1, lost, 0, t.behind, t.costs, t.resource, t.counted)
             )  # fmt: skip
         if self._free_attempts:
             attempt_rows.run_ready(db, list(self._free_attempts), fence, "", ON_RELEASE, now)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from penstock.limits.costs import cost_at
 from penstock.limits.gate import Gate, Rules
+from penstock.limits.groups import Group
 from penstock.limits.rules import Numbers, OnLimit, numbers_from_text
 from penstock.store.session import Part, Queue
 from penstock.store.waiting import Head
@@ -131,6 +132,8 @@ class Post:
         None  # slots that the first waiting call gathers, if it wants several; None if unknown
     )
     wake: int | None = None
+    group: Group | None = None  # the gate itself, if it is that of a resource group
+    member_of: tuple[int, ...] = ()  # the groups whose resource the gate's key is
 
 
 @lru_cache(maxsize=65_536)

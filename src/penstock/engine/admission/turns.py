@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.clock import SECOND
 from penstock.engine.admission.lane import Lane, Post, Stand, Turn
 from penstock.limits.gate import ON_RELEASE, Gate
+from penstock.limits.groups import Group
 from penstock.store import gates as gate_rows
 from penstock.store import waiting as waiting_rows
 
@@ -117,6 +118,9 @@ class Turns:
 
     def looked_at_again(self, gates: Iterable[int]) -> None:
         """Have the gates of the turns at these gates, where something started, looked at again."""
+        if self._board.groups.present:
+            gates = self._board.groups.with_groups(set(gates))
+            self._board.load_gates(gates)
         for gate in gates if self.present else ():
             turn = self._board.posts[gate].turn
             if turn is not None:
@@ -238,7 +242,8 @@ class Turns:
             gate, cost = _gate(board, stand), turn.cost_at(stand)
             if gate.opens_at(stand.own, cost, board.now) <= board.now:
                 continue
-            if _is_closed(gate, stand, cost, board.now):
+            # No job brings a group smaller numbers than others do.
+            if isinstance(gate, Group) or _is_closed(gate, stand, cost, board.now):
                 return set()
             if not _worth_waiting(gate, stand, cost, board.now):
                 found[stand.gate] = gate.refills_at(stand.own, board.now)
@@ -279,6 +284,9 @@ def _is_closed(gate: Gate, stand: Stand, cost: int, now: int) -> bool:
 
 def _worth_waiting(gate: Gate, stand: Stand, cost: int, now: int) -> bool:
     """Tell whether a shut gate is busy with attempts that will end, or has budget that will suffice."""
+    if isinstance(gate, Group):
+        today = [member.gate for member in gate.members if member.has_day(now)]
+        return any(_worth_waiting(each, stand, cost, now) for each in today)
     if _is_closed(gate, stand, cost, now):
         return False
     numbers = gate.numbers(stand.own, now)

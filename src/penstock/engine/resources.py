@@ -1,0 +1,136 @@
+"""Resource groups: a job that names one takes, when it starts, one of its resources that has room.
+
+A group and its resources belong to a tenant, or to none.  Jobs that name a group which is not there, or has nothing
+with room, wait.  A change is one of rules: nothing parked is touched, and the gate of the group is rung.
+"""
+
+from typing import Final
+
+import msgspec
+
+from penstock.engine.admission.board import Board
+from penstock.engine.gates import gate_of
+from penstock.engine.transactions import Transactions
+from penstock.errors import InvalidLimitError, NotFoundError
+from penstock.job import ResourceGroup, ResourceView
+from penstock.lifecycle.checks import check_tenant
+from penstock.limits.calendar import Days
+from penstock.limits.gate import ON_RELEASE
+from penstock.limits.groups import Group, Member, Resource, Strategy
+from penstock.limits.rules import check_key
+from penstock.store import gates as gate_rows
+from penstock.store import resources as resource_rows
+from penstock.store.resources import ResourceRow
+
+MAX_RESOURCES: Final = 1_000  # of one group: a claim may look at all of them
+
+
+class ResourceVerbs(Transactions):
+    def put_resource_group(
+        self, name: str, strategy: Strategy = Strategy.ROUND_ROBIN, *, tenant: str = ""
+    ) -> None:
+        """Add a resource group, or change the strategy of the one of this name."""
+        check_key(name)
+        check_tenant(tenant)
+
+        def work(board: Board) -> None:
+            gate = gate_of(board, "group", name, tenant)
+            resource_rows.put_group(board.db, gate, Strategy(strategy).value)
+            _look_again(board, gate)
+
+        self._write(work)
+
+    def resource_groups(self, tenant: str | None = None) -> list[ResourceGroup]:
+        """Return the resource groups of one tenant or of all, by name."""
+        rows = self.store.read(lambda db: resource_rows.groups(db, tenant))
+        return [ResourceGroup(name, Strategy(strategy), owner) for owner, name, strategy in rows]
+
+    def delete_resource_group(self, name: str, *, tenant: str = "") -> None:
+        """Delete a group and its resources; jobs that run go on, and those that name it wait."""
+
+        def work(board: Board) -> None:
+            gate, group = _group(board, name, tenant)
+            for member in group.members:
+                _delete(board, gate, member)
+            resource_rows.delete_group(board.db, gate)
+            _look_again(board, gate)
+
+        self._write(work)
+
+    def put_resource(self, group: str, resource: Resource, *, tenant: str = "") -> None:
+        """Add a resource to a group, or change the one of its key; jobs that wait are looked at again at once.
+
+        A cap counts the starts since it was set, and all of its day where it took the place of another.
+        """
+        self._write(lambda board: _put(board, *_group(board, group, tenant), resource, tenant))
+
+    def resources(self, group: str, *, tenant: str = "") -> list[ResourceView]:
+        """Return the resources of a group, by key."""
+
+        def work(board: Board) -> list[ResourceView]:
+            _, found = _group(board, group, tenant)
+            return [_view(member, board.now) for member in found.members]
+
+        return self._read(work)
+
+    def delete_resource(self, group: str, key: str, *, tenant: str = "") -> None:
+        """Take a resource out of a group; jobs that run with it go on."""
+
+        def work(board: Board) -> None:
+            gate, found = _group(board, group, tenant)
+            member = found.member(key)
+            if member is None:
+                raise NotFoundError("resource", key)
+            _delete(board, gate, member)
+            _look_again(board, gate)
+
+        self._write(work)
+
+
+def _group(board: Board, name: str, tenant: str) -> tuple[int, Group]:
+    gate = gate_rows.find(board.db, "group", tenant, [name]).get(name)
+    if gate is None or gate not in resource_rows.strategies(board.db, [gate]):
+        raise NotFoundError("resource group", name)
+    board.load_gates([gate])
+    group = board.posts[gate].group
+    assert group is not None  # noqa: S101 - the gate is of that kind
+    return gate, group
+
+
+def _put(board: Board, gate: int, group: Group, resource: Resource, tenant: str) -> None:
+    member = group.member(resource.key)
+    if member is None and len(group.members) >= MAX_RESOURCES:
+        raise InvalidLimitError("resource", f"a group has at most {MAX_RESOURCES} resources")
+    if member is not None:
+        member.renew(resource, board.now)
+    days, number = (Days(), board.db.numbers(1)[0]) if member is None else (member.days, member.number)
+    key_gate = gate_of(board, "key", resource.key, tenant)
+    config = msgspec.json.encode(resource).decode()
+    resource_rows.put(board.db, ResourceRow(gate, resource.key, key_gate, number, config, days.text, 0))
+    resource_rows.note_members(board.db, key_gate)
+    _look_again(board, gate)
+
+
+def _delete(board: Board, gate: int, member: Member) -> None:
+    resource_rows.delete(board.db, gate, member.resource.key)
+    resource_rows.note_members(board.db, member.gate.id)
+
+
+def _look_again(board: Board, gate: int) -> None:
+    """Read a group that was changed, and ring it."""
+    board.groups.load([gate])
+    board.lower_wake(gate, ON_RELEASE)
+    board.ring([gate])
+
+
+def _view(member: Member, now: int) -> ResourceView:
+    daily = member.resource.daily
+    day = None if daily is None else daily.day(now)
+    opens = member.opens_at(1, now)
+    return ResourceView(
+        member.resource,
+        0 if day is None else member.days.on(day),
+        None if daily is None or day is None else daily.on(day),
+        member.gate.running,
+        None if opens == ON_RELEASE else max(opens, now),
+    )
