@@ -510,6 +510,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.ahead:GrantsAhead.close",
         ("if gate in put_off:\n                board", "if False:\n                board"),
     ),
+    "a claim ahead that forgets the lanes a turn kept back": (
+        "engine.admission.ahead:GrantsAhead.close",
+        ("board.ring_pending()", "pass"),
+    ),
     "a start granted while a rule is about to change": (
         "engine.admission.ahead:GrantsAhead._moment",
         ("next_change(board.now) <= self._last", "next_change(board.now) <= 0"),

@@ -101,6 +101,8 @@ class GrantsAhead:
     def close(self) -> None:
         """Wake gates when they open after what was granted; remember every start by when it will have begun."""
         board = self._board
+        # Lanes that waited for a turn that is over may start in the next claim, by what the caller expects too.
+        board.ring_pending()
         # A start that is granted opens no gate, so no lane need be called; a gate not looked at may wake too early.
         stands = [stand_of(line) for line in self._lines]
         if put_off := self._granted & {gate for gate, _ in stands}:
