@@ -1,6 +1,6 @@
 """Nineteen places where an engine may do otherwise than its page says: what happens here, on every store, over HTTP.
 
-Row 18, resource pools, is tested where they are.
+Row 18, pools of resources, is in `test_orch8_pools`.
 """
 
 import time

@@ -372,6 +372,8 @@ CREATE TABLE resource (
     config text COLLATE "C" NOT NULL,
     days text COLLATE "C" NOT NULL,
     place bigint NOT NULL,
+    created bigint NOT NULL DEFAULT 0,
+    updated bigint NOT NULL DEFAULT 0,
     CONSTRAINT resource_pkey PRIMARY KEY (group_gate, key)
 );
 CREATE INDEX resource_by_gate ON resource USING btree (gate);
@@ -380,6 +382,8 @@ CREATE TABLE resource_group (
     gate bigint NOT NULL,
     strategy text COLLATE "C" NOT NULL,
     place bigint NOT NULL,
+    created bigint NOT NULL DEFAULT 0,
+    updated bigint NOT NULL DEFAULT 0,
     CONSTRAINT resource_group_pkey PRIMARY KEY (gate)
 );
 

@@ -350,7 +350,7 @@ CREATE TABLE resource (
     number BIGINT NOT NULL,
     config TEXT NOT NULL,
     days TEXT NOT NULL,
-    place BIGINT NOT NULL,
+    place BIGINT NOT NULL, created BIGINT NOT NULL DEFAULT 0, updated BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (group_gate, key)
 );
 
@@ -360,7 +360,7 @@ CREATE TABLE resource_group (
     gate INTEGER PRIMARY KEY,
     strategy TEXT NOT NULL,
     place BIGINT NOT NULL
-);
+, created BIGINT NOT NULL DEFAULT 0, updated BIGINT NOT NULL DEFAULT 0);
 
 CREATE TABLE running (
     seq INTEGER PRIMARY KEY,

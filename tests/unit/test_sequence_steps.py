@@ -10,6 +10,7 @@ from penstock.lifecycle.states import State
 from penstock.limits import UNLIMITED, Limit
 from penstock.sequences import Ended
 from penstock.sequences.conductor import MAX_CHILD_DEPTH
+from penstock.sequences.pool_values import with_resource
 from tests.support.sequences import DAY, HOUR, SECOND, HandlerError, Play, sequence, step
 
 
@@ -64,11 +65,71 @@ def test_the_job_of_a_step_has_its_options():
     )
 
     job = only(play.lists[0], Start).job
-    assert (Limit("notify:user-12345", UNLIMITED),) == job.limits
+    assert (Limit("mailboxes", UNLIMITED, group=True), Limit("notify:user-12345", UNLIMITED)) == job.limits
     assert ("mail", 30 * SECOND) == (job.queue, job.timeout)
     assert RetryPolicy(4, delay=SECOND // 10, cap=SECOND, jitter=False, never=("Bad",)) == job.retry
-    assert {"penstock.pool": "mailboxes"} == json.loads(job.meta)
-    assert {"from": "{{pool.resource_key}}", "to": "user-12345"} == json.loads(job.args)["kwargs"]
+    assert {"from": "", "to": "user-12345"} == json.loads(job.args)["kwargs"]
+    assert {"from": "a@x", "to": "user-12345"} == given(job, "a@x")
+
+
+def given(job, resource):
+    """Return what a worker is given whose start took a resource."""
+    return json.loads(with_resource(job.args, job.meta, resource))["kwargs"]
+
+
+def test_the_resource_of_a_pool_is_put_where_it_is_named_and_nowhere_else():
+    params = {
+        "from": "<{{pool.resource_key}}> by {{ pool.resource_key }}!",
+        "deep": [{"to": ["x", "{{data.x}}: {{pool.resource_key}}"]}],
+        "data": "{{data.x}}",
+    }
+    trap = "{{pool.resource_key}}"
+    job = only(begun(step("a", pool="p", params=params), context={"x": trap}).lists[0], Start).job
+
+    assert given(job, "m@x") == {
+        "from": "<m@x> by m@x!", "deep": [{"to": ["x", f"{trap}: m@x"]}], "data": trap,
+    }  # fmt: skip
+    assert given(job, "resource:instance:m")["from"] == "<instance:m> by instance:m!"
+
+
+def test_a_job_whose_params_name_no_resource_keeps_them_as_they_are():
+    job = only(begun(step("a", pool="p", params={"x": "{{data.x}}"}), context={"x": 1}).lists[0], Start).job
+
+    assert job.meta == "{}"
+    assert job.args == with_resource(job.args, job.meta, "m@x")
+    assert job.args == with_resource(job.args, '{"x":"penstock.resource"}', "m@x")
+
+
+@pytest.mark.parametrize("fields", [{"rate_limit_key": "k"}, {"pool": "p"}])
+def test_a_handler_inside_the_engine_takes_its_start_first(fields):
+    play = begun(step("a", "transform", params={"x": 1}, **fields))
+
+    started = only(play.lists[0], Start)
+    assert ("a@start", "penstock.take_start", "penstock.server") == (
+        started.key, started.job.task, started.job.queue,
+    )  # fmt: skip
+    assert 1 == len(started.job.limits)
+    play.end("a@start", None)
+    assert Finish(State.DONE, '{"x":1}') == play.finish
+
+
+def test_a_handler_inside_the_engine_is_given_the_resource_of_its_start():
+    play = begun(step("a", "transform", pool="p", params={"x": "by {{pool.resource_key}}"}))
+
+    play.end("a@start", "m@x")
+    assert Finish(State.DONE, '{"x":"by m@x"}') == play.finish
+
+
+def test_a_handler_inside_the_engine_fails_with_its_start_or_before():
+    lost = begun(step("a", "noop", pool="p", params={"x": "{{pool.resource_key}}"}))
+    bad = played(step("a", "noop", rate_limit_key="k", params={"x": "{{nowhere.x}}"}))
+    fallback = begun(step("a", pool="p", params={"x": "{{pool.resource_key}}"}, fallback_handler="transform"))
+
+    lost.end("a@start", error=HandlerError("gone", "Gone"))
+    assert ("failed", "Gone") == (lost.outcome, lost.failure["kind"])
+    assert ("failed", "TemplateError", []) == (bad.outcome, bad.failure["kind"], bad.keys)
+    fallback.end("a", error=HandlerError("gone", "Gone"))
+    assert ("failed", "ParamError") == (fallback.outcome, fallback.failure["kind"])
 
 
 def test_max_attempts_is_the_number_of_all_tries():

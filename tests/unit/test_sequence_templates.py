@@ -29,8 +29,8 @@ def look_up(path):
     return dig(ROOTS[path.root], path.steps)
 
 
-def filled(text, **options):
-    return fill_in(read_template(text, "params.x"), look_up, **options)
+def filled(text):
+    return fill_in(read_template(text, "params.x"), look_up)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,13 @@ def test_what_cannot_be_filled_in_is_an_error(text):
         filled(text)
 
 
-def test_what_names_the_resource_of_a_pool_is_left_for_later():
-    assert "{{pool.resource_key}}" == filled("{{pool.resource_key}}", pool=True)
-    assert "7 {{ pool.x | 'y' }}" == filled("{{data.whole}} {{ pool.x | 'y' }}", pool=True)
+@pytest.mark.parametrize(
+    "text",
+    ["pool.x", "pool", "pool.resource_key | upper", "data.x | pool.resource_key", "len(pool.resource_key)"],
+)
+def test_of_a_pool_there_is_its_resource_alone(text):
+    with pytest.raises(InvalidError, match="of a pool there is"):
+        read_template("{{" + text + "}}", "params.x")
 
 
 @pytest.mark.parametrize(

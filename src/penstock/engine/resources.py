@@ -4,6 +4,7 @@ A group and its resources belong to a tenant, or to none.  Jobs that name a grou
 with room, wait.  A change is one of rules: nothing parked is touched, and the gate of the group is rung.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -35,15 +36,21 @@ class ResourceVerbs(Transactions):
 
         def work(board: Board) -> None:
             gate = gate_of(board, "group", name, tenant)
-            resource_rows.put_group(board.db, gate, Strategy(strategy).value)
+            resource_rows.put_group(board.db, gate, Strategy(strategy).value, board.now)
             _look_again(board, gate)
 
         self._write(work)
 
     def resource_groups(self, tenant: str | None = None) -> list[ResourceGroup]:
         """Return the resource groups of one tenant or of all, by name."""
-        rows = self.store.read(lambda db: resource_rows.groups(db, tenant))
-        return [ResourceGroup(name, Strategy(strategy), owner) for owner, name, strategy in rows]
+        return [_shown(row) for row in self.store.read(lambda db: resource_rows.groups(db, tenant))]
+
+    def resource_group(self, name: str, *, tenant: str = "") -> ResourceGroup:
+        """Return one resource group."""
+        rows = self.store.read(lambda db: resource_rows.groups(db, tenant, name))
+        if not rows:
+            raise NotFoundError("resource group", name)
+        return _shown(rows[0])
 
     def delete_resource_group(self, name: str, *, tenant: str = "") -> None:
         """Delete a group and its resources; jobs that run go on, and those that name it wait."""
@@ -64,6 +71,17 @@ class ResourceVerbs(Transactions):
         """
         self._write(lambda board: _put(board, *_group(board, group, tenant), resource, tenant))
 
+    def change_resource(
+        self, group: str, key: str, change: Callable[[Resource], Resource], *, tenant: str = ""
+    ) -> None:
+        """Put what *change* makes of the resource of this key, in one transaction."""
+
+        def work(board: Board) -> None:
+            gate, found = _group(board, group, tenant)
+            _put(board, gate, found, change(_member(found, key).resource), tenant)
+
+        self._write(work)
+
     def resources(self, group: str, *, tenant: str = "") -> list[ResourceView]:
         """Return the resources of a group, by key."""
 
@@ -78,10 +96,7 @@ class ResourceVerbs(Transactions):
 
         def work(board: Board) -> None:
             gate, found = _group(board, group, tenant)
-            member = found.member(key)
-            if member is None:
-                raise NotFoundError("resource", key)
-            _delete(board, gate, member)
+            _delete(board, gate, _member(found, key))
             _look_again(board, gate)
 
         self._write(work)
@@ -97,16 +112,28 @@ def _group(board: Board, name: str, tenant: str) -> tuple[int, Group]:
     return gate, group
 
 
+def _member(group: Group, key: str) -> Member:
+    member = group.member(key)
+    if member is None:
+        raise NotFoundError("resource", key)
+    return member
+
+
 def _put(board: Board, gate: int, group: Group, resource: Resource, tenant: str) -> None:
     member = group.member(resource.key)
     if member is None and len(group.members) >= MAX_RESOURCES:
         raise InvalidLimitError("resource", f"a group has at most {MAX_RESOURCES} resources")
     if member is not None:
         member.renew(resource, board.now)
-    days, number = (Days(), board.db.numbers(1)[0]) if member is None else (member.days, member.number)
+    days, number, created = (
+        (Days(), board.db.numbers(1)[0], board.now)
+        if member is None
+        else (member.days, member.number, member.created)
+    )
     key_gate = gate_of(board, "key", resource.key, tenant)
     config = msgspec.json.encode(resource).decode()
-    resource_rows.put(board.db, ResourceRow(gate, resource.key, key_gate, number, config, days.text, 0))
+    row = ResourceRow(gate, resource.key, key_gate, number, config, days.text, 0, created, board.now)
+    resource_rows.put(board.db, row)
     resource_rows.note_members(board.db, key_gate)
     _look_again(board, gate)
 
@@ -133,4 +160,11 @@ def _view(member: Member, now: int) -> ResourceView:
         None if daily is None or day is None else daily.on(day),
         member.gate.running,
         None if opens == ON_RELEASE else max(opens, now),
+        member.created,
+        member.updated,
     )
+
+
+def _shown(row: tuple[str, str, str, int, int, int]) -> ResourceGroup:
+    owner, name, strategy, *facts = row
+    return ResourceGroup(name, Strategy(strategy), owner, *facts)

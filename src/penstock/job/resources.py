@@ -1,17 +1,23 @@
 """Resource groups: what a job takes one of when it starts, and how they stand."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.limits.groups import Resource, Strategy
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources of which a start takes one that has room; the *strategy* says which."""
+    """So many resources, its *size*, of which a start takes one that has room; the *strategy* says which.
+
+    It was put at the moments *created* and *updated*, first and last.
+    """
 
     name: str
     strategy: Strategy = Strategy.ROUND_ROBIN
     tenant: str = ""
+    created: int = field(default=0, compare=False)
+    updated: int = field(default=0, compare=False)
+    size: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +33,5 @@ class ResourceView:
     cap: int | None
     running: int
     opens_at: int | None
+    created: int = 0
+    updated: int = 0

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from penstock.errors import InvalidLimitError
 from penstock.limits.calendar import DailyCap, Days
 from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.rules import UNLIMITED, Numbers, check_key, whole
 
 MAX_WEIGHT: Final = 10_000
+MAX_TITLE: Final = 255
 _STEP: Final = 2**40  # of a group's own time; so long that what is lost by rounding does not matter
 _FAR: Final = 2**60  # where that time begins anew
 
@@ -38,16 +40,19 @@ class Strategy(StrEnum):
 class Resource:
     """What a start may take: its *key* is also that of a gate, so it can have limits like any other key.
 
-    One that is not *enabled* is never taken.
+    One that is not *enabled* is never taken.  Its *title* is for people.
     """
 
     key: str
     weight: int = 1
     enabled: bool = True
     daily: DailyCap | None = None
+    title: str = ""
 
     def __post_init__(self) -> None:
         check_key(self.key)
+        if len(self.title) > MAX_TITLE:
+            raise InvalidLimitError("title", f"must have at most {MAX_TITLE} characters")
         whole("weight", self.weight, 1, MAX_WEIGHT)
 
 
@@ -56,6 +61,7 @@ class Member:
     """A resource of a group with its gate, the starts of its days, and its *place* in the group's own time.
 
     Its *number* is its own: a resource that is put again after it was deleted has another one.
+    It was put at the moments *created* and *updated*, first and last.
     """
 
     resource: Resource
@@ -63,6 +69,8 @@ class Member:
     days: Days = field(default_factory=Days)
     place: int = 0
     number: int = 0
+    created: int = 0
+    updated: int = 0
 
     def opens_at(self, cost: int, now: int, kept: int = 0) -> int:
         """Return the first moment at which it has room for a start; *kept* as in `Gate.opens_at`."""

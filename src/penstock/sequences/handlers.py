@@ -20,7 +20,8 @@ Params = Mapping[str, object]
 T = TypeVar("T")
 EVENT: Final = "event:"
 # What a server runs itself, whatever queue a step names; other workers would not know these tasks.
-SERVED: Final = frozenset({"http_request", "emit_event", "send_signal"})
+TAKE_START: Final = "penstock.take_start"  # does nothing: its start is that of a handler inside the engine
+SERVED: Final = frozenset({"http_request", "emit_event", "send_signal", TAKE_START})
 SERVER_QUEUE: Final = "penstock.server"
 _MOST_KEYS: Final = 1_000
 

@@ -12,8 +12,9 @@ from penstock.sequences.expression_parser import Expression
 from penstock.sequences.expressions import evaluate
 from penstock.sequences.memory import At, CompositeAt
 from penstock.sequences.paths import Path, dig
+from penstock.sequences.pool_values import Gap
 from penstock.sequences.run import Run
-from penstock.sequences.templates import Template, fill_in
+from penstock.sequences.templates import Template, fill_around, fill_in
 from penstock.sequences.values import TemplateError, from_json, is_true
 
 CHUNK: Final = 100  # items of a list that one entry holds
@@ -42,17 +43,24 @@ class Scope:
         memory = self._run.memory
         return evaluate(expression, self.look_up, memory.now, f"{memory.instance}\0{self._at.key}")
 
-    def render(self, tree: Tree, *, pool: bool = False) -> object:
-        """Return *tree* with all its templates filled in."""
+    def render(self, tree: Tree, gaps: list[Gap] | None = None, way: tuple[str | int, ...] = ()) -> object:
+        """Return *tree*, to which this *way* leads, with all its templates filled in.
+
+        Where there are *gaps*, the name of a pool's resource is left out, and noted there.
+        """
         match tree:
+            case Template() if gaps is not None and tree.names_resource:
+                text, places = fill_around(tree, self.look_up)
+                gaps.append(Gap(way, places))
+                return text
             case Template():
-                return fill_in(tree, self.look_up, pool=pool)
+                return fill_in(tree, self.look_up)
             case Expression():
                 return self.value(tree)
             case list():
-                return [self.render(item, pool=pool) for item in tree]
+                return [self.render(item, gaps, (*way, n)) for n, item in enumerate(tree)]
             case dict():
-                return {name: self.render(item, pool=pool) for name, item in tree.items()}
+                return {name: self.render(item, gaps, (*way, name)) for name, item in tree.items()}
             case _:
                 return tree
 

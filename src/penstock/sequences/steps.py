@@ -19,6 +19,7 @@ from penstock.sequences.gate_keys import resource_key
 from penstock.sequences.handlers import (
     SERVED,
     SERVER_QUEUE,
+    TAKE_START,
     FailedError,
     ParamError,
     failed_with,
@@ -28,6 +29,7 @@ from penstock.sequences.handlers import (
 )
 from penstock.sequences.memory import At, Ended, Outcome
 from penstock.sequences.parse_steps import HUMAN_REVIEW
+from penstock.sequences.pool_values import GAPS, Gap, fill_gaps
 from penstock.sequences.run import Run
 from penstock.sequences.scope import Scope
 from penstock.sequences.timing import delayed, in_window
@@ -35,12 +37,12 @@ from penstock.sequences.values import BlockError, from_json, is_same, to_json, t
 
 LARGEST_PARAMS: Final = 1024 * 1024  # characters of JSON
 HUMAN_INPUT: Final = "human_input:"
-POOL: Final = "penstock.pool"  # in the meta of a job: the pool whose resource it takes when it starts
 REQUEST: Final = (
     "penstock.request"  # in the meta of a job that the server runs: names its request, for all attempts
 )
 FRAME: Final = "step"
-PLAIN: Final = ("", "delay", "next")  # what may be live without a frame that says so
+START: Final = "start"
+PLAIN: Final = ("", "delay", START, "next")  # what may be live without a frame that says so
 DEADLINE: Final = "deadline"
 ESCALATE: Final = "escalate"
 FALLBACK: Final = "fallback"
@@ -73,6 +75,10 @@ def step_ended(run: Run, at: At, step: Step, suffix: str, ended: Ended) -> None:
     match phase:
         case "delay":
             _wait_until(run, at, step, run.memory.now, number + 1)
+        case "start" if outcome.is_good:
+            _handle(run, at, step, "", step.handler, step.params)
+        case "start":
+            _end(run, at, step, outcome)
         case "wait" if step.wait is not None:
             _answered(run, at, step, step.wait, outcome, number)
         case "deadline":
@@ -145,7 +151,21 @@ def _answered(run: Run, at: At, step: Step, wait: Wait, outcome: Outcome, count:
 
 
 def _work(run: Run, at: At, step: Step) -> None:
-    _handle(run, at, step, "", step.handler, step.params)
+    if runs_inside(step.handler) and (step.rate_limit_key is not None or step.pool is not None):
+        _take_start(run, at, step)
+    else:
+        _handle(run, at, step, "", step.handler, step.params)
+
+
+def _take_start(run: Run, at: At, step: Step) -> None:
+    """Have the server take a start for a handler that is no job itself; errors in its params come before."""
+    try:
+        Scope(run, at).render(step.params, [])
+        limits = _limits(run, at, step)
+    except BlockError as error:
+        _end(run, at, step, failed_with(error))
+    else:
+        run.act(Start(f"{at.key}@{START}", NewJob(TAKE_START, queue=SERVER_QUEUE, limits=limits)))
 
 
 def _handle(run: Run, at: At, step: Step, suffix: str, handler: str, params: object, delay: int = 0) -> None:
@@ -173,9 +193,12 @@ def _command(
 ) -> Start | Timer | Await | Outcome:
     own = suffix not in {ESCALATE, BREACH}
     key = f"{at.key}@{suffix}" if suffix else at.key
-    rendered = Scope(run, at).render(params, pool=own and step.pool is not None)
+    gaps: list[Gap] | None = [] if own and step.pool is not None else None
+    rendered = Scope(run, at).render(params, gaps)
     if not isinstance(rendered, dict):
         raise ParamError("the params do not come to an object")
+    if runs_inside(handler) and gaps:
+        rendered = fill_gaps(rendered, gaps, _resource(run, at))
     inside = run_inside(run, key, handler, rendered)
     if inside is not None:
         return inside
@@ -185,7 +208,7 @@ def _command(
     if is_deep(args):
         raise ParamError(f"the params: {TOO_DEEP}")
     queue = SERVER_QUEUE if handler in SERVED else step.queue_name
-    meta = _meta(run, at, step, suffix, handler)
+    meta = _meta(run, at, suffix, handler, gaps)
     job = NewJob(handler, args, queue, due=run.memory.now + delay if delay else None, meta=meta)
     return Start(key, _with_options(run, at, step, job) if own else job)
 
@@ -199,11 +222,20 @@ def _with_options(run: Run, at: At, step: Step, job: NewJob) -> NewJob:
     )
 
 
-def _meta(run: Run, at: At, step: Step, suffix: str, handler: str) -> str:
+def _resource(run: Run, at: At) -> str:
+    """Return the resource of the start that was taken for a handler inside the engine."""
+    taken = run.entry(f"{at.key}@{START}")
+    name = None if taken is None else from_json(taken.result)
+    if not isinstance(name, str):
+        raise ParamError("no resource was taken for this handler")
+    return name
+
+
+def _meta(run: Run, at: At, suffix: str, handler: str, gaps: list[Gap] | None) -> str:
     """Return what the job of a step carries beside its arguments."""
-    meta = {}
-    if step.pool is not None and suffix not in {ESCALATE, BREACH}:
-        meta[POOL] = step.pool
+    meta: dict[str, object] = {}
+    if gaps:
+        meta[GAPS] = gaps
     if handler in SERVED:
         # All attempts of the step are the same request, also where each is a job of its own.
         own = f"@{suffix}" if suffix in {ESCALATE, BREACH, FALLBACK} else ""
@@ -212,15 +244,19 @@ def _meta(run: Run, at: At, step: Step, suffix: str, handler: str) -> str:
 
 
 def _limits(run: Run, at: At, step: Step) -> tuple[Limit, ...]:
-    if step.rate_limit_key is None:
-        return ()
-    key = Scope(run, at).render(step.rate_limit_key)
-    if key is None:
-        raise ParamError("the rate_limit_key comes to null")
+    """Return what the start of a step must pass: the gate of its key, and a resource of its pool."""
+    limits = []
     try:
-        return (Limit(resource_key(to_text(key)), UNLIMITED),)
+        if step.pool is not None:
+            limits.append(Limit(step.pool, UNLIMITED, group=True))
+        if step.rate_limit_key is not None:
+            key = Scope(run, at).render(step.rate_limit_key)
+            if key is None:
+                raise ParamError("the rate_limit_key comes to null")
+            limits.append(Limit(resource_key(to_text(key)), UNLIMITED))
     except InvalidError as error:
         raise ParamError(f"the rate_limit_key cannot be used: {error.problem}") from None
+    return tuple(limits)
 
 
 def _handler_ended(run: Run, at: At, step: Step, suffix: str, outcome: Outcome) -> None:

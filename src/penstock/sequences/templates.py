@@ -17,7 +17,7 @@ from penstock.sequences.filters import FILTERS, apply_filter
 from penstock.sequences.paths import ROOTS, Lookup, Path, read_path
 from penstock.sequences.values import TemplateError, bounded, to_json, to_text
 
-POOL: Final = "pool"
+RESOURCE: Final = Path("pool", ("resource_key",))
 _CALL: Final = re.compile(r"(?P<name>[a-z]\w*)\s*\((?P<arguments>.*)\)", re.DOTALL)
 # A quoted text, or one character; what is in quotes is never a bracket or a bar.
 _PIECE: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.""", re.DOTALL)
@@ -53,15 +53,14 @@ Segment = Path | Call | Literal | Applied
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What stands between two pairs of braces; *source* is how it is written."""
+    """What stands between two pairs of braces."""
 
-    source: str
     segments: tuple[Segment, ...]
 
     @property
-    def later(self) -> bool:
-        """Whether it can be filled in only once a resource of a pool was chosen."""
-        return any(isinstance(segment, Path) and segment.root == POOL for segment in self.segments)
+    def names_resource(self) -> bool:
+        """Whether it is the resource of a pool, which only the start of a job chooses."""
+        return self.segments == (RESOURCE,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,11 @@ class Template:
     """A text with chains in it."""
 
     parts: tuple[str | Chain, ...]
+
+    @property
+    def names_resource(self) -> bool:
+        """Whether the resource of a pool stands in it."""
+        return any(isinstance(part, Chain) and part.names_resource for part in self.parts)
 
 
 def read_template(text: str, field: str) -> str | Template:
@@ -94,25 +98,31 @@ def read_chain(text: str, field: str) -> Chain:
         _segment(segment.strip(), field, first=number == 0)
         for number, segment in enumerate(_split(text, "|"))
     )
-    return Chain("{{" + text + "}}", segments)
+    paths = [segment.path if isinstance(segment, Call) else segment for segment in segments]
+    if segments != (RESOURCE,) and any(isinstance(p, Path) and p.root == RESOURCE.root for p in paths):
+        raise InvalidError(
+            field, f"of a pool there is {{{{{RESOURCE}}}}}, and nothing else beside it in the braces"
+        )
+    return Chain(segments)
 
 
-def fill_in(template: str | Template, lookup: Lookup, *, pool: bool = False) -> object:
-    """Return the value of *template*, or raise `TemplateError`.
-
-    With *pool* what names the pool's resource stays as it is written, since only the start of the job chooses one.
-    """
+def fill_in(template: str | Template, lookup: Lookup) -> object:
+    """Return the value of *template*, or raise `TemplateError`."""
     if isinstance(template, str):
         return template
-    values = [
-        part
-        if isinstance(part, str)
-        else part.source
-        if pool and part.later
-        else evaluate_chain(part, lookup)
-        for part in template.parts
-    ]
+    values = [part if isinstance(part, str) else evaluate_chain(part, lookup) for part in template.parts]
     return values[0] if len(values) == 1 else bounded("".join(map(to_text, values)), TemplateError)
+
+
+def fill_around(template: Template, lookup: Lookup) -> tuple[str, tuple[int, ...]]:
+    """Return the text of *template* without the resource of a pool, and the places where that stands."""
+    text, places = "", []
+    for part in template.parts:
+        if isinstance(part, Chain) and part.names_resource:
+            places.append(len(text))
+        else:
+            text += part if isinstance(part, str) else to_text(evaluate_chain(part, lookup))
+    return str(bounded(text, TemplateError)), tuple(places)
 
 
 def evaluate_chain(chain: Chain, lookup: Lookup) -> object:

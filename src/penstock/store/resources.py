@@ -17,6 +17,8 @@ class ResourceRow(NamedTuple):
     config: str
     days: str
     place: int
+    created: int
+    updated: int
 
 
 def strategies(db: Session, groups: Sequence[int]) -> dict[int, tuple[str, int]]:
@@ -31,7 +33,7 @@ def of(db: Session, groups: Sequence[int]) -> list[ResourceRow]:
     """Return the resources of these groups, by key."""
     rows = db.all(
         """
-        SELECT group_gate, key, gate, number, config, days, place FROM resource
+        SELECT group_gate, key, gate, number, config, days, place, created, updated FROM resource
         WHERE group_gate IN (SELECT value FROM each(?)) ORDER BY group_gate, key
         """,
         groups,
@@ -39,28 +41,39 @@ def of(db: Session, groups: Sequence[int]) -> list[ResourceRow]:
     return list(map(ResourceRow._make, rows))
 
 
-def groups(db: Session, tenant: str | None) -> list[tuple[str, str, str]]:
-    """Return (tenant, name, strategy) of the groups that were put, of one tenant or of all."""
-    where, values = ("", ()) if tenant is None else ("WHERE g.tenant = ?", (tenant,))
+def groups(
+    db: Session, tenant: str | None, name: str | None = None
+) -> list[tuple[str, str, str, int, int, int]]:
+    """Return (tenant, name, strategy, created, updated, size) of the groups that were put.
+
+    Of one tenant or of all, and of one name or of all.
+    """
+    asked = {"g.tenant": tenant, "g.name": name}
+    told = {column: value for column, value in asked.items() if value is not None}
+    where = f"WHERE {' AND '.join(f'{column} = ?' for column in told)}" if told else ""
     return db.all(
         f"""
-        SELECT g.tenant, g.name, r.strategy FROM resource_group r JOIN gate g ON g.id = r.gate {where}
+        SELECT g.tenant, g.name, r.strategy, r.created, r.updated,
+            (SELECT count(*) FROM resource m WHERE m.group_gate = r.gate)
+        FROM resource_group r JOIN gate g ON g.id = r.gate {where}
         ORDER BY g.tenant, g.name
         """,
-        *values,
+        *told.values(),
     )
 
 
-def put_group(db: Session, gate: int, strategy: str) -> None:
+def put_group(db: Session, gate: int, strategy: str, now: int) -> None:
     """Add a group, or change its strategy."""
     db.tell(Topic.WORK)
     db.run(
         """
-        INSERT INTO resource_group (gate, strategy, place) VALUES (?, ?, 0)
-        ON CONFLICT (gate) DO UPDATE SET strategy = excluded.strategy
+        INSERT INTO resource_group (gate, strategy, place, created, updated) VALUES (?, ?, 0, ?, ?)
+        ON CONFLICT (gate) DO UPDATE SET strategy = excluded.strategy, updated = excluded.updated
         """,
         gate,
         strategy,
+        now,
+        now,
     )
 
 
@@ -74,8 +87,10 @@ def put(db: Session, row: ResourceRow) -> None:
     db.tell(Topic.WORK)
     db.run(
         """
-        INSERT INTO resource (group_gate, key, gate, number, config, days, place) VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (group_gate, key) DO UPDATE SET config = excluded.config, days = excluded.days
+        INSERT INTO resource (group_gate, key, gate, number, config, days, place, created, updated)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (group_gate, key)
+        DO UPDATE SET config = excluded.config, days = excluded.days, updated = excluded.updated
         """,
         *row,
     )

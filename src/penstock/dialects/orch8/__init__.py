@@ -10,6 +10,7 @@ from penstock.dialects.orch8.routes import (
     cron,
     instance_actions,
     instances,
+    pools,
     rate_limits,
     sequences,
     worker_tasks,
@@ -19,7 +20,7 @@ from penstock.http.tenancy import unquoted_tenant
 
 _ROUTES: Final = tuple(
     route
-    for each in (sequences, instances, instance_actions, rate_limits, worker_tasks, approvals, cron)
+    for each in (sequences, instances, instance_actions, rate_limits, pools, worker_tasks, approvals, cron)
     for route in each.ROUTES
 )
 _BELOW: Final = "/api/v1"
@@ -28,7 +29,7 @@ DIALECT: Final = Dialect(
     name="orch8",
     title="sequences and instances",
     paths=(
-        f"{_BELOW}/", "/sequences", "/instances", "/rate-limits", "/workers/tasks", "/approvals", "/cron",
+        f"{_BELOW}/", "/sequences", "/instances", "/rate-limits", "/pools", "/workers/tasks", "/approvals", "/cron",
     ),
     routes=(*_ROUTES, *(replace(route, path=f"{_BELOW}{route.path}") for route in _ROUTES)),
     error=answer,

@@ -32,6 +32,7 @@ from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.groups import Member
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
+from penstock.sequences.pool_values import with_resource
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
@@ -271,6 +272,7 @@ class Claiming:
             if t.begin_from:
                 lease += t.begin_from - now
                 deadline = None if deadline is None else deadline + t.begin_from - now
+            args = args if t.resource is None else with_resource(args, meta, t.resource)
             gates = ",".join(map(str, t.gates))
             if t.gates or lease != usual or worker != first or t.seq not in self._free_attempts:
                 rows.append(

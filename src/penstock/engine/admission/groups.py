@@ -46,7 +46,7 @@ class Groups:
         for row in rows:
             resource = msgspec.json.decode(row.config, type=Resource)
             gate_, days = board.posts[row.gate].gate, Days.from_text(row.days)
-            member = Member(resource, gate_, days, row.place, row.number)
+            member = Member(resource, gate_, days, row.place, row.number, row.created, row.updated)
             group = board.posts[row.group_gate].group
             assert group is not None  # noqa: S101 - the caller looked
             group.members.append(member)

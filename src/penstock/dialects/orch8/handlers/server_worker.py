@@ -14,7 +14,8 @@ from penstock.dialects.orch8.handlers.signalling import emit_event, send_signal
 from penstock.engine import Engine
 from penstock.errors import PenstockError
 from penstock.http.engine_service import EngineService
-from penstock.sequences.handlers import SERVER_QUEUE
+from penstock.sequences.gate_keys import resource_name
+from penstock.sequences.handlers import SERVER_QUEUE, TAKE_START
 from penstock.sequences.steps import REQUEST
 from penstock.worker import Handler, Worker, current_job
 
@@ -45,6 +46,7 @@ class ServerWorker:
             "http_request": Handler(self._http_request, is_async=True),
             "send_signal": Handler(self._of_engine(send_signal), is_async=True),
             "emit_event": Handler(self._of_engine(emit_event), is_async=True),
+            TAKE_START: Handler(take_start, is_async=True),
         }
         self._worker = Worker(
             self._service.engine,
@@ -96,3 +98,9 @@ class ServerWorker:
             return await asyncio.to_thread(work, self._service.engine, params, current_job().tenant)
 
         return handle
+
+
+async def take_start() -> str | None:
+    """Return the resource that was taken with this start, if the step names a pool."""
+    taken = current_job().resource
+    return None if taken is None else resource_name(taken)
