@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak soak-drawn simulate mutants conformance coverage api format clean
+.PHONY: help demo demo-matrix test check bench bench-postgres bench-peers bench-memory soak soak-drawn simulate mutants conformance coverage api proto format clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,9 @@ coverage: $(READY) ## run the tests and demand that they reach every branch of t
 
 api: $(READY) ## write docs/api.md, the page of the Python API, from the code
 	$(BIN)/python docs/generate_api.py
+
+proto: $(READY) ## write the messages of Silo's protocol from dialects/silo/silo.proto
+	$(BIN)/python -m grpc_tools.protoc -I src --python_out=src --pyi_out=src penstock/dialects/silo/silo.proto
 
 format: $(READY) ## write the code the way `make check` wants to see it
 	$(BIN)/ruff format

@@ -397,7 +397,7 @@ class TestLimits:
         engine.enqueue([NewJob("t", queue="q", due=desk.clock.now() + 300 * SECOND)])
 
         new = NewJob("t", queue="q", tenant="acme", id="b")
-        _, _, (claim,) = engine.batch([new], [], [ClaimFor(("q",), 9, "w", 15 * SECOND)])
+        _, _, (claim,), _ = engine.batch([new], [], [ClaimFor(("q",), 9, "w", 15 * SECOND)])
         assert ["b"] == [job.id for job in claim.jobs]
 
     def test_a_job_too_heavy_for_its_tenants_queue_holds_up_no_lighter_one(self, desk: Desk) -> None:

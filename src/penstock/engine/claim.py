@@ -6,12 +6,15 @@ from itertools import accumulate, groupby
 from math import ceil
 from typing import Final
 
+from msgspec.structs import replace
+
 from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming, LeaseTerms, claimed_free, start_at_once
 from penstock.engine.admission.lane import Lane
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
+from penstock.engine.floating import lend_due
 from penstock.engine.leases import begun
 from penstock.engine.settle import Settling, settled_at
 from penstock.engine.transactions import Transactions
@@ -30,6 +33,8 @@ from penstock.job import (
     Enqueued,
     NewJob,
     Order,
+    Refresh,
+    RefreshesFor,
     Settled,
     Settlement,
     Topic,
@@ -37,6 +42,7 @@ from penstock.job import (
 from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
+from penstock.store import history as history_rows
 from penstock.store import instances as instance_rows
 from penstock.store import parts as part_rows
 from penstock.store import queues as queue_rows
@@ -144,20 +150,30 @@ class ClaimVerbs(Transactions):
         return self._write_freely(work, Locks.STARTS)
 
     def batch(
-        self, jobs: Sequence[NewJob], settlements: Sequence[Settlement], requests: Sequence[ClaimFor]
-    ) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
-        """Enqueue, settle (see `settled_at`) and claim for many at once: one transaction, all of it or nothing."""
+        self,
+        jobs: Sequence[NewJob],
+        settlements: Sequence[Settlement],
+        requests: Sequence[ClaimFor],
+        refreshing: Sequence[RefreshesFor] = (),
+    ) -> tuple[list[Enqueued], list[int | None], list[Claim], list[list[Refresh]]]:
+        """Enqueue, settle (see `settled_at`), claim and lend due refreshes for many at once.
+
+        It is one transaction: all of it is done, or nothing.
+        """
         for job in jobs:
             check_job(job)
         for request in requests:
             _check(request)
 
-        def work(board: Board) -> tuple[list[Enqueued], list[int | None], list[Claim]]:
+        def work(board: Board) -> tuple[list[Enqueued], list[int | None], list[Claim], list[list[Refresh]]]:
             added = enqueue(board, jobs) if jobs else []
             settle_down(board)
             settled = settled_at(board, settlements) if settlements else []
             settle_down(board)
-            return added, settled, _claim_all(board, requests)
+            claims = _claim_all(board, requests)
+            if refreshing:
+                settle_down(board)
+            return added, settled, claims, lend_due(board, refreshing)
 
         return self._write_freely(work, Locks.STARTS, keep=self.far or bool(jobs or settlements))
 
@@ -200,6 +216,16 @@ def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
             # The claim that was cut short comes first next time.
             answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
             break
+    return _numbered(board, requests, answers)
+
+
+def _numbered(board: Board, requests: Sequence[ClaimFor], answers: list[Claim]) -> list[Claim]:
+    """Count all attempts of the jobs that were claimed, where that was asked for."""
+    asked = [claim for wanted, claim in zip(requests, answers, strict=True) if wanted.numbered and claim.jobs]
+    if asked:
+        made = history_rows.numbers(board.db, [job.seq for claim in asked for job in claim.jobs])
+        for claim in asked:
+            claim.jobs[:] = [replace(job, number=made.get(job.seq, 0) + 1) for job in claim.jobs]
     return answers
 
 
@@ -217,7 +243,7 @@ def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
 def _asked(request: ClaimFor) -> tuple[object, ...]:
     return (
         request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
-        request.tasks, request.ahead,
+        request.tasks, request.ahead, request.numbered,
     )  # fmt: skip
 
 

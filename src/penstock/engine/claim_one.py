@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from msgspec.structs import replace as with_fields
+
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming, LeaseTerms
 from penstock.engine.admission.lane import Lane, Post, Stand
@@ -22,6 +24,7 @@ from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
 from penstock.store import gates as gate_rows
+from penstock.store import history as history_rows
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
 from penstock.store import waiting as waiting_rows
@@ -153,7 +156,8 @@ def _start(board: Board, job_id: str, seq: int, grace: int, terms: LeaseTerms) -
     board.flush()
     (claimed,) = picking.save(terms)
     board.db.tell(Topic.ROOM)
-    return claimed
+    made = history_rows.numbers(board.db, [seq])
+    return with_fields(claimed, number=made.get(seq, 0) + 1)
 
 
 def _waiting_place(board: Board, job_id: str, seq: int) -> Place:

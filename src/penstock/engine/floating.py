@@ -17,6 +17,7 @@ from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.gates import change
 from penstock.engine.transactions import Transactions
+from penstock.engine.wording import storable
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import LEASE, FloatingView, Refresh, RefreshesFor, RefreshReport
 from penstock.lifecycle.checks import check_whole
@@ -24,6 +25,7 @@ from penstock.limits.rules import MAX_NUMBER, Limit, bounds_text, check_bounds, 
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
 from penstock.store.floating import FloatingRow
+from penstock.store.session import Session
 
 FIRST_RETRY: Final = SECOND
 LONGEST_RETRY: Final = 60 * SECOND
@@ -50,12 +52,11 @@ class FloatingVerbs(Transactions):
         """Lend due refreshes to several workers in one transaction; if none is due, only read."""
         for request in requests:
             check_whole("count", request.count, 1, MAX_NUMBER)
-        able = [each for each in requests if each.handlers or each.queues]
         now = self._time.seen()
-        if not able or not self.store.read(lambda db: floating_rows.anything_due(db, able, now)):
+        if not self.store.read(lambda db: anything_due(db, requests, now)):
             return [[] for _ in requests]
         # If store and workers share a machine that loses its power, nothing is being computed any more.
-        return self._write(lambda board: [lend(board, each) for each in requests], keep=self.far)
+        return self._write(lambda board: lend_due(board, requests), keep=self.far)
 
     def renew_refreshes(
         self, lent: Sequence[tuple[int, int]], *, lease: int = LEASE, tenant: str | None = None
@@ -167,6 +168,20 @@ def wake(board: Board, gates: Iterable[int]) -> None:
         floating_rows.wake(board.db, found, board.now)
 
 
+def anything_due(db: Session, requests: Sequence[RefreshesFor], now: int) -> bool:
+    """Tell whether there is something to lend to one of these workers."""
+    able = [each for each in requests if each.handlers or each.queues]
+    return bool(able) and floating_rows.anything_due(db, able, now)
+
+
+def lend_due(board: Board, requests: Sequence[RefreshesFor]) -> list[list[Refresh]]:
+    """Lend due refreshes to several workers; nothing is locked if none is due."""
+    if not anything_due(board.db, requests, board.now):
+        return [[] for _ in requests]
+    board.db.need_gates()
+    return [lend(board, each) for each in requests]
+
+
 def lend(board: Board, wanted: RefreshesFor) -> list[Refresh]:
     """Lend due refreshes to a worker; what is due and not in use rests from now on."""
     lent = []
@@ -203,7 +218,9 @@ def _take(board: Board, report: RefreshReport) -> bool:
         error = f"the handler returned {value!r}; it must be a whole number, at least 0"
     if error or value is None:
         next_at = board.now + min(FIRST_RETRY << min(row.failures, 10), LONGEST_RETRY)
-        floating_rows.keep(board.db, row.gate, row.refreshed, next_at, row.failures + 1, error[:MAX_ERROR])
+        floating_rows.keep(
+            board.db, row.gate, row.refreshed, next_at, row.failures + 1, storable(error[:MAX_ERROR])
+        )
         return True
     floating_rows.keep(board.db, row.gate, board.now, board.now + row.every, 0, "")
     _set_value(board, row.gate, nearest(value, row.least, row.most))

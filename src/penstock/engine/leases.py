@@ -9,7 +9,7 @@ from penstock.engine.admission.lane import Post
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import not_carried
 from penstock.errors import InvalidError
-from penstock.job import LEASE, Beat, Running, Spending
+from penstock.job import LEASE, Beat, Renewal, Running, Spending
 from penstock.lifecycle.checks import MAX_NUMBER, check_whole
 from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
@@ -39,9 +39,13 @@ class LeaseVerbs(Transactions):
 
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
         """Renew the leases of attempts; tell which are lost and which should stop."""
-        if not attempts:
+        return self.heartbeats([Renewal(seq, fence, lease) for seq, fence in attempts])
+
+    def heartbeats(self, renewals: Sequence[Renewal]) -> list[Beat]:
+        """Renew leases for several workers in one transaction."""
+        if not renewals:
             return []
-        return self._write(lambda board: renew(board, attempts, lease), Locks.NONE, keep=self.far)
+        return self._write(lambda board: renew(board, renewals), Locks.NONE, keep=self.far)
 
     def progress(self, seq: int, fence: int, value: str) -> bool:
         """Store the progress of a running attempt, as JSON; False if its lease was lost."""
@@ -54,20 +58,27 @@ class LeaseVerbs(Transactions):
         return self.store.read(lambda db: lease_rows.running(db, ids, tenant)) if ids else []
 
 
-def renew(board: Board, attempts: Sequence[tuple[int, int]], lease: int) -> list[Beat]:
-    """Lengthen the leases of (seq, fence); tell of each whether it still stands and whether it should stop.
+def renew(board: Board, renewals: Sequence[Renewal]) -> list[Beat]:
+    """Lengthen the leases of attempts; tell of each whether it still stands and whether it should stop.
 
-    A job's own lease counts in place of *lease*.  None goes beyond the attempt's deadline.
+    A job's own lease counts in place of the one named.  None goes beyond the attempt's deadline.
     """
-    known = {held.seq: held for held in lease_rows.locked(board.db, [seq for seq, _ in attempts])}
+    known = {held.seq: held for held in lease_rows.locked(board.db, sorted({each.seq for each in renewals}))}
     beats, renewed = [], []
-    for seq, fence in attempts:
-        held = known.get(seq)
-        if held is None or held.fence != fence or (held.deadline is not None and held.deadline <= board.now):
+    for asked in renewals:
+        seq, held = asked.seq, known.get(asked.seq)
+        if (
+            held is None
+            or held.fence != asked.fence
+            or (held.deadline is not None and held.deadline <= board.now)
+        ):
             beats.append(Beat(seq, alive=False))
             continue
-        beats.append(Beat(seq, alive=True, cancel_asked=bool(held.cancel)))
-        until = board.now + (held.own or lease)
+        if asked.worker is not None and asked.worker != held.worker:
+            beats.append(Beat(seq, alive=False, holder=held.worker))
+            continue
+        beats.append(Beat(seq, alive=True, cancel_asked=bool(held.cancel), cancel_at=held.cancel))
+        until = board.now + (held.own or asked.lease)
         renewed.append((until if held.deadline is None else min(until, held.deadline), seq))
     lease_rows.renew(board.db, renewed)
     return beats

@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from penstock.engine import Engine
 from penstock.errors import PenstockError, StoreDownError, StoreError
-from penstock.job import Claim, ClaimFor, Enqueued, NewJob, Settlement
+from penstock.job import Claim, ClaimFor, Enqueued, NewJob, Refresh, RefreshesFor, Settlement
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -122,13 +122,29 @@ class Adding(NamedTuple):
 
 
 class Fetching(NamedTuple):
-    """A claim whose jobs start when the answer is sent that hands them out."""
+    """A claim whose jobs start when the answer is sent that hands them out, perhaps with refreshes."""
 
     wanted: ClaimFor
+    refreshing: RefreshesFor | None = None
 
 
-Question = Adding | Settlement | ClaimFor
-Answer = list[Enqueued] | int | None | Claim  # of a settlement: when the attempt ended, None if it was lost
+class Leasing(NamedTuple):
+    """A claim, and what its worker can recompute of floating limits."""
+
+    wanted: ClaimFor
+    refreshing: RefreshesFor
+
+
+class Leased(NamedTuple):
+    """The answer to a `Leasing`."""
+
+    claim: Claim
+    refreshes: list[Refresh]
+
+
+Question = Adding | Settlement | ClaimFor | Leasing
+# Of a settlement: when the attempt ended, None if it was lost.
+Answer = list[Enqueued] | int | None | Claim | Leased
 
 
 def answers(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer | Exception]:
@@ -147,15 +163,22 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
     adding = [question for question in questions if isinstance(question, Adding)]
     settlements = [question for question in questions if isinstance(question, Settlement)]
     # Concurrent requests have no order among them; those for the same queues are claimed as one.
-    requests = [question for question in questions if isinstance(question, ClaimFor)]
+    requests = [
+        question.wanted if isinstance(question, Leasing) else question
+        for question in questions
+        if isinstance(question, ClaimFor | Leasing)
+    ]
+    refreshing = [question.refreshing for question in questions if isinstance(question, Leasing)]
     order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
     jobs = [job for each in adding for job in each.jobs]
     if settlements or requests:
-        added, settled, claimed = engine.batch(jobs, settlements, [requests[n] for n in order])
+        added, settled, claimed, refreshes = engine.batch(
+            jobs, settlements, [requests[n] for n in order], refreshing
+        )
     else:
-        added, settled, claimed = engine.enqueue(jobs), [], []
+        added, settled, claimed, refreshes = engine.enqueue(jobs), [], [], []
     claims = dict(zip(order, claimed, strict=True))
-    each_added, each_settled = iter(added), iter(settled)
+    each_added, each_settled, each_refreshes = iter(added), iter(settled), iter(refreshes)
     each_claim = iter(claims[n] for n in range(len(requests)))
     found: list[Answer] = []
     for question in questions:
@@ -166,6 +189,8 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
                 found.append(next(each_settled))
             case ClaimFor():
                 found.append(next(each_claim))
+            case Leasing():
+                found.append(Leased(next(each_claim), next(each_refreshes)))
     return found
 
 
@@ -178,5 +203,8 @@ def _alone(engine: Engine, question: Question) -> Answer | Exception:
                 return engine.settled_at([question])[0]
             case ClaimFor():
                 return engine.claims([question])[0]
+            case Leasing(wanted, refreshing):
+                _, _, (claim,), (refreshes,) = engine.batch([], [], [wanted], [refreshing])
+                return Leased(claim, refreshes)
     except Exception as error:  # noqa: BLE001 - the other questions have good answers
         return error

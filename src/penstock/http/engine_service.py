@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -11,12 +11,13 @@ from penstock.background.watcher import Watcher
 from penstock.clock import MILLISECOND, SECOND, monotonic
 from penstock.engine import Engine
 from penstock.errors import StoreError
-from penstock.http.batcher import Adding, Answer, Batcher, Fetching, Question, answers
+from penstock.http.batcher import Adding, Answer, Batcher, Fetching, Leased, Leasing, Question, answers
 from penstock.http.feed import BlockedSince, Feed
 from penstock.http.paced_answers import PacedAnswers
 from penstock.job import (
     AT_ONCE,
     LEAD,
+    Beat,
     Claim,
     Claimed,
     ClaimFor,
@@ -25,6 +26,7 @@ from penstock.job import (
     Refresh,
     RefreshesFor,
     RefreshReport,
+    Renewal,
     Settlement,
     Topic,
 )
@@ -83,6 +85,8 @@ class EngineService:
         )
         self._refreshing: Batcher[RefreshesFor, list[Refresh]] = Batcher(engine.refreshes_for, self.threads)
         self._refreshed: Batcher[RefreshReport, bool] = Batcher(engine.report_refreshes, self.threads)
+        # Heartbeats look at no gate, so they wait for no transaction that holds them.
+        self._beating: Batcher[Renewal, Beat] = Batcher(engine.heartbeats, self.threads)
         self._taking_back: set[asyncio.Task[None]] = set()
         # By id, then by tenant: what was fetched here, and by which worker.
         self._held: OrderedDict[str, dict[str, tuple[Claimed, str]]] = OrderedDict()
@@ -144,6 +148,35 @@ class EngineService:
         assert isinstance(claim, Claim)  # noqa: S101 - for mypy
         claims.jobs += claim.jobs
         return claim
+
+    async def lease(
+        self, wanted: ClaimFor, refreshing: RefreshesFor, claims: Claims
+    ) -> tuple[list[Claimed], list[Refresh]]:
+        """Start jobs for a worker, noted in *claims*, and lend it due refreshes, in one transaction."""
+        self._paced.begin()
+        leased = await self._working.ask(Fetching(wanted, refreshing))
+        assert isinstance(leased, Leased)  # noqa: S101 - for mypy
+        claims.jobs += leased.claim.jobs
+        jobs = leased.claim.jobs
+        if not jobs and (leased.claim.more or leased.claim.next_at == AT_ONCE):
+            jobs = await self.claim(wanted, claims)
+        return jobs, leased.refreshes
+
+    async def claim_one(self, job_id: str, worker: str, lease: int, tenant: str, claims: Claims) -> Claimed:
+        """Start this job for a worker, if all its gates are open, and note it in *claims*."""
+        self._paced.begin()
+
+        def work(engine: Engine) -> tuple[None, Claim]:
+            job = engine.claim_one(job_id, worker=worker, lease=lease, grace=self._paced.grace, tenant=tenant)
+            self._paced.plan([job])
+            return None, Claim([job], more=False, next_at=None)
+
+        _, claim = await self.run_claiming(work, claims)
+        return claim.jobs[0]
+
+    async def beat(self, renewal: Renewal) -> Beat:
+        """Renew the lease of an attempt; tell whether it stands and whether it should stop."""
+        return await self._beating.ask(renewal)
 
     async def refreshes(self, wanted: RefreshesFor) -> list[Refresh]:
         """Lend due refreshes of floating limits to a worker.
@@ -252,8 +285,9 @@ class EngineService:
 
     def _take_back(self, answer: Answer) -> None:
         """Give back what was claimed for a request that was cancelled."""
-        if isinstance(answer, Claim):
-            self._give_back_soon(answer.jobs)
+        claim = answer.claim if isinstance(answer, Leased) else answer
+        if isinstance(claim, Claim):
+            self._give_back_soon(claim.jobs)
 
     def _leave(self, asked: "asyncio.Future[tuple[T, Claim]]") -> None:
         if not asked.cancelled() and asked.exception() is None:
@@ -351,9 +385,16 @@ class EngineService:
             return answers(self.engine, [each for each in questions if not isinstance(each, Fetching)])
         asked = iter(self._paced.ask(fetches))
         found = answers(
-            self.engine, [next(asked) if isinstance(each, Fetching) else each for each in questions]
+            self.engine, [_asked(each, asked) if isinstance(each, Fetching) else each for each in questions]
         )
         for question, answer in zip(questions, found, strict=True):
-            if isinstance(question, Fetching) and isinstance(answer, Claim):
-                self._paced.plan(answer.jobs)
+            claim = answer.claim if isinstance(answer, Leased) else answer
+            if isinstance(question, Fetching) and isinstance(claim, Claim):
+                self._paced.plan(claim.jobs)
         return found
+
+
+def _asked(fetching: Fetching, claims: Iterator[ClaimFor]) -> Question:
+    """Return what is asked of the engine for the next of these *claims*."""
+    wanted = next(claims)
+    return wanted if fetching.refreshing is None else Leasing(wanted, fetching.refreshing)

@@ -52,7 +52,7 @@ class ClaimFor(Struct, frozen=True):
     *weights* are those of the queues, for `Order.WEIGHTED`.  Where starts are remembered, handlers must begin
     within *grace*.  Without a *tenant* the queues of all tenants are meant.
     Jobs of other tasks than *tasks* are left alone; None means all, and a `*` in a name any text.
-    Without *ahead* only what may begin at once is started.
+    Without *ahead* only what may begin at once is started.  A *numbered* one has all attempts of a job counted.
     """
 
     queues: tuple[str, ...]
@@ -66,6 +66,7 @@ class ClaimFor(Struct, frozen=True):
     tenant: str | None = None
     tasks: tuple[str, ...] | None = None
     ahead: Ahead | None = None
+    numbered: bool = False
 
 
 class Claimed(Struct, frozen=True, gc=False):
@@ -97,6 +98,9 @@ class Claimed(Struct, frozen=True, gc=False):
     gates: str = ""  # those that it passes, if its start is remembered
     spaced: str = ""  # those of them at which it keeps a distance to the starts before it
     resource: str | None = None  # the key of the one that it took of a resource group
+    number: int = (
+        0  # goes on when the job is retried by hand, as that of a `PastAttempt`; 0 if it was not asked for
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +205,20 @@ class ImportedAttempt(Struct, frozen=True):
     retried: int | None = None
 
 
+class Renewal(Struct, frozen=True):
+    """A heartbeat for one attempt.  It counts if a *worker* that is named has the attempt."""
+
+    seq: int
+    fence: int
+    lease: int = LEASE
+    worker: str | None = None
+
+
 class Beat(Struct, frozen=True):
-    """The answer to a heartbeat for one attempt."""
+    """The answer to a heartbeat for one attempt; *holder* is the other worker that has it, if one was named."""
 
     seq: int
     alive: bool
     cancel_asked: bool = False
+    cancel_at: int = 0  # when that was asked
+    holder: str | None = None

@@ -15,6 +15,7 @@ class Lease(NamedTuple):
     cancel: int  # when it was asked to stop, or 0
     deadline: int | None
     own: int | None  # how long a lease its job asks for
+    worker: str
 
 
 def locked(db: Session, seqs: list[int]) -> list[Lease]:
@@ -25,7 +26,8 @@ def locked(db: Session, seqs: list[int]) -> list[Lease]:
             CASE WHEN EXISTS (SELECT 1 FROM deadline)
                 THEN (SELECT d.at FROM deadline d WHERE d.seq = r.seq AND d.fence = r.fence) END,
             CASE WHEN EXISTS (SELECT 1 FROM own_lease)
-                THEN (SELECT o.lease FROM own_lease o WHERE o.seq = r.seq) END
+                THEN (SELECT o.lease FROM own_lease o WHERE o.seq = r.seq) END,
+            r.worker
         FROM running r WHERE r.seq IN (SELECT value FROM each(?)) AND r.queue <> '' ORDER BY r.seq FOR UPDATE OF r
         """,
         seqs,
