@@ -26,6 +26,7 @@ PenstockError
 ├── ResultTimeoutError    the job was not finished in time (also a TimeoutError)
 └── StoreError            the database failed; trying again may help
     ├── StoreBusyError        locked for too long
+    ├── TooLongError          a look at much of it was given up
     ├── StoreDownError        cannot open or reach it
     ├── AccessError           the server refuses the token, or this request
     ├── SchemaError           made by another version of penstock
@@ -283,6 +284,12 @@ class StoreBusyError(StoreError):
     """The database was locked for too long."""
 
     code = "store_busy"
+
+
+class TooLongError(StoreError):
+    """A look at much of the database took longer than it was given."""
+
+    code = "too_long"
 
 
 class StoreDownError(StoreError):

@@ -23,6 +23,7 @@ from penstock.engine.schedules import ScheduleVerbs
 from penstock.engine.sequences import SequenceVerbs
 from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
+from penstock.engine.surveys import SurveyVerbs
 from penstock.engine.tenants import TenantVerbs
 from penstock.engine.upkeep import UpkeepVerbs
 from penstock.engine.webhooks import WebhookVerbs
@@ -51,6 +52,7 @@ class Engine(
     InstanceStepVerbs,
     WebhookVerbs,
     SettingVerbs,
+    SurveyVerbs,
     UpkeepVerbs,
     DoctorVerbs,
 ):

@@ -174,6 +174,13 @@ class Store(Protocol):
         """Run *work*, which only reads, on one consistent view of the store."""
         ...
 
+    def survey(self, work: Callable[[Session], T], span: int) -> T:
+        """Do what `read` does with *work* that may take long, so that no other caller waits for it.
+
+        Raises `TooLongError` if a statement still runs after *span* microseconds.
+        """
+        ...
+
     def revision(self, topic: Topic) -> int:
         """Return a number that changes whenever any process commits something about *topic*."""
         ...

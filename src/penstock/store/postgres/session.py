@@ -97,6 +97,10 @@ class Opening:
         """Begin a transaction that only reads."""
         return f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT set_config('search_path', {self._path}, true)"
 
+    def surveying(self, longest: int) -> str:
+        """Begin a transaction that only reads, in which a statement takes no longer than so many milliseconds."""
+        return f"{self.reading()}, set_config('statement_timeout', '{longest}', true)"
+
     def _written(self, locks: Locks, *, keep: bool) -> str:
         settings = {"idle_in_transaction_session_timeout": _IDLE, **_DEEPEST}
         if not keep:

@@ -22,8 +22,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import sql as quoting
 
-from penstock.clock import since_boot
-from penstock.errors import InvalidError, StoreDownError, StoreError
+from penstock.clock import MILLISECOND, SECOND, since_boot
+from penstock.errors import InvalidError, StoreDownError, StoreError, TooLongError
 from penstock.job import Topic
 from penstock.store import attempts, migrations
 from penstock.store.postgres import health
@@ -162,6 +162,23 @@ class PostgresStore:
                         _end(session, connection)
             except psycopg.Error as error:
                 self._bear(error, patience)
+
+    def survey(self, work: Callable[[Session], T], span: int) -> T:
+        """Do what `read` does with *work* that may take long; give up a statement after *span* microseconds."""
+        try:
+            with self._connection() as connection:
+                session = PostgresSession(connection)
+                try:
+                    session.look(self._opening.surveying(max(span // MILLISECOND, 1)))
+                    return work(session)
+                finally:
+                    _end(session, connection)
+        except psycopg.errors.QueryCanceled as error:
+            raise TooLongError(
+                f"a look at {self.address.shown} was given up after {span / SECOND:g} s"
+            ) from error
+        except psycopg.Error as error:
+            raise translated(error, self.address.shown) from error
 
     def revision(self, topic: Topic) -> int:
         """Return a number that changes whenever any process commits something about *topic*."""

@@ -18,6 +18,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
+def is_interrupt(error: sqlite3.Error) -> bool:
+    """Tell whether a statement was given up because its time was over."""
+    return getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT
+
+
 def translated(error: sqlite3.Error, path: str) -> StoreError:
     """Return *error* in penstock's words."""
     text = str(error)

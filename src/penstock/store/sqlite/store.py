@@ -4,16 +4,17 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.clock import SECOND, monotonic
-from penstock.errors import InvalidError, StoreDownError
+from penstock.errors import InvalidError, StoreDownError, TooLongError
 from penstock.job import Topic
 from penstock.store import migrations
 from penstock.store.session import Locks, Session
+from penstock.store.sqlite.errors import is_interrupt
 from penstock.store.sqlite.files import Files
 from penstock.store.sqlite.opening import MARK, connect
 from penstock.store.sqlite.session import SqliteSession
@@ -28,6 +29,9 @@ BUSY_POLL: Final = (
 )
 IDLE_POLL: Final = 0.007
 BUSY_FOR: Final = 2 * SECOND
+STEPS: Final = (
+    10_000  # of SQLite's machine, some tenths of a millisecond, after which a survey looks at the clock
+)
 
 
 class SqliteStore:
@@ -116,6 +120,32 @@ class SqliteStore:
         self._files.glance()
         return answer
 
+    def survey(self, work: Callable[[Session], T], span: int) -> T:
+        """Do what `read` does with *work* that may take long; give up after *span* microseconds.
+
+        On a connection of its own, so that no other caller waits for it; a database in memory has but one.
+        """
+        self._check_open()
+        end = monotonic() + span
+        with self._surveyor() as connection:
+            connection.set_progress_handler(lambda: monotonic() > end, STEPS)
+            try:
+                connection.execute("BEGIN")
+                try:
+                    answer = work(SqliteSession(connection))
+                finally:
+                    connection.execute("ROLLBACK")
+            except sqlite3.Error as error:
+                if is_interrupt(error):
+                    raise TooLongError(
+                        f"a look at {self.path} was given up after {span / SECOND:g} s"
+                    ) from error
+                raise self._files.told(error) from error
+            finally:
+                connection.set_progress_handler(None, 0)
+        self._files.glance()
+        return answer
+
     def revision(self, topic: Topic = Topic.WORK) -> int:  # noqa: ARG002 - a commit does not say what it is about
         """Return a number that changes whenever any process commits."""
         self._check_open()
@@ -179,6 +209,16 @@ class SqliteStore:
                 raise self._files.told(error) from error
         if found != ["ok"]:
             raise self._files.damaged(found)
+
+    @contextmanager
+    def _surveyor(self) -> Iterator[sqlite3.Connection]:
+        if self._memory:
+            with self._read_lock:
+                yield self._reader
+        else:
+            with closing(connect(self._files)) as connection:
+                connection.execute(f"PRAGMA busy_timeout = {READ_PATIENCE}")
+                yield connection
 
     def _check_open(self) -> None:
         if self._closed:

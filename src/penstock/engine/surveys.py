@@ -1,0 +1,125 @@
+"""A survey: one look at all jobs and keys of a tenant, page by page, on one view of the store.
+
+However many there are, no more than a page of them is in memory, and no other caller waits for the survey.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeVar
+
+from penstock.engine.admission.lane import rules_from_text, stands_from_text
+from penstock.engine.transactions import Transactions
+from penstock.limits.gate import ON_RELEASE
+from penstock.limits.rules import Numbers, numbers_from_text
+from penstock.limits.spec import limits_from_json
+from penstock.store import jobs as job_rows
+from penstock.store import surveys as survey_rows
+from penstock.store.session import Session
+from penstock.store.surveys import SurveyedJob, SurveyedKey
+
+T = TypeVar("T")
+
+FIRST_PAGE: Final = 100  # jobs: who wants a few is answered at once
+PAGE: Final = 2_000
+ROOM: Final = 4 * 1024 * 1024  # characters of longer texts that are read at once, if one alone is not longer
+LONGEST: Final = 16 * 1024 * 1024  # characters of a text that is read at all
+
+Place = Literal["anywhere", "pending", "running", "ended"]
+Text = Literal["args", "meta", "limits"]
+
+
+class Tally(NamedTuple):
+    """How many jobs are alike in these."""
+
+    queue: str
+    priority: int
+    state: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCounts:
+    """How many attempts run at a key and how many jobs wait, and its numbers in force; they *float* or not."""
+
+    key: str
+    running: int
+    waiting: int
+    numbers: Numbers
+    floats: bool
+
+
+class Survey:
+    """What can be seen of a *tenant* at one moment, as long as the work of `Engine.survey` goes on."""
+
+    def __init__(self, db: Session, tenant: str, now: int) -> None:
+        self._db = db
+        self._tenant = tenant
+        self.now = now
+
+    def job_pages(self, place: Place) -> Iterator[list[SurveyedJob]]:
+        """Return the jobs in a place, newest first; a page may have none, so that its caller can give up."""
+        before, most = ON_RELEASE, FIRST_PAGE
+        while seqs := survey_rows.page(self._db, place, before, most):
+            yield survey_rows.jobs(self._db, seqs, self._tenant, self.now)
+            before, most = seqs[-1], PAGE
+
+    def of_ids(self, ids: Sequence[str]) -> list[SurveyedJob]:
+        """Return those of these jobs that exist, newest first."""
+        seqs = [seq for id_ in ids for seq, _ in job_rows.of_id(self._db, id_, self._tenant)]
+        return survey_rows.jobs(self._db, seqs, self._tenant, self.now) if seqs else []
+
+    def texts(self, text: Text, jobs: Sequence[SurveyedJob]) -> Iterator[tuple[SurveyedJob, str | None]]:
+        """Return each job with a longer text of its own, a few at a time; None where that is too long to be read."""
+        sizes = dict(survey_rows.sizes(self._db, text, [job.seq for job in jobs]))
+        rest = list(reversed(jobs))
+        while rest:
+            few, room = [rest.pop()], ROOM
+            room -= sizes[few[0].seq]
+            while rest and (room := room - sizes[rest[-1].seq]) >= 0:
+                few.append(rest.pop())
+            read = [job.seq for job in few if sizes[job.seq] <= LONGEST]
+            found = dict(survey_rows.texts(self._db, text, read)) if read else {}
+            yield from ((job, found.get(job.seq)) for job in few)
+
+    def census(self) -> list[Tally]:
+        """Count all jobs by what the answer says of them."""
+        return list(map(Tally._make, survey_rows.census(self._db, self._tenant, self.now)))
+
+    def key_pages(self, name: str | None = None) -> Iterator[list[KeyCounts]]:
+        """Return the keys by name, a page at a time; or only the one of this *name*."""
+        coming = self._coming()
+        after = ""
+        while rows := survey_rows.keys(self._db, self._tenant, name, after, PAGE):
+            yield [self._counts(row, coming.pop(row.name, None)) for row in rows]
+            after = rows[-1].name
+        yield [
+            KeyCounts(key, 0, waiting, numbers, numbers.floats)
+            for key, (numbers, waiting) in sorted(coming.items())
+            if name in (None, key)
+        ]
+
+    def _counts(self, row: SurveyedKey, coming: tuple[Numbers, int] | None) -> KeyCounts:
+        own = numbers_from_text(row.own or "")
+        if row.gates is not None:
+            own = next((s.own for s in stands_from_text(row.gates) if s.gate == row.gate), own)
+        rules = rules_from_text(row.rules)
+        numbers = own if rules is None else rules.effective(own, self.now)
+        waiting = row.waiting + (coming[1] if coming else 0)
+        return KeyCounts(row.name, row.running, waiting, numbers, bool(row.floats))
+
+    def _coming(self) -> dict[str, tuple[Numbers, int]]:
+        """Return what the jobs at the door will bring to each key, and how many they are."""
+        found: dict[str, tuple[Numbers, int]] = {}
+        for text, jobs in survey_rows.at_door(self._db, self._tenant):
+            for limit in limits_from_json(text):
+                if not limit.group and limit.owner(self._tenant) == self._tenant:
+                    _, before = found.get(limit.key, (limit.numbers, 0))
+                    found[limit.key] = limit.numbers, before + jobs
+        return found
+
+
+class SurveyVerbs(Transactions):
+    def survey(self, tenant: str, work: Callable[[Survey], T], *, span: int) -> T:
+        """Let *work* look at all jobs and keys of a tenant; `TooLongError` if a look takes longer than *span*."""
+        now = self._time.seen()
+        return self.store.survey(lambda db: work(Survey(db, tenant, now)), span)

@@ -1,0 +1,145 @@
+"""Statements that look at all jobs and keys of one tenant, a page at a time.  Reads only.
+
+A page is so many jobs of any tenant, because only that bounds what a statement reads.
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from penstock.store.lanes import IS_RESCHEDULED, RESCHEDULED
+from penstock.store.session import Session
+
+# Where to look for jobs; each value before `most` is the job's number at which the page before ended.
+_PAGES: Final = {
+    "anywhere": "SELECT seq FROM job WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+    "running": "SELECT seq FROM running WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+    "ended": "SELECT seq FROM done WHERE seq < ? ORDER BY seq DESC LIMIT ?",
+    "pending": """
+        SELECT seq FROM scheduled WHERE seq < ? UNION ALL SELECT seq FROM ready WHERE seq < ?
+        UNION ALL SELECT seq FROM lane_job WHERE seq < ? UNION ALL SELECT seq FROM door WHERE seq < ?
+        UNION ALL SELECT seq FROM successor WHERE seq < ? ORDER BY seq DESC LIMIT ?
+    """,
+}
+PLACES: Final = tuple(_PAGES)
+TEXTS: Final = ("args", "meta", "limits")
+
+
+class SurveyedJob(NamedTuple):
+    """A job without its longer texts."""
+
+    seq: int
+    id: str
+    queue: str
+    priority: int
+    enqueued: int
+    state: str
+    changed: int  # when it came into its state, as far as is known
+    due: int | None
+    fence: int | None  # of the attempt that runs
+    made: int  # attempts that have a row of their own; of a job that waits, all
+    parked: int  # whether a limit keeps its lane
+
+
+class SurveyedKey(NamedTuple):
+    """The gate of a key: what was decided about it, and what its jobs bring."""
+
+    gate: int
+    name: str
+    running: int
+    rules: str | None
+    own: str | None  # the numbers that a lane brought which was deleted
+    gates: str | None  # of the newest lane that passes it
+    waiting: int
+    floats: int
+
+
+_JOB: Final = f"""
+    SELECT j.seq, j.id, j.queue, j.priority, j.enqueued,
+        CASE WHEN d.seq IS NOT NULL THEN d.state WHEN r.seq IS NOT NULL THEN 'running'
+            WHEN s.due > ? OR EXISTS (SELECT 1 FROM lane n WHERE n.id = l.lane AND {IS_RESCHEDULED})
+            THEN 'scheduled' ELSE 'waiting' END,
+        coalesce(d.finished, r.started, (SELECT max(a.ended) FROM attempt a WHERE a.seq = j.seq), j.enqueued),
+        s.due, r.fence, coalesce((SELECT max(a.number) FROM attempt a WHERE a.seq = j.seq), 0),
+        (SELECT count(*) FROM lane n WHERE n.id = l.lane AND ready = 0 AND behind IS NOT NULL)
+    FROM job j LEFT JOIN done d ON d.seq = j.seq LEFT JOIN running r ON r.seq = j.seq
+    LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN lane_job l ON l.seq = j.seq
+    WHERE j.seq IN (SELECT value FROM each(?)) AND j.tenant = ? AND j.queue <> '' ORDER BY j.seq DESC
+"""
+
+
+def page(db: Session, place: str, before: int, most: int) -> list[int]:
+    """Return the numbers of jobs in a place, newest first."""
+    sql = _PAGES[place]
+    return [seq for (seq,) in db.all(sql, *[before] * (sql.count("?") - 1), most)]
+
+
+def jobs(db: Session, seqs: Sequence[int], tenant: str, now: int) -> list[SurveyedJob]:
+    """Return those of these jobs that are a tenant's, newest first."""
+    return list(map(SurveyedJob._make, db.all(_JOB, now, list(seqs), tenant)))
+
+
+def sizes(db: Session, text: str, seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (seq, length) of a longer text of these jobs, newest first."""
+    return db.all(
+        f"""
+        SELECT seq, length({text}) FROM job WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq DESC
+        """,
+        list(seqs),
+    )
+
+
+def texts(db: Session, text: str, seqs: Sequence[int]) -> list[tuple[int, str]]:
+    """Return (seq, text) of a longer text of these jobs, newest first."""
+    return db.all(
+        f"SELECT seq, {text} FROM job WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq DESC", list(seqs)
+    )
+
+
+def census(db: Session, tenant: str, now: int) -> list[tuple[str, int, str, int]]:
+    """Return (queue, priority, state, how many) of a tenant's jobs."""
+    return db.all(
+        f"""
+        SELECT j.queue, j.priority, t.state, count(*) FROM (
+            SELECT seq, 'waiting' AS state FROM ready
+            UNION ALL SELECT seq, CASE WHEN lane IN ({RESCHEDULED}) THEN 'scheduled' ELSE 'waiting' END FROM lane_job
+            UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
+            UNION ALL SELECT seq, CASE WHEN due > ? THEN 'scheduled' ELSE 'waiting' END FROM scheduled
+            UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
+        ) AS t JOIN job j ON j.seq = t.seq WHERE j.tenant = ? AND j.queue <> ''
+        GROUP BY j.queue, j.priority, t.state ORDER BY j.queue, j.priority, t.state
+        """,
+        now,
+        tenant,
+    )
+
+
+def keys(db: Session, tenant: str, name: str | None, after: str, most: int) -> list[SurveyedKey]:
+    """Return the keys of a tenant, by name: all that come after one, or the one of this name."""
+    rows = db.all(
+        """
+        SELECT g.id, g.name, g.running, g.rules, g.own,
+            (SELECT l.gates FROM lane_gate p JOIN lane l ON l.id = p.lane WHERE p.gate = g.id
+                ORDER BY p.lane DESC LIMIT 1),
+            (SELECT count(*) FROM lane_gate p JOIN lane_job w ON w.lane = p.lane WHERE p.gate = g.id),
+            (SELECT count(*) FROM floating f WHERE f.gate = g.id)
+        FROM gate g WHERE g.kind = 'key' AND g.tenant = ? AND g.name > ? AND (? = 1 OR g.name = ?)
+        ORDER BY g.name LIMIT ?
+        """,
+        tenant,
+        after,
+        int(name is None),
+        name or "",
+        most,
+    )
+    return list(map(SurveyedKey._make, rows))
+
+
+def at_door(db: Session, tenant: str) -> list[tuple[str, int]]:
+    """Return (limits, how many) of a tenant's jobs that have not come to their gates yet though they wait."""
+    return db.all(
+        """
+        SELECT j.limits, count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
+            JOIN job j ON j.seq = d.seq WHERE j.tenant = ? AND j.limits <> '' GROUP BY j.limits
+        """,
+        tenant,
+    )
