@@ -6,7 +6,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from penstock.store.sqlite.store import SqliteStore
 from tests.support.soak import often
+from tests.support.stores import copy_in_memory
 
 # No deadlines: a slow machine is not a failing test.
 settings.register_profile(
@@ -35,6 +37,9 @@ settings.load_profile("ci" if CI else "dev")
 # inherit: whatever the tests start begins with the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, lambda *_: None)
+
+
+SqliteStore.migrate = copy_in_memory
 
 
 def pytest_collection_modifyitems(items):

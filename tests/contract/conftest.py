@@ -13,11 +13,12 @@ from penstock.store.session import Session
 from tests.support.clock import FakeClock
 from tests.support.desk import Desk, slots
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
+from tests.support.stores import new_file
 
 
 @contextmanager
 def a_file(folder: Path) -> Iterator[str]:
-    yield str(folder / "jobs.db")
+    yield new_file(folder / "jobs.db")
 
 
 STORES = {"sqlite": a_file, "postgres": lambda _folder: empty_store()}

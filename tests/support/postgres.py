@@ -200,17 +200,23 @@ def empty_store() -> Iterator[str]:
 def empty_schema(url: str) -> None:
     """Leave nothing in the tables of *url*."""
     plain, schema = split_schema(url)
-    with psycopg.connect(plain) as connection:
-        names = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'schema_version'",
-            (schema,),
-        ).fetchall()
-        # TRUNCATE makes new files for every table and index, which takes five times as long.
-        connection.execute(
-            sql.SQL("; ").join(
-                sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, name)) for (name,) in names
-            )
+    connection = _cleaner(plain, os.getpid())
+    names = connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = %s AND tablename <> 'schema_version'",
+        (schema,),
+    ).fetchall()
+    # TRUNCATE makes new files for every table and index, which takes five times as long.
+    connection.execute(
+        sql.SQL("; ").join(
+            sql.SQL("DELETE FROM {}").format(sql.Identifier(schema, name)) for (name,) in names
         )
+    )
+
+
+@functools.cache
+def _cleaner(url: str, _process: int) -> psycopg.Connection:
+    # One connection for all times: a new one would have to read first what tables there are.
+    return psycopg.connect(url, autocommit=True)
 
 
 def split_schema(url: str) -> tuple[str, str]:
