@@ -34,13 +34,14 @@ def operations(server):
 
 def test_no_request_makes_the_server_stumble(server):
     chosen = [(operation, mode) for operation in operations(server) for mode in MODES]
+    assert len(chosen) > 150
     random.Random(4).shuffle(chosen)
+    del chosen[often(120, len(chosen)) :]
     tried = 0
     for n, (operation, mode) in enumerate(chosen):
         tried += attempt(operation, mode, n)
 
-    assert len(chosen) > 150
-    assert tried > 150
+    assert tried > 100
     assert "ok" == server.get("/ojs/v1/health")["status"]
     assert not [line for line in server.log if "Traceback" in line or "failed (" in line]
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from http import HTTPStatus
 from importlib.resources import files
 from typing import Any, Final
@@ -175,10 +176,14 @@ def _operation(route: Route) -> str:
 
 def documented(dialects: Sequence[Dialect], *, secured: bool) -> list[Dialect]:
     """Return the *dialects*; the last of them also has routes that describe all."""
-    text = b""
+
+    @cache
+    def text() -> bytes:
+        # Written when it is asked for the first time: a server that starts need not wait for it.
+        return msgspec.json.encode(document(found, secured=secured))
 
     async def show(_: Request) -> Reply:
-        return Reply(text, headers={"Cache-Control": "no-cache"})
+        return Reply(text(), headers={"Cache-Control": "no-cache"})
 
     async def browse(_: Request) -> Reply:
         page = (files(__package__) / "docs.html").read_bytes()
@@ -192,5 +197,4 @@ def documented(dialects: Sequence[Dialect], *, secured: bool) -> list[Dialect]:
         Route("GET", "/docs", browse, PUBLIC, "What the server offers, for people", media="text/html"),
     )
     found = [*others, replace(last, routes=(*last.routes, *pages))]
-    text = msgspec.json.encode(document(found, secured=secured))
     return found
