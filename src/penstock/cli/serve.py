@@ -4,9 +4,10 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from penstock.cli.options import (
     LogFormat,
@@ -22,11 +23,27 @@ from penstock.cli.options import (
 from penstock.errors import InvalidError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.http.engine_service import EngineService
     from penstock.http.tokens import Keyring
-    from penstock.http.uvicorn_server import Settings
+    from penstock.http.uvicorn_server import Beside, Settings
 
 TOKEN: Final = "PENSTOCK_TOKEN"  # noqa: S105 - where it is, not what it is
+SILO_PORT: Final = 7450
 _KEEP: Final = "7d"
+
+
+class ServeCommand(TyperCommand):
+    """The command `serve`, one of whose options may have a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - typer does not name it
+        """Read the arguments; `--silo` alone means its usual port."""
+        given = list(args)
+        for place in [place for place, word in enumerate(given) if word == "--silo"][::-1]:
+            if not given[place + 1 : place + 2] or given[place + 1].startswith("-"):
+                given.insert(place + 1, str(SILO_PORT))
+        return super().parse_args(ctx, given)
 
 
 def serve(
@@ -73,9 +90,35 @@ def serve(
         bool,
         flag(
             "--test-mode",
-            "Offer POST /ojs/v1/admin/reset, which empties everything; heed the spec's test directives.",
+            "Offer POST /ojs/v1/admin/reset and ResetShards, which empty everything; heed the spec's test directives.",
         ),
     ] = False,
+    silo: Annotated[
+        int | None,
+        typer.Option(
+            "--silo",
+            metavar="[PORT]",
+            min=0,
+            max=65_535,
+            show_default=False,
+            help=f"Serve clients and workers of Silo over gRPC too, at this port or {SILO_PORT}; 0 takes a free one.",
+        ),
+    ] = None,
+    silo_advertise: Annotated[
+        str,
+        option(
+            "HOST:PORT",
+            "The address at which Silo's clients reach this server; they keep no other.",
+            "where it listens",
+        ),
+    ] = "",
+    tls_cert: Annotated[
+        Path | None,
+        option("FILE", "Serve Silo's clients over TLS, with this certificate (PEM).", default=False),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, option("FILE", "The key of that certificate (PEM).", default=False)
+    ] = None,
     log_level: Annotated[
         LogLevel, typer.Option(help="How much to tell; info tells of each request.")
     ] = LogLevel.WARNING,
@@ -104,9 +147,32 @@ def serve(
     )  # fmt: skip
     keyring = _keyring(token or [], token_file)
     check_open(settings, keyring)
+    beside = _beside(silo, silo_advertise, tls_cert, tls_key, host, keyring)
     log_to_stderr(log_level, log_format)
     with closing(open_engine(store)) as engine:
-        run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings))
+        run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings), beside)
+
+
+def _beside(
+    port: int | None, advertise: str, cert: Path | None, key: Path | None, host: str, keyring: "Keyring"
+) -> "Callable[[EngineService], Beside] | None":
+    """Return what makes the server for Silo's clients, if one is wanted."""
+    if port is None:
+        for name, value in (("--silo-advertise", advertise), ("--tls-cert", cert), ("--tls-key", key)):
+            if value:
+                raise InvalidError(name, "is for clients of Silo; give --silo too")
+        return None
+    try:
+        from penstock.dialects.silo.server import SiloServer, SiloSettings
+    except ImportError as error:
+        raise InvalidError("--silo", f"needs more packages: pip install 'penstock[silo]' ({error})") from None
+    settings = SiloSettings(host, port, advertise, cert, key)
+    settings.check()
+
+    def say(address: str) -> None:
+        print(f"penstock serves Silo's clients at {address}", file=sys.stderr, flush=True)
+
+    return lambda service: SiloServer(service, keyring, settings, say)
 
 
 def _keyring(tokens: list[str], file: Path | None) -> "Keyring":

@@ -87,6 +87,7 @@ class EngineService:
         self._refreshed: Batcher[RefreshReport, bool] = Batcher(engine.report_refreshes, self.threads)
         # Heartbeats look at no gate, so they wait for no transaction that holds them.
         self._beating: Batcher[Renewal, Beat] = Batcher(engine.heartbeats, self.threads)
+        self._renewing: Batcher[tuple[int, int, int], bool] = Batcher(self._renew_together, self.threads)
         self._taking_back: set[asyncio.Task[None]] = set()
         # By id, then by tenant: what was fetched here, and by which worker.
         self._held: OrderedDict[str, dict[str, tuple[Claimed, str]]] = OrderedDict()
@@ -122,6 +123,12 @@ class EngineService:
 
         A job that is just becoming due in another transaction is waited for a moment, also without *wait*.
         """
+        jobs = await self._claim(wanted, claims, wait)
+        for job in jobs:
+            self.remember(job, wanted.worker)
+        return jobs
+
+    async def _claim(self, wanted: ClaimFor, claims: Claims, wait: float = 0.0) -> list[Claimed]:
         began = monotonic()
         end = began + int(wait * SECOND)
         while True:
@@ -137,8 +144,6 @@ class EngineService:
                 await self._work.changed(revision, self._pause(claim, left) / SECOND)
             else:
                 await asyncio.sleep(LEAST_PAUSE / SECOND)
-        for job in claim.jobs:
-            self.remember(job, wanted.worker)
         return claim.jobs
 
     async def take(self, wanted: ClaimFor | Fetching, claims: Claims) -> Claim:
@@ -152,14 +157,17 @@ class EngineService:
     async def lease(
         self, wanted: ClaimFor, refreshing: RefreshesFor, claims: Claims
     ) -> tuple[list[Claimed], list[Refresh]]:
-        """Start jobs for a worker, noted in *claims*, and lend it due refreshes, in one transaction."""
+        """Start jobs for a worker, noted in *claims*, and lend it due refreshes, in one transaction.
+
+        Their fences are not remembered here: the worker tells them.
+        """
         self._paced.begin()
         leased = await self._working.ask(Fetching(wanted, refreshing))
         assert isinstance(leased, Leased)  # noqa: S101 - for mypy
         claims.jobs += leased.claim.jobs
         jobs = leased.claim.jobs
         if not jobs and (leased.claim.more or leased.claim.next_at == AT_ONCE):
-            jobs = await self.claim(wanted, claims)
+            jobs = await self._claim(wanted, claims)
         return jobs, leased.refreshes
 
     async def claim_one(self, job_id: str, worker: str, lease: int, tenant: str, claims: Claims) -> Claimed:
@@ -177,6 +185,10 @@ class EngineService:
     async def beat(self, renewal: Renewal) -> Beat:
         """Renew the lease of an attempt; tell whether it stands and whether it should stop."""
         return await self._beating.ask(renewal)
+
+    async def renew_refresh(self, gate: int, fence: int, lease: int) -> bool:
+        """Leave a refresh to the worker that has it; False if it has it no more."""
+        return await self._renewing.ask((gate, fence, lease))
 
     async def refreshes(self, wanted: RefreshesFor) -> list[Refresh]:
         """Lend due refreshes of floating limits to a worker.
@@ -378,6 +390,14 @@ class EngineService:
         if claim.next_at is None:
             return left
         return max(min(left, claim.next_at - self.engine.clock.now()), LEAST_PAUSE)
+
+    def _renew_together(self, asked: Sequence[tuple[int, int, int]]) -> list[bool]:
+        answers: dict[tuple[int, int, int], bool] = {}
+        for lease in {lease for _, _, lease in asked}:
+            lent = [(gate, fence) for gate, fence, each in asked if each == lease]
+            found = self.engine.renew_refreshes(lent, lease=lease)
+            answers |= {(*each, lease): alive for each, alive in zip(lent, found, strict=True)}
+        return [answers[each] for each in asked]
 
     def _together(self, questions: Sequence[Question | Fetching]) -> Sequence[Answer | Exception]:
         fetches = [question.wanted for question in questions if isinstance(question, Fetching)]

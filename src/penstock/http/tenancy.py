@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import unquote
 
 from penstock.errors import InvalidError
@@ -16,6 +16,13 @@ PATTERN: Final = "[a-zA-Z0-9][a-zA-Z0-9._:-]*"
 LONGEST: Final = 100  # characters
 _NAME: Final = re.compile(PATTERN)
 _SHOWN: Final = 60  # characters of a name that is wrong
+
+
+class Caller(Protocol):
+    """A request, in any protocol, whose token is known."""
+
+    @property
+    def access(self) -> Access: ...
 
 
 def check_tenant(name: object, field: str = "tenant") -> str:
@@ -47,15 +54,15 @@ def tenant_of(access: Access, named: str | None) -> str | None:
     return access.tenant if access.tenant is not None else named
 
 
-def check_unbound(request: Request) -> None:
+def check_unbound(caller: Caller) -> None:
     """Raise if the token is bound to a tenant: what it asks for concerns all of them."""
-    if request.access.tenant is not None:
+    if caller.access.tenant is not None:
         raise ForbiddenError("this is decided for all tenants, with a token that is bound to none")
 
 
-def check_shared(request: Request, jobs: Iterable[NewJob]) -> None:
+def check_shared(caller: Caller, jobs: Iterable[NewJob]) -> None:
     """Raise if jobs of a token that is bound to a tenant would pass gates that all tenants share."""
-    if request.access.tenant is not None and any(limit.shared for job in jobs for limit in job.limits):
+    if caller.access.tenant is not None and any(limit.shared for job in jobs for limit in job.limits):
         raise ForbiddenError(
             "a limit of scope global is shared by all tenants, and this token speaks for one"
         )

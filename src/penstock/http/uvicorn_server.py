@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Final
+from typing import Final, Protocol
 
 import uvicorn
 
@@ -17,6 +17,7 @@ from penstock.errors import InvalidError, StoreBrokenError
 from penstock.http.app import app_for
 from penstock.http.asgi import AsgiApp
 from penstock.http.dialect import Dialect
+from penstock.http.engine_service import EngineService
 from penstock.http.tokens import Keyring
 from penstock.worker.upkeep import Upkeep
 
@@ -42,15 +43,27 @@ class Settings:
     names: tuple[str, ...] = ()
 
 
+class Beside(Protocol):
+    """A server in another protocol, on the loop of the HTTP server."""
+
+    async def start(self) -> None:
+        """Listen; raise `InvalidError` if that cannot be."""
+
+    async def stop(self, grace: float) -> None:
+        """Take no more calls, and let those that are under way end within so many seconds."""
+
+
 def serve(
     engine: Engine,
     dialects: Sequence[Dialect],
     keyring: Keyring,
     settings: Settings,
     ready: Callable[[str], None],
+    beside: Callable[[EngineService], Beside] | None = None,
 ) -> None:
     """Serve until a signal comes; *ready* is called with the address once it answers.
 
+    What *beside* makes serves the same engine in another protocol, on the same loop.
     Raises `StoreBrokenError` when the store's file was removed, replaced or damaged.
     """
     check_open(settings, keyring)
@@ -63,7 +76,7 @@ def serve(
         loopback=_is_loopback(settings.host),
         names=(settings.host, *settings.names),
     )
-    server = _Server(app, settings, ready)
+    server = _Server(app, settings, ready, None if beside is None else beside(app.service))
     upkeep = Upkeep(engine, settings.keep, UPKEEP_EVERY, log).thread
     upkeep.broken = server.give_up
     upkeep.start()
@@ -77,7 +90,9 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, app: AsgiApp, settings: Settings, ready: Callable[[str], None]) -> None:
+    def __init__(
+        self, app: AsgiApp, settings: Settings, ready: Callable[[str], None], beside: Beside | None = None
+    ) -> None:
         config = uvicorn.Config(
             app,
             host=settings.host,
@@ -95,10 +110,18 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._ready = ready
         self._drain = app.service.drain
-        self.trouble: StoreBrokenError | None = None
+        self._beside = beside
+        self.trouble: StoreBrokenError | InvalidError | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self.started and self._beside is not None:
+            try:
+                await self._beside.start()
+            except InvalidError as error:
+                self.trouble = error
+                self.should_exit = True
+                return
         if self.started and sockets:
             host, port = sockets[0].getsockname()[:2]
             self._ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
@@ -120,6 +143,8 @@ class _Server(uvicorn.Server):
         # Requests that only wait would keep it from ending.
         self._drain()
         await asyncio.sleep(GOODBYE)
+        if self._beside is not None:
+            await self._beside.stop(GRACE)
         await super().shutdown(sockets)
 
 

@@ -6,6 +6,8 @@ from typing import Any, Final
 import msgspec
 
 from penstock.clock import MILLISECOND, SECOND
+from penstock.engine.enqueue import MAX_ARGS
+from penstock.errors import InvalidError
 
 TASK: Final = "silo"  # the task of every such job: a claim for its workers names no other
 GROUP: Final = "default"  # the task group of a job that names none
@@ -16,10 +18,12 @@ LEASE_MS: Final = LEASE // MILLISECOND
 CRASHED: Final = "WORKER_CRASHED"  # the code of an attempt whose worker was lost
 _LOST: Final = "LeaseLost"  # what the engine calls it
 
-_USUAL: Final = 50  # the priority of a job that names none
+USUAL: Final = 50  # the priority of a job that names none
 _LEAST_URGENT: Final = 99
 _BEFORE: Final = '{"msgpack":"'
 _AFTER: Final = '"}'
+# So many bytes are as much JSON text as the engine takes.
+MOST_BYTES: Final = MAX_ARGS // 4 * 3 - 64
 _PARTS: Final = 2  # numbers in an id
 _DIGITS: Final = 18  # of each, so that every store can hold it
 
@@ -27,6 +31,7 @@ _DIGITS: Final = 18  # of each, so that every store can hold it
 class Kept(msgspec.Struct, omit_defaults=True):
     """What a job keeps in its meta, as its client sent it: fields by their names in `silo.proto`."""
 
+    priority: int = USUAL
     metadata: dict[str, str] = {}
     limits: list[dict[str, Any]] = []
     retry_policy: dict[str, Any] | None = None
@@ -42,8 +47,10 @@ _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(Meta).decode
 
 
-def text_of(content: bytes) -> str:
-    """Return *content* as JSON text, from which the same bytes come back."""
+def text_of(content: bytes, field: str) -> str:
+    """Return *content* as JSON text, from which the same bytes come back; raise if that *field* is too long."""
+    if len(content) > MOST_BYTES:
+        raise InvalidError(field, f"has {len(content)} bytes; at most {MOST_BYTES} are kept")
     return f"{_BEFORE}{b64encode(content).decode()}{_AFTER}"
 
 
@@ -71,12 +78,12 @@ def kept_in(meta: str) -> Kept:
 
 def stored_priority(priority: int) -> int:
     """Return the engine's priority: the smaller number of Silo's goes first."""
-    return _USUAL - priority
+    return USUAL - priority
 
 
 def shown_priority(priority: int) -> int:
     """Return Silo's priority; those of other clients' jobs may lie outside of its range."""
-    return min(max(_USUAL - priority, 0), _LEAST_URGENT)
+    return min(max(USUAL - priority, 0), _LEAST_URGENT)
 
 
 def stored_tenant(tenant: str) -> str:
