@@ -6,7 +6,7 @@ A wound is what to read in the source of a function and what to put in its place
 import importlib
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -534,9 +534,9 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
 
 
 @contextmanager
-def wounded(name: str) -> Iterator[None]:
+def wounded(name: str, among: Mapping[str, tuple[Any, ...]] = WOUNDS) -> Iterator[None]:
     """Have the engine wounded for a while."""
-    where, *texts = WOUNDS[name]
+    where, *texts = among[name]
     function = _find(where)
     whole, source = function.__code__, textwrap.dedent(inspect.getsource(function))
     source = source.replace("@property\n", "")
