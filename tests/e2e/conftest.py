@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.server import served
+from tests.support.silo import SiloClient
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgres"])
@@ -26,3 +27,17 @@ def lasting(address):
 def server(lasting):
     assert 200 == lasting.post("/ojs/v1/admin/reset").status
     return lasting
+
+
+@pytest.fixture(scope="session")
+def lasting_silo(address):
+    with served(address, "--test-mode", "--silo", "0") as one:
+        yield one
+
+
+@pytest.fixture
+def silo(lasting_silo):
+    """A client of Silo's protocol, at a server that has no jobs."""
+    with SiloClient(lasting_silo.silo) as client:
+        client.ResetShards()
+        yield client

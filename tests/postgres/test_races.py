@@ -19,7 +19,7 @@ from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
 from penstock.lifecycle.unique import OnDuplicate, Unique
-from penstock.limits.rules import Numbers, Window
+from penstock.limits.rules import Floating, Limit, Numbers, Window
 from penstock.store.postgres import PostgresStore
 from tests.postgres.race import FREE_OR_LIMITED, LIMITED, PATIENCE, do, quiet
 from tests.support.desk import LEASE, slots
@@ -158,6 +158,10 @@ class TestSettleAndCancel:
         assert race.desk.claim() == "b"
 
 
+def floats(key, slots):
+    return Limit(key, Numbers(slots=slots), floating=Floating("", 60_000_000))
+
+
 class TestEnqueueAndClaim:
     def test_a_producer_who_has_the_gates_is_waited_for(self, race):
         race.desk.enqueue("a", slots("X", 1))
@@ -215,6 +219,24 @@ class TestEnqueueAndClaim:
             started.append(race.desk.claim())
             race.desk.settle(started[-1])
         assert started == ["urgent", "a", "b", "c"]
+
+    def test_the_first_job_of_a_floating_key_says_how_it_floats_though_it_is_at_the_door(self, race):
+        with race.gates_taken():
+            race.desk.enqueue("a", floats("X", 1))
+            race.desk.enqueue("b", floats("X", 2))
+
+        race.desk.enqueue("c", floats("X", 3))
+
+        assert 1 == race.desk.engine.floating("X").default
+
+    def test_jobs_at_the_door_say_in_their_order_how_a_key_floats(self, race):
+        with race.gates_taken():
+            race.desk.enqueue("a", floats("X", 1))
+            race.desk.enqueue("b", floats("X", 2))
+
+        race.desk.engine.upkeep()
+
+        assert 1 == race.desk.engine.floating("X").default
 
     def test_a_job_at_the_door_can_be_cancelled(self, race):
         with race.gates_taken():

@@ -47,6 +47,12 @@ class Served:
         return f"http://127.0.0.1:{self._port}"
 
     @property
+    def silo(self):
+        """The address of its gRPC server."""
+        told = [line for line in self.log if "Silo's clients at " in line]
+        return told[-1].rsplit(" at ", 1)[1].strip()
+
+    @property
     def pid(self):
         return self._process.pid
 

@@ -19,6 +19,7 @@ from penstock.engine.uniqueness import (
     Replacement,
     by_itself,
     holder,
+    let_in,
     stored_key,
     take_place,
     unique_to_text,
@@ -50,6 +51,7 @@ from penstock.store import waiting as waiting_rows
 from penstock.store.session import BoundedError, JobRow, Locks, Queue
 
 MAX_ARGS: Final = 16 * 1024 * 1024
+AT_DOOR: Final = 10_000  # jobs that are let in before others
 _DEFAULT_PRIORITY: Final = 0
 
 
@@ -222,6 +224,9 @@ def enqueue(
     if board.db.gated and sum(map(replaces, jobs)) > 1:
         # Lock them in one order everywhere, before they are marked one after the other.
         attempt_rows.locked(board.db, unique_rows.seqs(board.db, keys))
+    if board.db.gated and any(limit.floating is not None for job in jobs for limit in job.limits):
+        # The first job of a floating key says how it floats, also if it still stands at the door.
+        let_in(board, waiting_rows.at_door(board.db, AT_DOOR))
     return add(board, jobs, seqs or board.db.numbers(len(jobs)), own=own)
 
 
