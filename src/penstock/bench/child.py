@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.app import App
-from penstock.bench.worker_processes import Assignment, Sight
+from penstock.bench.worker_processes import FLOW, Assignment, Sight
 from penstock.logs import LEVEL, log_to_stderr
 from penstock.worker import Worker
 from penstock.worker.gc_tuning import calm
@@ -67,7 +67,13 @@ def main() -> None:
     assignment = msgspec.json.decode(sys.argv[1], type=Assignment)
     witness = Witness(assignment.enough)
     app = App(assignment.url)
-    app.task(name=f"bench.{assignment.handler}")(getattr(witness, assignment.handler))
+    task = app.task(name=f"bench.{assignment.handler}")(getattr(witness, assignment.handler))
+
+    @app.workflow(name=FLOW)
+    async def flow(steps: int) -> None:
+        for _ in range(steps):
+            await task.step()
+
     calm()
     # As `penstock worker` does, because a line for each job is part of its work.
     log_to_stderr(LEVEL, as_json=False)

@@ -106,8 +106,12 @@ def keyed_jobs(count: int, keys: int | None = None, *, handler: str = "noop") ->
     chance = random.Random(7)
     for number in range(count):
         key = number if keys is None else chance.randrange(keys)
-        limits = (Limit(f"key:{key}", _ONE),)
-        yield job(handler, *([key] if handler == "keyed" else []), limits=limits)
+        yield job(handler, *([key] if handler == "keyed" else []), limits=one_slot(key))
+
+
+def one_slot(key: int) -> tuple[Limit, ...]:
+    """Return the limit of a key with one slot."""
+    return (Limit(f"key:{key}", _ONE),)
 
 
 def _floor(context: RunContext, count: int, *, once: bool = False) -> float:

@@ -9,6 +9,7 @@ from penstock.bench import (
     blocked,
     drain,
     enqueue,
+    instances,
     keys,
     pickup,
     policies,
@@ -44,6 +45,7 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W11": sharing.run,
     "W13": throttle.run,
     "W14": unknown.run,
+    "W15": instances.run,
     "MEM": drain.run_memory,
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.

@@ -16,7 +16,7 @@ from penstock.lifecycle.states import State
 WARM_UP: Final = 20
 SETTLED: Final = 1.0  # seconds in which workers find out that there is nothing to do
 PERCENTS: Final = (50, 99)
-_MILLISECOND: Final = 1_000_000
+MILLISECOND: Final = 1_000_000  # nanoseconds
 
 
 class Case(NamedTuple):
@@ -58,6 +58,14 @@ def run(context: RunContext) -> list[Figure]:
 
 def _figures(context: RunContext, case: Case) -> list[Figure]:
     case = case._replace(jobs=context.size(case.jobs, max(case.jobs // 5, 3)))
+    waits, sync = pickups(context, case)
+    note = f"with one fdatasync of {sync:.2f} ms"
+    found = [Figure("W6", name, value, "ms") for name, value in case.figures(waits).items()]
+    return [_with_target(found[0], note) if case.name == CASES[0].name else found[0], *found[1:]]
+
+
+def pickups(context: RunContext, case: Case) -> tuple[list[float], float]:
+    """Return how many milliseconds passed before each job of a case began, and how many one fdatasync takes."""
     context.say(f"W6 {case.jobs} pickups, {case.name}")
     url = context.url("w6")
     with opened(url) as engine, started(Assignment(url, "stamped"), case.workers) as workers:
@@ -67,10 +75,7 @@ def _figures(context: RunContext, case: Case) -> list[Figure]:
         sights = stopped(workers)
     context.clear("w6")
     begun = {number: at for sight in sights for number, at in sight.starts}
-    waits = [(begun[number] - at) / _MILLISECOND for number, at in enumerate(before)][WARM_UP:]
-    note = f"with one fdatasync of {sync:.2f} ms"
-    found = [Figure("W6", name, value, "ms") for name, value in case.figures(waits).items()]
-    return [_with_target(found[0], note) if case.name == CASES[0].name else found[0], *found[1:]]
+    return [(begun[number] - at) / MILLISECOND for number, at in enumerate(before)][WARM_UP:], sync
 
 
 def _with_target(figure: Figure, note: str) -> Figure:

@@ -11,6 +11,7 @@ from typing import IO, Final
 import msgspec
 
 PATIENCE: Final = 240.0
+FLOW: Final = "bench.flow"  # a workflow of as many steps as its argument says
 _TAIL: Final = 4_000  # bytes of a log that are shown of a process that was lost
 
 WorkerProcess = subprocess.Popen[bytes]
