@@ -25,8 +25,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("-(-self.period // self.limit)", "self.period // self.limit"),
     ),
     "starts remembered at the claim": (
-        "engine.admission.claiming:Claiming._admit",
-        ("post.gate.start(begin_by if", "post.gate.start(board.now if"),
+        "engine.admission.claiming:Claiming._remember",
+        ("post.gate.start(begin_by if", "post.gate.start(self.board.now if"),
     ),
     "a start too early by what it is reported": (
         "engine.leases:correct",
@@ -404,8 +404,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("weight * self.gap", "self.gap"),
     ),
     "one cost at all gates": (
-        "engine.admission.claiming:Claiming._admit",
-        ("cost if costs is None else cost_at(n, cost, costs)", "cost"),
+        "engine.admission.claiming:Claiming._remember",
+        ("cost_at(n, *costs)", "costs[0]"),
     ),
     "a job tested by the costs of the one before it": (
         "engine.admission.board:Board.next_head",

@@ -338,16 +338,17 @@ class Settling:
         """Give back the attempt's slots, and remember when it really began; return that, if it was told."""
         if not attempt.gates:
             return None
-        began = began_at(attempt, began_after, self.board.now)
-        for gate, cost in attempt.weights():
+        began, gates = began_at(attempt, began_after, self.board.now), attempt.gate_ids
+        for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
             if post.gate.rules is not None and not post.lanes:
                 # Jobs of a queue, a type or a pool may wait for it without a lane behind the gate.
                 self.board.db.tell(Topic.WORK)
-            if began is not None:
-                correct(post, attempt.begin_by, cost, began)
-        self._rung.update(attempt.gate_ids)
+        if began is not None:
+            for gate, cost in attempt.weights():
+                correct(self.board.posts[gate], attempt.begin_by, cost, began)
+        self._rung.update(gates)
         return began
 
     def _end(

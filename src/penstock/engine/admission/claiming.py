@@ -290,7 +290,7 @@ class Claiming:
                     gates if t.begin_by else "", ",".join(map(str, t.spaced)), t.resource,
                 )
             )  # fmt: skip
-            self.board.blocked.started(claimed[-1], worker)
+        self._tell_started(claimed, terms)
         if free:
             attempt_rows.run_ready(db, free, fence, first, usual, now)
         if rows:
@@ -305,6 +305,11 @@ class Claiming:
             # A window must not forget its starts, even if the machine loses its power.
             db.keep()
         return claimed
+
+    def _tell_started(self, claimed: Sequence[Claimed], terms: LeaseTerms) -> None:
+        if self.board.events.wanted:
+            for n, job in enumerate(claimed):
+                self.board.blocked.started(job, terms.worker(n))
 
     def _note_left(self) -> None:
         """Write down which tasks were met and not known; tell others of jobs that were locked and not taken."""
@@ -611,16 +616,12 @@ class Claiming:
             # It counts on this day, so it begins on this day or not at all.
             begin_by = min(begins + self._grace, taken.last_moment(begins))
             counted = taken.start(begins)
-        spaced = []
-        for n, post in enumerate(passed):
-            own = stands[n].own if n < len(stands) else UNLIMITED
-            if self._ahead is not None and self._is_spaced(post.gate.numbers(own, board.now)):
-                spaced.append(post.gate.id)
-            weight = cost if costs is None else cost_at(n, cost, costs)
-            post.gate.start(begin_by if self._ahead is None else begins, weight)
-            if self._ahead is not None:
-                self._ahead.expect(post, begins, begin_by, weight)
-            post.memory_changed = post.memory_changed or post.gate.starts is not None
+        spaced: list[int] = []
+        if remembered:
+            spaced = self._remember(passed, stands, (cost, costs), begins, begin_by)
+        else:
+            for post in passed:
+                post.gate.start(0, cost)
         self.admitted.append(
             Admitted(
                 seq,
@@ -638,6 +639,27 @@ class Claiming:
                 counted,
             )
         )
+
+    def _remember(
+        self,
+        passed: Sequence[Post],
+        stands: Sequence[Stand],
+        costs: tuple[int, str | None],
+        begins: int,
+        begin_by: int,
+    ) -> list[int]:
+        """Have gates remember a start; return those at which its caller keeps distances."""
+        spaced = []
+        for n, post in enumerate(passed):
+            own = stands[n].own if n < len(stands) else UNLIMITED
+            if self._ahead is not None and self._is_spaced(post.gate.numbers(own, self.board.now)):
+                spaced.append(post.gate.id)
+            weight = cost_at(n, *costs)
+            post.gate.start(begin_by if self._ahead is None else begins, weight)
+            if self._ahead is not None:
+                self._ahead.expect(post, begins, begin_by, weight)
+            post.memory_changed = post.memory_changed or post.gate.starts is not None
+        return spaced
 
     def _is_spaced(self, numbers: Numbers) -> bool:
         """Tell whether the rules look at when a start of late began, and not only at whether there was one."""

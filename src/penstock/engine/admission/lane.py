@@ -154,11 +154,12 @@ def stands_to_text(stands: Iterable[Stand], apart: str | None = None) -> str:
 def line_of(lane: Lane, stand: Stand) -> str:
     """Name the line in which *lane* waits at one of its gates: same gate, same part of a queue, same numbers."""
     apart = f"|#{lane.weight}" if lane.heavy else ""
-    tenant = f"|@{lane.tenant}" if lane.tenant else ""
     # A name has no control characters, so its own bars cannot be taken for separators; the tenant is the rest.
     queue = lane.queue.replace("|", "\x1f")
-    part = f"|/{lane.part.replace('|', chr(0x1F))}" if lane.part else ""
-    return f"{stand.gate}|{queue}|{stand.own.text}{apart}{part}{tenant}"
+    line = f"{stand.gate}|{queue}|{stand.own.text}{apart}"
+    if lane.part:
+        line += f"|/{lane.part.replace('|', chr(0x1F))}"
+    return f"{line}|@{lane.tenant}" if lane.tenant else line
 
 
 def in_part(part: str, signature: str) -> str:
