@@ -10,13 +10,13 @@ from typing import Final
 from penstock.job import Child, Command, EntryState, NewInstance, Timer
 from penstock.sequences.blocks import Loop, Root, Sequence, Step, SubSequence
 from penstock.sequences.composites import ON_CANCEL, begin_composite, branch_ended, cancelled, polled, stopped
-from penstock.sequences.handlers import ParamError, failed_with, failure
+from penstock.sequences.handlers import ParamError, failed_with, failure, params_text
 from penstock.sequences.memory import At, CompositeAt, Ended, Memory, Outcome, inside, split_key
 from penstock.sequences.run import STOPPING, Enter, Leave, Run
 from penstock.sequences.scope import Scope
 from penstock.sequences.steps import begin_step, step_ended
 from penstock.sequences.stopping import stop_branches
-from penstock.sequences.values import BlockError, to_json
+from penstock.sequences.values import MOST_STEPS, BlockError, to_json
 
 MOST_BEGUN: Final = 512  # blocks in one call; the rest follows a timer, so that no transaction is long
 MAX_CHILD_DEPTH: Final = 16
@@ -90,7 +90,7 @@ def _enter(run: Run, at: At, begun: int) -> None:
     where = run.around(at)
     if not _is_open(run, where):
         return
-    if begun > MOST_BEGUN:
+    if begun > MOST_BEGUN or run.effort.total > MOST_STEPS:
         run.act(Timer(f"{at.key}@next", after=0))
         return
     match at.block:
@@ -139,6 +139,7 @@ def _begin_child(run: Run, at: At, block: SubSequence) -> None:
         given = Scope(run, at).render(block.input)
         if not isinstance(given, dict):
             raise ParamError("the input does not come to an object")
+        params_text(given, "input")
     except BlockError as error:
         run.conclude(at, failed_with(error))
         return

@@ -1,6 +1,6 @@
 """What an expression comes to.  Pure.
 
-Every node that is looked at and every item that a function gets takes a step, and steps are bounded.
+Every node that is looked at and all that an operator or a function goes through takes steps, which are bounded.
 """
 
 from typing import Final, assert_never
@@ -9,23 +9,26 @@ from penstock.sequences.expression_parser import Binary, Called, Choice, Express
 from penstock.sequences.functions import FUNCTIONS, digest, has, number, ordered
 from penstock.sequences.paths import Lookup, Path, dig
 from penstock.sequences.templates import Chain, Literal, evaluate_chain
-from penstock.sequences.values import ExpressionError, bounded, is_same, is_true, to_text
+from penstock.sequences.values import Effort, ExpressionError, bounded, is_same, is_true, to_text, weight
 
-MOST_STEPS: Final = 100_000
+# Functions that look at all that is inside their arguments.
+_THOROUGH: Final = frozenset({"json", "unique", "count", "contains", "starts_with", "ends_with"})
 
 
-def evaluate(expression: Expression, lookup: Lookup, now: int = 0, seed: str = "") -> object:
+def evaluate(
+    expression: Expression, lookup: Lookup, now: int = 0, seed: str = "", effort: Effort | None = None
+) -> object:
     """Return what *expression* comes to *now*, or raise; *seed* stands for chance."""
-    return _Evaluation(lookup, now, seed).value(expression.node)
+    return _Evaluation(lookup, now, seed, effort or Effort()).value(expression.node)
 
 
 class _Evaluation:
-    def __init__(self, lookup: Lookup, now: int, seed: str) -> None:
+    def __init__(self, lookup: Lookup, now: int, seed: str, effort: Effort) -> None:
         self.now = now
         self._lookup = lookup
         self._seed = seed
         self._drawn = 0
-        self._steps = 0
+        self._effort = effort
 
     def draw(self) -> bytes:
         self._drawn += 1
@@ -51,7 +54,7 @@ class _Evaluation:
             case Items():
                 return [self.value(item) for item in node.items]
             case Chain():
-                return evaluate_chain(node, self._lookup)
+                return evaluate_chain(node, self._lookup, self._effort)
             case _:
                 assert_never(node)
 
@@ -66,6 +69,7 @@ class _Evaluation:
                 return self._joined(sign, left, self.value(node.right))
 
     def _joined(self, sign: str, left: object, right: object) -> object:  # noqa: PLR0911 - one for each sign
+        self._step(weight(left) + weight(right))
         match sign:
             case "==":
                 return is_same(left, right)
@@ -80,21 +84,18 @@ class _Evaluation:
             case ">=":
                 return is_same(left, right) or ordered(right, left)
             case "in":
-                self._step(_size(right))
                 return has(right, left)
             case _:
                 return _computed(sign, left, right)
 
     def _called(self, node: Called) -> object:
         arguments = [self.value(argument) for argument in node.arguments]
-        self._step(sum(map(_size, arguments)))
+        self._step(sum(map(weight if node.name in _THOROUGH else _size, arguments)))
         result = bounded(FUNCTIONS[node.name].apply(self, arguments), ExpressionError)
         return dig(result, node.members)
 
     def _step(self, count: int) -> None:
-        self._steps += count
-        if self._steps > MOST_STEPS:
-            raise ExpressionError(f"the expression takes more than {MOST_STEPS:,} steps")
+        self._effort.take(count, ExpressionError)
 
 
 def _computed(sign: str, left: object, right: object) -> object:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from penstock.errors import InvalidError
 from penstock.job import Await, EntryState, Timer
+from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.sequences.memory import Outcome
 from penstock.sequences.reading import name, some_time, span
 from penstock.sequences.run import Run
@@ -23,6 +24,7 @@ EVENT: Final = "event:"
 TAKE_START: Final = "penstock.take_start"  # does nothing: its start is that of a handler inside the engine
 SERVED: Final = frozenset({"http_request", "emit_event", "send_signal", TAKE_START})
 SERVER_QUEUE: Final = "penstock.server"
+LARGEST_PARAMS: Final = 1024 * 1024  # characters of JSON
 _MOST_KEYS: Final = 1_000
 
 
@@ -42,6 +44,16 @@ class FailedError(BlockError):
 
 class ParamError(BlockError):
     """A handler was given what it cannot use."""
+
+
+def params_text(given: Params, what: str = "params") -> str:
+    """Return what a handler or a child is *given* as JSON, or raise if it is too large or too deep."""
+    text = to_json(given)
+    if len(text) > LARGEST_PARAMS:
+        raise ParamError(f"{what}: has {len(text):,} characters; at most {LARGEST_PARAMS:,} are allowed")
+    if is_deep(f"[{text}]"):  # what keeps them adds a level
+        raise ParamError(f"{what}: {TOO_DEEP}")
+    return text
 
 
 def run_inside(run: Run, key: str, handler: str, params: Params) -> Outcome | Timer | Await | None:
@@ -135,7 +147,7 @@ def _merge_state(run: Run, _key: str, params: Params) -> Answer:
     key = _state_name(params["key"])
     before = _stored(run, key)
     merged = {**(before if isinstance(before, dict) else {}), **values}
-    run.save(state_key(key), Outcome(EntryState.DONE, to_json(merged)))
+    run.save(state_key(key), Outcome(EntryState.DONE, params_text(merged, "state")))
     return Answer({"key": key, "value": merged})
 
 

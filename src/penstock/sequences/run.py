@@ -24,7 +24,7 @@ from penstock.lifecycle.states import State
 from penstock.sequences.blocks import Sequence
 from penstock.sequences.context import Context
 from penstock.sequences.memory import GOOD, At, CompositeAt, Ended, Memory, Outcome, around, inside
-from penstock.sequences.values import from_json, to_json
+from penstock.sequences.values import Effort, TemplateError, from_json, reading_steps, to_json
 
 Frame = dict[str, object]
 Act = Start | Timer | Await | Child
@@ -66,6 +66,8 @@ class Run:
         self._context_changed = False
         self._around: dict[At, CompositeAt] = {}
         self._finish: Finish | None = None
+        self._decoded: dict[str, tuple[str | None, object]] = {}
+        self.effort = Effort()
 
     @property
     def context(self) -> Context:
@@ -105,6 +107,16 @@ class Run:
     def has_ended_well(self, key: str) -> bool:
         entry = self.entry(key)
         return entry is not None and entry.state in GOOD
+
+    def result(self, key: str) -> object:
+        """Return the result at *key*, which is read once."""
+        entry = self.entry(key)
+        text = None if entry is None else entry.result
+        known = self._decoded.get(key)
+        if known is None or known[0] is not text:
+            self.effort.take(reading_steps(text), TemplateError)
+            known = self._decoded[key] = (text, from_json(text))
+        return known[1]
 
     def frame(self, key: str) -> Frame:
         """Return the counters at *key*; empty if there are none."""

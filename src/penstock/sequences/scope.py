@@ -15,7 +15,7 @@ from penstock.sequences.paths import Path, dig
 from penstock.sequences.pool_values import Gap
 from penstock.sequences.run import Run
 from penstock.sequences.templates import Template, fill_around, fill_in
-from penstock.sequences.values import TemplateError, from_json, is_true
+from penstock.sequences.values import LARGEST, TemplateError, from_json, is_true, to_text
 
 CHUNK: Final = 100  # items of a list that one entry holds
 _NONE: Final = object()
@@ -33,6 +33,8 @@ class Scope:
         self._run = run
         self._at = at
         self._error = error
+        self._length = 0
+        run.effort.begin()
 
     def holds(self, condition: Condition) -> bool:
         """Tell whether *condition* holds here and now."""
@@ -41,7 +43,8 @@ class Scope:
     def value(self, expression: Expression) -> object:
         """Return what *expression* comes to here and now."""
         memory = self._run.memory
-        return evaluate(expression, self.look_up, memory.now, f"{memory.instance}\0{self._at.key}")
+        seed = f"{memory.instance}\0{self._at.key}"
+        return evaluate(expression, self.look_up, memory.now, seed, self._run.effort)
 
     def render(self, tree: Tree, gaps: list[Gap] | None = None, way: tuple[str | int, ...] = ()) -> object:
         """Return *tree*, to which this *way* leads, with all its templates filled in.
@@ -50,19 +53,26 @@ class Scope:
         """
         match tree:
             case Template() if gaps is not None and tree.names_resource:
-                text, places = fill_around(tree, self.look_up)
+                text, places = fill_around(tree, self.look_up, self._run.effort)
                 gaps.append(Gap(way, places))
-                return text
+                return self._measured(text)
             case Template():
-                return fill_in(tree, self.look_up)
+                return self._measured(fill_in(tree, self.look_up, self._run.effort))
             case Expression():
-                return self.value(tree)
+                return self._measured(self.value(tree))
             case list():
                 return [self.render(item, gaps, (*way, n)) for n, item in enumerate(tree)]
             case dict():
                 return {name: self.render(item, gaps, (*way, name)) for name, item in tree.items()}
             case _:
                 return tree
+
+    def _measured(self, value: object) -> object:
+        """Return *value*, unless all that was filled in is too long: many places may name one long value."""
+        self._length += len(to_text(value))
+        if self._length > LARGEST:
+            raise TemplateError(f"it has more than {LARGEST:,} characters; at most that many are allowed")
+        return value
 
     def look_up(self, path: Path) -> object:  # noqa: PLR0911 - one for each root
         """Return the value that *path* leads to; null if there is none, an error if its root is unknown."""
@@ -108,8 +118,8 @@ class Scope:
         known = self._run.sequence.item_vars
         for where in self._ancestors() if known.issuperset(names) and names else ():
             if isinstance(where.block, ForEach) and (where.block.item_var,) == names:
-                entry = self._run.entry(f"{where.at.key}@items.{where.iteration // CHUNK}")
-                return dig(from_json(entry.result if entry else None), (str(where.iteration % CHUNK),))
+                items = self._run.result(f"{where.at.key}@items.{where.iteration // CHUNK}")
+                return dig(items, (str(where.iteration % CHUNK),))
         return _NONE
 
     def _failure(self) -> str | None:
@@ -123,8 +133,7 @@ class Scope:
         return None
 
     def _state(self, name: str) -> object:
-        entry = self._run.entry(state_key(name))
-        return None if entry is None else from_json(entry.result)
+        return self._run.result(state_key(name))
 
     def _output(self, block_id: str) -> object:
         """Return the result of a block; of one in a loop, that of the last iteration, which is ours if we are in it."""
@@ -141,8 +150,7 @@ class Scope:
         prefix = ""
         for loop in reversed(loops):
             prefix = f"{prefix}{loop}#{self._run.frame(prefix + loop).get('n', 0)}/"
-        entry = self._run.entry(prefix + block_id)
-        return None if entry is None else from_json(entry.result)
+        return self._run.result(prefix + block_id)
 
 
 def _named(path: Path) -> str:

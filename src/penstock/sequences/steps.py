@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from penstock.errors import InvalidError
 from penstock.job import Await, EntryState, NewJob, Start, Timer
-from penstock.lifecycle.nesting import TOO_DEEP, is_deep
 from penstock.lifecycle.retry import RetryPolicy, delay_before
 from penstock.limits import UNLIMITED, Limit
 from penstock.sequences.blocks import Step, Wait
@@ -24,6 +23,7 @@ from penstock.sequences.handlers import (
     ParamError,
     failed_with,
     failure,
+    params_text,
     run_inside,
     runs_inside,
 )
@@ -35,7 +35,6 @@ from penstock.sequences.scope import Scope
 from penstock.sequences.timing import delayed, in_window
 from penstock.sequences.values import BlockError, from_json, is_same, to_json, to_text
 
-LARGEST_PARAMS: Final = 1024 * 1024  # characters of JSON
 HUMAN_INPUT: Final = "human_input:"
 REQUEST: Final = (
     "penstock.request"  # in the meta of a job that the server runs: names its request, for all attempts
@@ -197,18 +196,15 @@ def _command(
     rendered = Scope(run, at).render(params, gaps)
     if not isinstance(rendered, dict):
         raise ParamError("the params do not come to an object")
+    text = params_text(rendered)
     if runs_inside(handler) and gaps:
         rendered = fill_gaps(rendered, gaps, _resource(run, at))
     inside = run_inside(run, key, handler, rendered)
     if inside is not None:
         return inside
-    args = to_json({"args": [], "kwargs": rendered})
-    if len(args) > LARGEST_PARAMS:
-        raise ParamError(f"the params have {len(args):,} characters; at most {LARGEST_PARAMS:,} are allowed")
-    if is_deep(args):
-        raise ParamError(f"the params: {TOO_DEEP}")
     queue = SERVER_QUEUE if handler in SERVED else step.queue_name
     meta = _meta(run, at, suffix, handler, gaps)
+    args = f'{{"args":[],"kwargs":{text}}}'
     job = NewJob(handler, args, queue, due=run.memory.now + delay if delay else None, meta=meta)
     return Start(key, _with_options(run, at, step, job) if own else job)
 

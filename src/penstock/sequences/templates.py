@@ -13,14 +13,16 @@ from typing import Final
 import msgspec
 
 from penstock.errors import InvalidError
+from penstock.lifecycle.nesting import is_deep
 from penstock.sequences.filters import FILTERS, apply_filter
 from penstock.sequences.paths import ROOTS, Lookup, Path, read_path
-from penstock.sequences.values import TemplateError, bounded, to_json, to_text
+from penstock.sequences.values import LARGEST, Effort, TemplateError, bounded, to_json, to_text, weight
 
 RESOURCE: Final = Path("pool", ("resource_key",))
 _CALL: Final = re.compile(r"(?P<name>[a-z]\w*)\s*\((?P<arguments>.*)\)", re.DOTALL)
-# A quoted text, or one character; what is in quotes is never a bracket or a bar.
-_PIECE: Final = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.""", re.DOTALL)
+# A quoted text, or one character; what is in quotes is never a bracket or a bar.  A quote that is not closed reaches to
+# the end: to look for its end again from the next quote would take time that grows with the square of the length.
+_PIECE: Final = re.compile(r""""(?:[^"\\]|\\.?)*(?:"|\Z)|'(?:[^'\\]|\\.?)*(?:'|\Z)|.""", re.DOTALL)
 _ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -78,18 +80,15 @@ class Template:
 def read_template(text: str, field: str) -> str | Template:
     """Read *text*; it is returned as it is if there is nothing to fill in.  Raises `InvalidError` for *field*."""
     parts: list[str | Chain] = []
-    rest = text
-    while True:
-        literal, braces, rest = rest.partition("{{")
-        if literal:
-            parts.append(literal)
-        if not braces:
-            return Template(tuple(parts)) if any(isinstance(part, Chain) for part in parts) else text
-        inside = _inside(rest)
-        if inside is None:
+    at = 0
+    while (braces := text.find("{{", at)) >= 0:
+        begin, end = braces + 2, _end(text, braces + 2)
+        if end is None:
             raise InvalidError(field, f"{text[:80]!r} has braces that are not closed")
-        parts.append(read_chain(inside, field))
-        rest = rest[len(inside) + 2 :]
+        parts += [text[at:braces], read_chain(text[begin:end], field)]
+        at = end + 2
+    parts = [part for part in (*parts, text[at:]) if part]
+    return Template(tuple(parts)) if any(isinstance(part, Chain) for part in parts) else text
 
 
 def read_chain(text: str, field: str) -> Chain:
@@ -106,31 +105,44 @@ def read_chain(text: str, field: str) -> Chain:
     return Chain(segments)
 
 
-def fill_in(template: str | Template, lookup: Lookup) -> object:
+def fill_in(template: str | Template, lookup: Lookup, effort: Effort | None = None) -> object:
     """Return the value of *template*, or raise `TemplateError`."""
     if isinstance(template, str):
         return template
-    values = [part if isinstance(part, str) else evaluate_chain(part, lookup) for part in template.parts]
-    return values[0] if len(values) == 1 else bounded("".join(map(to_text, values)), TemplateError)
+    if len(template.parts) == 1 and isinstance(only := template.parts[0], Chain):
+        return evaluate_chain(only, lookup, effort or Effort())
+    return fill_around(template, lookup, effort)[0]
 
 
-def fill_around(template: Template, lookup: Lookup) -> tuple[str, tuple[int, ...]]:
+def fill_around(
+    template: Template, lookup: Lookup, effort: Effort | None = None
+) -> tuple[str, tuple[int, ...]]:
     """Return the text of *template* without the resource of a pool, and the places where that stands."""
-    text, places = "", []
+    effort = effort or Effort()
+    texts, length, places = [], 0, []
     for part in template.parts:
         if isinstance(part, Chain) and part.names_resource:
-            places.append(len(text))
-        else:
-            text += part if isinstance(part, str) else to_text(evaluate_chain(part, lookup))
-    return str(bounded(text, TemplateError)), tuple(places)
+            places.append(length)
+            continue
+        text = part if isinstance(part, str) else to_text(evaluate_chain(part, lookup, effort))
+        effort.take(weight(text), TemplateError)
+        texts.append(text)
+        length += len(text)
+        if length > LARGEST:
+            raise TemplateError(
+                f"the text has more than {LARGEST:,} characters; at most that many are allowed"
+            )
+    return "".join(texts), tuple(places)
 
 
-def evaluate_chain(chain: Chain, lookup: Lookup) -> object:
+def evaluate_chain(chain: Chain, lookup: Lookup, effort: Effort) -> object:
     """Return the value of *chain*, or raise `TemplateError`."""
     value: object = None
     found = False
     for segment in chain.segments:
+        effort.take(1, TemplateError)
         if isinstance(segment, Applied):
+            effort.take(weight(value), TemplateError)
             value = bounded(apply_filter(segment.name, value, segment.arguments), TemplateError)
         elif isinstance(segment, Literal):
             value = value if found else segment.value
@@ -150,11 +162,11 @@ def _called(call: Call, lookup: Lookup) -> object:
     return len(value)
 
 
-def _inside(text: str) -> str | None:
-    """Return what *text* has before the braces that close it; None if nothing closes it."""
-    for match in _PIECE.finditer(text):
+def _end(text: str, begin: int) -> int | None:
+    """Return where the braces stand that close those before *begin*; None if nothing closes them."""
+    for match in _PIECE.finditer(text, begin):
         if text.startswith("}}", match.start()):
-            return text[: match.start()]
+            return match.start()
     return None
 
 
@@ -212,6 +224,6 @@ def _literal(text: str) -> object:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text[1:-1])
     try:
-        return msgspec.json.decode(text)
+        return text if is_deep(text) else msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text

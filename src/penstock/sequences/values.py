@@ -4,8 +4,12 @@ from typing import Final
 
 import msgspec
 
+MOST_STEPS: Final = 100_000  # of the templates and expressions of one block
 LARGEST: Final = 4 * 1024 * 1024  # characters of a text that a template or an expression makes
 _EXACT: Final = 2**63  # numbers beyond are no longer whole in other readers of JSON
+
+_SHORT: Final = 64  # characters that take as long as one value
+_STORED: Final = 1024  # characters of JSON that take as long to read as one value
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -20,6 +24,43 @@ class TemplateError(BlockError):
 
 class ExpressionError(BlockError):
     """An expression that has no value."""
+
+
+class Effort:
+    """The steps that templates and expressions have taken; more than a block may take is an error."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._most = MOST_STEPS
+
+    def begin(self) -> None:
+        """Let the next block take its steps, whatever was taken before."""
+        self._most = self.total + MOST_STEPS
+
+    def take(self, steps: int, error: type[BlockError]) -> None:
+        """Take so many *steps*, or raise *error* if they are too many."""
+        self.total += steps
+        if self.total > self._most:
+            raise error(f"it takes more than {MOST_STEPS:,} steps; at most that many are allowed")
+
+
+def reading_steps(text: str | None) -> int:
+    """Return how many steps it takes to read JSON *text*."""
+    return len(text) // _STORED if text else 0
+
+
+def weight(value: object) -> int:
+    """Return how many steps it takes to go through all of *value*; what is far too much is not counted to its end."""
+    steps, level = 0, [value]
+    while level and steps <= MOST_STEPS:
+        steps += sum(len(each) // _SHORT if isinstance(each, str) else 1 for each in level)
+        parts = (
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, list | dict)
+        )
+        level = [part for each in parts for part in each]
+    return steps
 
 
 def to_json(value: object) -> str:

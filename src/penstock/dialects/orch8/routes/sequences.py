@@ -1,10 +1,12 @@
 """Sequences: stored under a name and a version, looked at, deprecated and deleted."""
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from msgspec import Struct
 
 from penstock import sequences
+from penstock.dialects.orch8.format.errors import TooLargeError
 from penstock.dialects.orch8.format.values import (
     DEFAULT_NAMESPACE,
     PAGE,
@@ -21,6 +23,8 @@ from penstock.http.access import JOBS, PRODUCERS
 from penstock.http.codec import decode, encode
 from penstock.http.routes import Reply, Request, Route
 from penstock.job import SequenceView
+
+MOST_DEFINITION: Final = 2 * 1024 * 1024  # bytes of JSON
 
 
 class SequenceBody(Struct):
@@ -53,23 +57,27 @@ class SequencesShape(Struct):
 async def create(request: Request) -> Reply:
     """Store a sequence; 409 if its version is taken."""
     plain = request.fields()
-    read = sequences.parse(plain)
-    tenant = tenant_in(request, _text(plain, "tenant_id")) or ""
-    namespace = _text(plain, "namespace")
-    id_ = _text(plain, "id")
-    stored = await request.service.run(
-        lambda engine: engine.put_sequence(
+    text = encode(plain)
+    if len(text) > MOST_DEFINITION:
+        raise TooLargeError("sequence", len(text), MOST_DEFINITION)
+
+    def work(engine: Engine) -> dict[str, Any]:
+        read = sequences.parse(plain)
+        tenant = tenant_in(request, _text(plain, "tenant_id")) or ""
+        namespace = _text(plain, "namespace")
+        stored = engine.put_sequence(
             read.name,
-            encode(plain).decode(),
+            text.decode(),
             version=plain.get("version"),
             tenant=tenant,
             namespace=DEFAULT_NAMESPACE if namespace is None else namespace,
-            id_=id_,
+            id_=_text(plain, "id"),
         )
-    )
+        return {**_shown(stored), "warnings": list(read.warnings)}
+
+    answer = await request.service.run(work)
     request.service.part(ServerWorker).begin()
-    answer = {**_shown(stored), "warnings": list(read.warnings)}
-    return Reply(answer, 201, {"Location": f"/sequences/{stored.id}"})
+    return Reply(answer, 201, {"Location": f"/sequences/{quote(answer['id'], safe='')}"})
 
 
 async def listing(request: Request) -> Reply:
