@@ -138,8 +138,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ),
     ),
     "a turn that keeps nothing": (
-        "engine.admission.turns:Turns.kept",
-        ("return self._weight(turn, post) if", "return 0 if"),
+        "engine.admission.turns:_goes_before",
+        ("if turn.seq == lane.head or turn", "if True or turn"),
     ),
     "a crash that commits half": (
         "store.sqlite.writer:Writer._leave_to_others",
