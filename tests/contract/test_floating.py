@@ -369,3 +369,15 @@ def test_a_configured_value_and_an_override_beat_a_floating_one(desk: Desk) -> N
 
 def _new(name: str, limit: Limit) -> NewJob:
     return NewJob("task", id=name, queue="q", limits=(limit,))
+
+
+def test_a_refresh_is_reported_once(desk: Desk) -> None:
+    desk.enqueue("a", floating("X", 2))
+    (lent,) = lend(desk)
+
+    assert desk.engine.refreshed(lent, error="no\0answer")
+    assert not desk.engine.refreshed(lent, error="no answer")
+    assert not desk.engine.refreshed(lent, value=9)
+
+    view = desk.engine.floating("X")
+    assert (view.value, view.failures, view.last_error) == (2, 1, "no\N{REPLACEMENT CHARACTER}answer")

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import grpc
 import msgspec
+import pytest
 
 from penstock.dialects.silo import silo_pb2 as pb
 
@@ -45,6 +46,19 @@ def retries(count, first_ms=1, longest_ms=1_000, factor=2.0):
     return pb.RetryPolicy(
         retry_count=count, initial_interval_ms=first_ms, max_interval_ms=longest_ms, backoff_factor=factor
     )
+
+
+def payloads(tasks):
+    return [unpack(task.payload) for task in tasks]
+
+
+def refused(code, call, *words):
+    """Let a call be refused with this code and these words."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    assert code == caught.value.code().name, caught.value.details()
+    for word in words:
+        assert word in caught.value.details()
 
 
 class SiloClient:

@@ -11,7 +11,7 @@ Invariant: a key that is in use does not rest.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
@@ -211,7 +211,7 @@ def _way(board: Board, due: FloatingRow, wanted: RefreshesFor) -> tuple[str, str
 def _take(board: Board, report: RefreshReport) -> bool:
     """Take a worker's new value, or keep the old one after an error; False if another worker has it now."""
     row = floating_rows.of(board.db, report.gate)
-    if row is None or row.fence != report.fence or not _may(board, row.gate, report.tenant):
+    if not _has(row, report.fence) or not _may(board, report.gate, report.tenant):
         return False
     value, error = report.value, report.error
     if not error and not _sound(value):
@@ -229,10 +229,15 @@ def _take(board: Board, report: RefreshReport) -> bool:
 
 def _renew(board: Board, gate: int, fence: int, until: int, tenant: str | None) -> bool:
     row = floating_rows.of(board.db, gate)
-    if row is None or row.fence != fence or not row.worker or not _may(board, gate, tenant):
+    if not _has(row, fence) or not _may(board, gate, tenant):
         return False
     floating_rows.renew(board.db, gate, until)
     return True
+
+
+def _has(row: FloatingRow | None, fence: int) -> TypeGuard[FloatingRow]:
+    """Tell whether a refresh is lent under this *fence*; once it was reported it is not."""
+    return row is not None and row.fence == fence and bool(row.worker)
 
 
 def _may(board: Board, gate: int, tenant: str | None) -> bool:

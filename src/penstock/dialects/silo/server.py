@@ -62,7 +62,10 @@ class SiloSettings:
 
 
 class SiloServer:
-    """Serves Silo's clients from one engine, with the tokens of the HTTP server."""
+    """Serves Silo's clients from one engine, with the tokens of the HTTP server.
+
+    *ready* is called with the address at which it listens.
+    """
 
     def __init__(
         self, service: EngineService, keyring: Keyring, settings: SiloSettings, ready: Callable[[str], None]
@@ -91,7 +94,7 @@ class SiloServer:
         if not settings.advertise:
             self._node = Node(self._node.id, f"{host}:{port}")
         await self._server.start()
-        self._ready(self._node.address)
+        self._ready(f"{host}:{port}")
 
     async def stop(self, grace: float) -> None:
         """Take no more calls, and let those that are under way end within so many seconds."""

@@ -29,6 +29,7 @@ _STATUS: Final = {
     State.RUNNING: pb.RUNNING,
     State.DONE: pb.SUCCEEDED,
     State.CANCELLED: pb.CANCELLED,
+    State.EXPIRED: pb.CANCELLED,
 }
 _ATTEMPT: Final = {
     Ending.RUNNING: pb.ATTEMPT_RUNNING,
@@ -39,7 +40,7 @@ _metadata: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def status_of(view: JobView) -> int:
-    """Return the status of a job; one that was discarded or that expired has failed."""
+    """Return the status of a job; one that was discarded has failed, one that expired is cancelled."""
     return _STATUS.get(view.state, pb.FAILED)
 
 
@@ -107,7 +108,7 @@ def result(view: JobView) -> pb.GetJobResultResponse:
     found = pb.GetJobResultResponse(id=view.id, status=status_of(view), finished_at_ms=finished)  # type: ignore[arg-type]
     if view.state is State.DONE:
         found.success_data.msgpack = bytes_of(view.result)
-    elif view.state is State.CANCELLED:
+    elif found.status == pb.CANCELLED:
         found.cancelled.cancelled_at_ms = finished
     else:
         error: dict[str, Any] = view.error or {"kind": view.state.value}
