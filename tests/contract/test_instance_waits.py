@@ -11,6 +11,7 @@ from penstock.lifecycle.outcomes import Conducted, Failed, HandedBack
 from penstock.lifecycle.states import State
 from tests.support.desk import LEASE, slots
 from tests.support.runs import PASSES, Runs, body, job, steps
+from tests.support.sequences import sequence, step
 
 ONE = slots("contact", 1)
 
@@ -126,8 +127,8 @@ class TestPasses:
         runs.conduct()
 
         assert runs.claim() == ""
-        assert runs.engine.doctor() == ["nothing will move instance x of 'wf' on"]
-        runs.engine.cancel_instance("x")
+        assert runs.state("x") == "failed"
+        assert runs.engine.instance("x").error["kind"] == "NothingToWaitFor"
 
 
 class TestTimers:
@@ -226,6 +227,60 @@ class TestSignals:
 
         assert runs.memo("x") == {"s": "done", "t": "live"}
 
+    def test_a_signal_that_a_pass_gives_up_goes_to_the_wait_that_is_left(self, runs):
+        def race(memo):
+            known = {entry.key: entry for entry in memo.entries}
+            if not known:
+                return [Await("one", "go"), Start("a", job("a")), Await("two", "go")]
+            if known["two"].state == "done":
+                return [Finish(State.DONE, known["two"].result)]
+            return [Cancel("one", "go")]
+
+        given_up(runs, race, "1")
+
+        assert runs.state("x") == "done"
+        assert runs.result("x") == 1
+
+    def test_signals_that_a_pass_gives_up_stay_in_order(self, runs):
+        def race(memo):
+            known = {entry.key: entry for entry in memo.entries}
+            if not known:
+                return [Await("one", "go"), Await("two", "go"), Start("a", job("a"))]
+            if "three" not in known:
+                return [Cancel("one", "go"), Cancel("two", "go"), Await("three", "go"), Await("four", "go")]
+            return [Finish(State.DONE, f'["{known["three"].result}", "{known["four"].result}"]')]
+
+        given_up(runs, race, "1", "2")
+
+        assert runs.result("x") == ["1", "2"]
+
+    def test_an_event_ends_each_wait_once_and_not_those_that_follow(self, runs):
+        wait = step("w", "wait_for_event", params={"event": "went"})
+        loop = {"type": "loop", "id": "l", "condition": "true", "max_iterations": 5, "body": [wait]}
+        number = runs.engine.put_sequence("listens", json.dumps(sequence(loop))).number
+        runs.engine.create_instances([NewInstance("listens", "{}", "z", number, queue="q")])
+        ((waiting, *_), _) = runs.engine.waits("")
+
+        assert runs.engine.send_event(waiting.name) == 1
+        assert runs.engine.send_event(waiting.name) == 1
+        assert runs.memo("z")["l#2/w"] == "live"
+
+
+def given_up(runs, race, *payloads):
+    """Play a race that a job wins, while these signals come after the pass has looked."""
+    runs.bodies["wf"] = race
+    runs.create("x")
+    runs.conduct()
+    runs.claim()
+    runs.settle("a")
+    (attempt,) = runs.engine.claim([PASSES], 1, worker="w").jobs
+    memo = runs.engine.memo("x")
+    for payload in payloads:
+        runs.engine.signal("x", "go", payload)
+    commands = Conducted(tuple(race(memo)), memo.version)
+    assert runs.engine.settle([Settlement(attempt.seq, attempt.fence, commands)]) == [True]
+    runs.conduct()
+
 
 class TestChildren:
     def test_the_end_of_a_child_is_that_of_its_step(self, runs):
@@ -282,6 +337,37 @@ class TestChildren:
 
         runs.settle("c")
         assert runs.states("x mid low y") == "cancelled cancelled cancelled running"
+
+    def test_what_a_child_does_when_it_is_cancelled_comes_before_the_end(self, runs):
+        undoing = sequence(step("c", "c"), name="undoing", on_cancel=[step("undo", "undo")])
+        child_of(runs, undoing)
+        assert runs.claim() == "c"
+        runs.engine.cancel_instance("x")
+        runs.settle("c")
+        assert runs.states("x y") == "running deferred"
+
+        assert runs.claim() == "undo"
+        runs.settle("undo")
+        assert runs.states("x kid y") == "cancelled cancelled running"
+
+    def test_a_child_that_must_come_to_its_end_first_begins_nothing_more(self, runs):
+        child_of(runs, sequence(step("c", "c", cancellable=False), step("d", "d")))
+        assert runs.claim() == "c"
+        runs.engine.cancel_instance("x")
+        assert runs.states("x kid") == "running running"
+
+        runs.settle("c")
+        assert runs.claim() == ""
+        assert runs.states("x kid y") == "cancelled cancelled running"
+
+
+def child_of(runs, definition):
+    """Let instance x run a child of this sequence, and y wait for its slot."""
+    number = runs.engine.put_sequence("low", json.dumps(definition)).number
+    runs.bodies["wf"] = body(Child("kid", NewInstance("low", "{}", "kid", number, queue="q")))
+    runs.create("x", ONE)
+    runs.conduct()
+    runs.create("y", ONE)
 
 
 class TestCancelledSteps:

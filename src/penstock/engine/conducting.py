@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from penstock.engine.admission.board import Board, JobEnd
+from penstock.engine.commands import check_command, check_signal_name, moment_of
 from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import add, reserve
 from penstock.engine.freezing import freeze
@@ -50,6 +51,7 @@ from penstock.store.instances import EndOf, StepRow
 SIGNAL_TIMEOUT: Final = "SignalTimeout"
 PASS_KEY: Final = ""  # of a pass among the jobs of its instance
 _LIVE: Final = EntryState.LIVE.value
+_MOST_GIVEN_BACK: Final = 2**20  # signals in one transaction
 _ENDS: Final = {State.DONE: EntryState.DONE, State.CANCELLED: EntryState.CANCELLED}
 
 
@@ -67,6 +69,7 @@ class Conducting:
         self._waits: dict[tuple[int, str], str] = {}
         self._stopped: list[tuple[int, str]] = []  # keys whose timer and wait are over
         self._ended: list[int] = []
+        self._given_back: int | None = None  # the number of the next signal that is given back
 
     def load(self, seqs: Iterable[int]) -> None:
         """Bring instances in, and lock them."""
@@ -164,7 +167,7 @@ class Conducting:
             self.finish(run, Finish(State.CANCELLED), reason)
             return
         # Its scopes may have to come to their end first.
-        run.reason = reason
+        run.reason, run.may_be_stuck = reason, True
         try:
             commands = self._definitions.cancel(self.board.db, run.row.sequence, run)
         except Exception as error:  # noqa: BLE001 - what it cannot conduct any more it must be able to end
@@ -176,22 +179,21 @@ class Conducting:
 
     def save(self) -> None:
         """Conduct until nothing follows any more, and write everything down."""
-        while self._queue:
-            self._conduct(*self._queue.popleft())
-        db = self.board.db
-        if self._ended:
-            rows.forget_jobs(db, self._ended)
-        self._drop_unwanted()
-        self._add_children()
-        self._add_jobs()
-        self._write()
-        self._wind_up()
+        cancelled = True
+        while cancelled:
+            while self._queue:
+                self._conduct(*self._queue.popleft())
+            self._drop_unwanted()
+            self._write()
+            self._end_stuck()
+            cancelled = self._wind_up()  # a child has its own way to be cancelled, which is written too
 
     # Conducting.
 
     def _conduct(self, run: Run, ended: Ended | None) -> None:
         if run.ending is not None:
             return
+        run.may_be_stuck = True
         if run.row.sequence is None:
             run.wants_pass = True
             return
@@ -210,6 +212,7 @@ class Conducting:
         run.pass_seq, run.is_changed = None, True
         if run.ending is not None:
             return
+        run.may_be_stuck = True
         if how.commands is not None:
             self._apply_all(run, how.commands)
             seen = run.pass_version if how.seen is None else how.seen
@@ -226,7 +229,12 @@ class Conducting:
         for command in commands:
             if run.ending is not None:
                 break
-            self._apply(run, command)  # type: ignore[arg-type]  # outcomes know no commands
+            try:
+                check_command(command)  # type: ignore[arg-type]  # outcomes know no commands
+            except InvalidError as error:
+                self.finish(run, Finish(State.FAILED, error=error_of(type(error).__name__, str(error))))
+                break
+            self._apply(run, command)  # type: ignore[arg-type]  # the same
             if isinstance(command, Restart):
                 break
 
@@ -265,22 +273,28 @@ class Conducting:
     def _set_timer(self, run: Run, key: str, at: int | None, after: int | None) -> None:
         if not self._put_new(run, key, "timer"):
             return
-        if (at is None) == (after is None):
-            self._refuse(run, key, InvalidError("timer", "give either a moment or a span"))
-            return
-        # Also one that is over already is left to the next claim, so that no transaction becomes long.
-        self._timers[run.seq, key] = at if at is not None else self.board.now + (after or 0)
+        try:
+            # Also one that is over already is left to the next claim, so that no transaction becomes long.
+            self._timers[run.seq, key] = moment_of("timer", self.board.now, at, after)
+        except InvalidError as error:
+            self._refuse(run, key, error)
 
     def _await(self, run: Run, key: str, name: str, after: int | None) -> None:
         if not self._put_new(run, key, "wait"):
+            return
+        try:
+            check_signal_name(name)
+            until = None if after is None else moment_of("after", self.board.now, None, after)
+        except InvalidError as error:
+            self._refuse(run, key, error)
             return
         payload = rows.take_signal(self.board.db, run.seq, name)
         if payload is not None:
             self.end(run, key, EntryState.DONE, payload)
             return
         self._waits[run.seq, key] = name
-        if after is not None:
-            self._timers[run.seq, key] = self.board.now + after
+        if until is not None:
+            self._timers[run.seq, key] = until
 
     def _start_child(self, run: Run, key: str, new: NewInstance) -> None:
         if not self._put_new(run, key, "child"):
@@ -291,7 +305,8 @@ class Conducting:
                 raise InvalidJobError("unique", "a child can have no unique key")
             check_instance(self.board.db, self._definitions, new)
             if new.id is not None:
-                reserve(self.board, [NewJob("", id=new.id, tenant=new.tenant)])
+                planned = [each for each in self._children.values() if each.id is not None]
+                reserve(self.board, [NewJob("", id=each.id, tenant=each.tenant) for each in [*planned, new]])
             self._children[run.seq, key] = new
         except PenstockError as error:
             self._refuse(run, key, error)
@@ -359,12 +374,19 @@ class Conducting:
             self._stop_job(run.seq, key, "its workflow cancelled this step")
 
     def _give_back(self, run: Run, step: StepRow, signal: str) -> None:
-        """Keep a signal that came after the pass had looked, for the wait that is next."""
+        """Give a signal that came after the pass had looked to the next wait for it, or keep it for one to come."""
         run.put(step._replace(state=EntryState.CANCELLED.value, result=None))
-        (number,) = self.board.db.numbers(1)
-        # Before those that came later.
-        kept = (-number, new_id(), run.seq, signal, step.result or "null", self.board.now)
-        rows.add_signal(self.board.db, kept)
+        payload = step.result or "null"
+        for key in rows.waits_for(self.board.db, run.seq, signal):
+            if (other := run.step(key)) is not None and other.state == _LIVE:
+                self.signalled(run, key, payload)
+                return
+        if self._given_back is None:
+            (number,) = self.board.db.numbers(1)
+            self._given_back = -number * _MOST_GIVEN_BACK
+        # Before those that came later, and after those that were given back just now.
+        rows.add_signal(self.board.db, (self._given_back, new_id(), run.seq, signal, payload, self.board.now))
+        self._given_back += 1
 
     def _stop_job(self, instance: int, key: str, reason: str) -> None:
         live = rows.job_at(self.board.db, instance, key)
@@ -419,6 +441,9 @@ class Conducting:
             step = run.step(key)
             assert step is not None  # noqa: S101 - it was put there when its child was planned
             run.put(step._replace(job=enqueued.id))
+        for (instance, _), (seq, _) in zip(self._children, added, strict=True):
+            if self.runs[instance].row.paused:
+                rows.set_paused(self.board.db, seq, 1)
         rows.add_jobs(
             self.board.db,
             [
@@ -454,6 +479,10 @@ class Conducting:
 
     def _write(self) -> None:
         db = self.board.db
+        if self._ended:
+            rows.forget_jobs(db, self._ended)
+        self._add_children()
+        self._add_jobs()
         if self._stopped:
             rows.forget_timers(db, self._stopped)
             rows.forget_waits(db, self._stopped)
@@ -485,12 +514,26 @@ class Conducting:
                     for run in saved
                 ],
             )
+        for planned in (self._starting, self._children, self._timers, self._waits):
+            for instance, _ in planned:
+                self.runs[instance].may_be_stuck = False
+            planned.clear()
+        self._ended, self._stopped = [], []
+        for run in self.runs.values():
+            run.changed, run.is_changed = {}, False
 
-    def _wind_up(self) -> None:
-        """End the instances that are to end, as far as nothing of them is live."""
+    def _end_stuck(self) -> None:
+        """Let instances fail that nothing would move on any more: their slots must come back."""
+        doubtful = [run.seq for run in self.runs.values() if run.may_be_stuck and run.ending is None]
+        for seq in rows.stuck(self.board.db, doubtful) if doubtful else ():
+            told = "its conductor asked for nothing, and nothing that is live would move it on"
+            self.finish(self.runs[seq], Finish(State.FAILED, error=error_of("NothingToWaitFor", told)))
+
+    def _wind_up(self) -> bool:
+        """End the instances that are to end, as far as nothing of them is live; tell whether a child was cancelled."""
         ending = {run.seq: run for run in self.runs.values() if run.ending is not None}
         if not ending:
-            return
+            return False
         db, board = self.board.db, self.board
         live = rows.live(db, list(ending))
         waiting = sorted({instance for instance, _, kind, _ in live if kind not in ("job", "child")})
@@ -500,6 +543,7 @@ class Conducting:
         fresh = [(instance, kind, seq) for instance, kind, seq in left if ending[instance].winds_up]
         for run in ending.values():
             run.winds_up = False
+        children = False
         for instance in {instance for instance, _, _ in fresh}:
             run = ending[instance]
             assert run.ending is not None  # noqa: S101 - chosen by it
@@ -510,6 +554,7 @@ class Conducting:
             for seq in [seq for of, kind, seq in fresh if of == instance and kind == "child"]:
                 if seq is not None:
                     self.cancel(seq, reason)
+                    children = True
         busy = {instance for instance, _, _ in left}
         rows.set_ending(
             db,
@@ -517,8 +562,7 @@ class Conducting:
              if ending[seq].row.ending is None],
         )  # fmt: skip
         self._finish([run for seq, run in ending.items() if seq not in busy])
-        if any(run.winds_up for run in self.runs.values()):
-            self._wind_up()  # children that were cancelled just now
+        return children
 
     def _finish(self, runs: Sequence[Run]) -> None:
         if not runs:

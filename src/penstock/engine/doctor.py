@@ -63,6 +63,7 @@ _ANSWERS: Final[Sequence[tuple[Callable[[Session], Iterable[tuple[object, ...]]]
     (instance_checks.stuck, "nothing will move instance {} of {!r} on"),
     (instance_checks.lost_jobs, "instance {} waits at {!r} for a job that has ended or does not exist"),
     (instance_checks.idle_steps, "step {1!r} of instance {0} is live, but nothing will end it"),
+    (instance_checks.frozen, "the job at {1!r} of instance {0} is frozen, though its instance is not paused"),
     (instance_checks.outlived, "instance {} has ended, but something of it is live"),
     (history_rows.orphans, "job number {} does not exist, but {} attempts at it are kept"),
     (history_rows.gaps, "job {} keeps {} attempts that are not numbered one after the other up to {}"),

@@ -52,6 +52,7 @@ from penstock.store.session import BoundedError, JobRow, Locks, Queue
 
 MAX_ARGS: Final = 16 * 1024 * 1024
 AT_DOOR: Final = 10_000  # jobs that are let in before others
+MAX_MOMENT: Final = 2**63 - 1
 _DEFAULT_PRIORITY: Final = 0
 
 
@@ -147,6 +148,9 @@ def check(job: NewJob) -> None:
         check_job_id(job.id)
     if job.lease is not None:
         check_whole("lease", job.lease, 1, MAX_NUMBER)
+    for name, moment in (("due", job.due), ("expires", job.expires), ("timeout", job.timeout)):
+        if moment is not None and not -MAX_MOMENT <= moment <= MAX_MOMENT:
+            raise InvalidJobError(name, f"{moment} is more than can be stored")
     if job.due is not None and job.unique is not None and job.unique.quiet is not None:
         raise InvalidJobError("quiet", "a job that waits for a pause in the calls can have no other due time")
     for name, text in (("args", job.args), ("meta", job.meta)):

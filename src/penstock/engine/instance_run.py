@@ -48,6 +48,7 @@ class Run:
     wants_pass: bool = False
     winds_up: bool = False  # its ending was decided in this transaction
     is_empty: bool = False  # nothing is remembered in the store
+    may_be_stuck: bool = False  # it was conducted, and nothing new was asked for
     reason: str = ""  # why it is cancelled
     decoded: dict[str, Any] | None = None
 
@@ -93,12 +94,16 @@ def step_job(row: InstanceRow, job: NewJob) -> NewJob:
     """Return the job of a step as it is enqueued; raise unless it could run."""
     if job.id is not None or job.unique is not None:
         raise InvalidJobError("job", "the job of a step must have no id and no unique key")
+    try:
+        meta = merged(row.meta, job.meta)
+    except msgspec.MsgspecError as error:
+        raise InvalidJobError("meta", f"must be a JSON object: {error}") from None
     filled = msgspec.structs.replace(
         job,
         tenant=row.tenant,
         queue=job.queue or row.queue,
         priority=job.priority or row.priority,
-        meta=merged(row.meta, job.meta),
+        meta=meta,
     )
     check(filled)
     return filled

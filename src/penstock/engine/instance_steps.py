@@ -5,13 +5,14 @@ from functools import partial
 import msgspec
 
 from penstock.engine.admission.board import Board
+from penstock.engine.commands import check_signal_name
 from penstock.engine.conducting import Conducting
 from penstock.engine.enqueue import check_text
 from penstock.engine.instances import InstanceVerbs, find_live
 from penstock.errors import InvalidError
 from penstock.job import StepJob, WaitView
-from penstock.names import name_problem
 from penstock.store import instances as rows
+from penstock.store.session import Locks
 
 MOST_WOKEN = 1_000  # waits that one event ends in one transaction
 
@@ -33,13 +34,15 @@ class InstanceStepVerbs(InstanceVerbs):
         )
 
     def send_event(self, name: str, payload: str = "null", tenant: str = "") -> int:
-        """Give a signal to every instance of a tenant that waits for one of that *name*; return how many were told."""
-        if (problem := name_problem(name)) is not None:
-            raise InvalidError("name", problem)
+        """Give a signal to every instance of a tenant that waits for one of that *name*; return how many were told.
+
+        What an instance waits for after it was told is not meant.
+        """
+        check_signal_name(name)
         check_text("payload", payload)
 
         def work(board: Board, after: int) -> list[tuple[int, str, int]]:
-            waiting = rows.waiting_for(board.db, name, tenant, after, MOST_WOKEN)
+            waiting = rows.waiting_for(board.db, name, tenant, after, before, MOST_WOKEN)
             conducting = Conducting(board, self._definitions)
             conducting.load(instance for instance, _, _ in waiting)
             for instance, key, _ in waiting:
@@ -48,6 +51,7 @@ class InstanceStepVerbs(InstanceVerbs):
             return waiting
 
         told, after = 0, 0
+        (before,) = self._write(lambda board: board.db.numbers(1), Locks.NONE, keep=False)
         while waiting := self._write(partial(work, after=after)):
             told, after = told + len(waiting), waiting[-1][2]
         return told

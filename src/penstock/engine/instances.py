@@ -11,6 +11,7 @@ from typing import Final
 
 from penstock import sequences
 from penstock.engine.admission.board import Board
+from penstock.engine.commands import check_signal_name
 from penstock.engine.conducting import Conducting
 from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import check_text, enqueue
@@ -33,7 +34,6 @@ from penstock.job import (
 )
 from penstock.lifecycle.states import State
 from penstock.limits.spec import limits_from_json
-from penstock.names import name_problem
 from penstock.store import instances as rows
 from penstock.store.instances import ShownInstance, Standing, StepRow, WantedInstances
 from penstock.store.jobs import TENANTS
@@ -71,8 +71,7 @@ class InstanceVerbs(Transactions):
 
         Returns the signal's id.
         """
-        if (problem := name_problem(name)) is not None:
-            raise InvalidError("name", problem)
+        check_signal_name(name)
         check_text("payload", payload)
 
         def work(board: Board) -> str:
@@ -81,12 +80,12 @@ class InstanceVerbs(Transactions):
             # Locked first: a transaction without the gates may admit it at this moment, and find no signal.
             conducting = Conducting(board, self._definitions)
             conducting.load([found.seq])
-            key = rows.first_wait(board.db, found.seq, name)
-            if key is None:
+            waits = rows.waits_for(board.db, found.seq, name)
+            if not waits:
                 (number,) = board.db.numbers(1)
                 rows.add_signal(board.db, (number, id_, found.seq, name, payload, board.now))
             else:
-                conducting.signalled(conducting.runs[found.seq], key, payload)
+                conducting.signalled(conducting.runs[found.seq], waits[0], payload)
                 conducting.save()
             return id_
 

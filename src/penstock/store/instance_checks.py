@@ -1,17 +1,31 @@
 """Statements that look for instances that nothing will move on, for `doctor`.  Reads only."""
 
+from penstock.store.instances import IS_STUCK
 from penstock.store.session import Session
 
 
 def stuck(db: Session) -> list[tuple[str, str]]:
-    """Return (id, workflow) of running instances that nothing will ever move on."""
+    """Return (id, workflow) of running instances that nothing will ever move on.
+
+    One that is to end waits for its jobs and children; another has a pass, or a step that is live.
+    """
+    return db.all(
+        f"""
+        SELECT j.id, i.workflow FROM running r JOIN instance i ON i.seq = r.seq JOIN job j ON j.seq = r.seq
+        WHERE r.queue = '' AND CASE WHEN i.ending IS NOT NULL
+            THEN NOT EXISTS (SELECT 1 FROM instance_job m WHERE m.instance = i.seq)
+            WHEN i.pass IS NOT NULL THEN NOT EXISTS (SELECT 1 FROM instance_job m WHERE m.seq = i.pass)
+            ELSE {IS_STUCK} END
+        """
+    )
+
+
+def frozen(db: Session) -> list[tuple[str, str]]:
+    """Return (id of the instance, key) of jobs that are frozen though their instance is not paused."""
     return db.all(
         """
-        SELECT j.id, i.workflow FROM running r JOIN instance i ON i.seq = r.seq JOIN job j ON j.seq = r.seq
-        WHERE r.queue = ''
-        AND NOT EXISTS (SELECT 1 FROM instance_job m WHERE m.instance = i.seq)
-        AND NOT EXISTS (SELECT 1 FROM instance_timer t WHERE t.instance = i.seq)
-        AND NOT EXISTS (SELECT 1 FROM instance_wait w WHERE w.instance = i.seq)
+        SELECT j.id, m.key FROM instance_job m JOIN instance i ON i.seq = m.instance JOIN job j ON j.seq = i.seq
+        WHERE m.frozen IS NOT NULL AND i.paused = 0
         """
     )
 

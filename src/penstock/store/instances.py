@@ -250,6 +250,20 @@ def live(db: Session, instances: list[int]) -> list[tuple[int, str, str, int | N
     )
 
 
+def stuck(db: Session, instances: list[int]) -> list[int]:
+    """Return those of these running instances that have neither a pass nor a live step that will end."""
+    rows = db.all(
+        f"SELECT i.seq FROM instance i WHERE i.seq IN (SELECT value FROM each(?)) AND {IS_STUCK}", instances
+    )
+    return [seq for (seq,) in rows]
+
+
+IS_STUCK: Final = """
+    i.pass IS NULL AND NOT EXISTS (
+        SELECT 1 FROM instance_step s WHERE s.instance = i.seq AND s.state = 'live' AND s.kind <> 'frame')
+"""
+
+
 def set_timers(db: Session, rows: Iterable[tuple[int, str, int]]) -> None:
     """Set timers, as (instance, key, at)."""
     db.tell(Topic.WORK)  # the next moment at which a claim should look may come earlier
@@ -285,12 +299,12 @@ def forget_waits(db: Session, rows: Iterable[tuple[int, str]]) -> None:
     db.many("DELETE FROM instance_wait WHERE instance = ? AND key = ?", rows)
 
 
-def first_wait(db: Session, instance: int, name: str) -> str | None:
-    """Return the key that has waited longest for a signal of that name."""
-    row = db.one(
-        "SELECT key FROM instance_wait WHERE instance = ? AND name = ? ORDER BY place LIMIT 1", instance, name
+def waits_for(db: Session, instance: int, name: str) -> list[str]:
+    """Return the keys that wait for a signal of that name, the one that has waited longest first."""
+    rows = db.all(
+        "SELECT key FROM instance_wait WHERE instance = ? AND name = ? ORDER BY place", instance, name
     )
-    return None if row is None else str(row[0])
+    return [key for (key,) in rows]
 
 
 def add_signal(db: Session, row: tuple[int, str, int, str, str, int]) -> None:
@@ -564,15 +578,18 @@ def waits_total(db: Session, prefix: str, tenant: str | None) -> int:
     return int(row[0]) if row else 0
 
 
-def waiting_for(db: Session, name: str, tenant: str, after: int, most: int) -> list[tuple[int, str, int]]:
-    """Return which steps of a tenant's instances wait for a signal, as (instance, key, place), after that place."""
+def waiting_for(
+    db: Session, name: str, tenant: str, after: int, before: int, most: int
+) -> list[tuple[int, str, int]]:
+    """Return which steps of a tenant's instances wait for a signal, as (instance, key, place), between these places."""
     return db.all(
         """
         SELECT w.instance, w.key, w.place FROM instance_wait w JOIN job j ON j.seq = w.instance
-        WHERE w.name = ? AND j.tenant = ? AND w.place > ? ORDER BY w.place LIMIT ?
+        WHERE w.name = ? AND j.tenant = ? AND w.place > ? AND w.place < ? ORDER BY w.place LIMIT ?
         """,
         name,
         tenant,
         after,
+        before,
         most,
     )
