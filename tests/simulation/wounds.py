@@ -467,7 +467,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "one line for all parts of a queue": (
         "engine.admission.lane:line_of",
-        ("{apart}{part}{tenant}", "{apart}{tenant}"),
+        ("if lane.part:", "if False:"),
     ),
     "a claim that forgets the parts it knows": (
         "engine.admission.claiming:Claiming._open_queues",
