@@ -10,18 +10,23 @@ from contextlib import closing
 import pytest
 
 from penstock import App, Concurrency
+from penstock import signal as wait_for
 from tests.support.command import COMMAND, Process, document, penstock
 
-GROUPS = ["jobs", "gates", "floating", "queues"]
+GROUPS = ["jobs", "workflows", "gates", "floating", "queues"]
 COMMANDS = [
     "", "demo", "worker", "bench", "simulate", "why", "migrate", "doctor",
     "jobs list", "jobs show", "jobs retry", "jobs cancel", "jobs expedite", "jobs import",
+    "workflows list", "workflows show", "workflows signal", "workflows cancel", "workflows pause",
+    "workflows resume", "workflows retry",
     "gates list", "gates show", "gates override", "gates clear", "gates configure",
     "floating list", "floating show", "floating set", "floating refresh", "floating delete",
     "queues list", "queues pause", "queues resume",
 ]  # fmt: skip
 READING = [
     "jobs list", "jobs show x", "jobs retry x", "jobs cancel x", "jobs expedite x",
+    "workflows list", "workflows show x", "workflows signal x go", "workflows cancel x", "workflows pause x",
+    "workflows resume x", "workflows retry x",
     "gates list", "gates show x", "gates override x --slots 1", "gates clear x", "gates configure x --slots 1",
     "floating list", "floating show x", "floating set x --value 1", "floating refresh x", "floating delete x",
     "queues list", "queues pause x", "queues resume x", "why x", "doctor",
@@ -536,3 +541,55 @@ def test_jobs_are_brought_in_from_a_file_with_their_attempts(tmp_path):
     refused = penstock("jobs", "import", str(file), *store)
     assert "line 1" in refused.stderr
     assert "cost" in refused.stderr
+
+
+class TestWorkflows:
+    """Two runs of one slot: one waits for a signal, the other for its slot."""
+
+    @pytest.fixture
+    def run(self, tmp_path):
+        with closing(App(tmp_path / "jobs.db")) as app:
+
+            @app.workflow(name="shop.ask", limits=[Concurrency(1, key="shop")])
+            async def ask() -> str:
+                answer: str = await wait_for("answer")
+                return answer
+
+            self.first, self.second = (ask.start(id=name).id for name in ("first", "second"))
+            app.work(until_idle=True)
+        return lambda *arguments: penstock("workflows", *arguments, "--store", "jobs.db", folder=tmp_path)
+
+    def told(self, run, *arguments):
+        return json.loads(run(*arguments, "--json").stdout)
+
+    def test_runs_are_listed_and_shown(self, run):
+        listed = self.told(run, "list")
+        assert [("second", "deferred"), ("first", "running")] == [
+            (each["id"], each["state"]) for each in listed["workflows"]
+        ]
+        assert 2 == listed["total"]
+        assert ["second"] == [
+            each["id"] for each in self.told(run, "list", "--state", "deferred")["workflows"]
+        ]
+        assert "--offset 1" in run("list", "--limit", "1").stdout
+        assert "No runs." in run("list", "--workflow", "other").stdout
+        shown = run("show", "first").stdout
+        assert "wait live" in shown
+        assert "waits for the signal 'answer'" in shown
+        (step,) = self.told(run, "show", "first")["steps"]
+        assert ("wait", "live") == (step["kind"], step["state"])
+        assert "shop: 1 running of 1" in run("show", "second").stdout
+        assert 3 == run("show", "third").returncode
+
+    def test_a_run_is_sent_a_signal(self, run):
+        assert "payload" in said(run("signal", "first", "answer", "yes"))
+        assert "was sent" in run("signal", "first", "answer", '"yes"').stdout
+        assert ["done"] == [step["state"] for step in self.told(run, "show", "first")["steps"]]
+
+    def test_runs_are_paused_resumed_cancelled_and_retried(self, run):
+        assert "first is paused" in run("pause", "first").stdout
+        assert "first is running" in run("resume", "first").stdout
+        cancelled = run("cancel", "first", "third")
+        assert (3, "first is cancelled\n") == (cancelled.returncode, cancelled.stdout)
+        assert "running" == self.told(run, "show", "second")["state"]  # it was handed the slot
+        assert [{"id": "first", "state": "deferred"}] == self.told(run, "retry", "first")["workflows"]

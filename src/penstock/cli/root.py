@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import floating, gates, jobs, queues
+from penstock.cli import floating, gates, jobs, queues, workflows
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
@@ -28,6 +28,7 @@ app.command("serve", cls=ServeCommand, epilog="Example: penstock serve --store j
 app.command("bench", epilog="Example: penstock bench W2 W3 --quick")(bench)
 app.command("simulate", epilog="Example: penstock simulate plan.toml --plot lines.svg")(simulate)
 app.add_typer(jobs.app, name="jobs", help="Look at jobs, run them once more, cancel them.")
+app.add_typer(workflows.app, name="workflows", help="Look at runs of workflows and sequences, and move them.")
 app.add_typer(gates.app, name="gates", help="Look at limits at work, and change them.")
 app.add_typer(floating.app, name="floating", help="Look at limits that workers compute, and change them.")
 app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
