@@ -31,6 +31,12 @@ def _web(context: RunContext) -> list[Figure]:
     return web.run(context)
 
 
+def _silo(context: RunContext) -> list[Figure]:
+    from penstock.bench import silo  # noqa: PLC0415 - the same
+
+    return silo.run(context)
+
+
 WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W1": enqueue.run,
     "W2": drain.run_free,
@@ -43,6 +49,7 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W9": _web,
     "W10": policies.run,
     "W11": sharing.run,
+    "W12": _silo,
     "W13": throttle.run,
     "W14": unknown.run,
     "W15": instances.run,
@@ -50,7 +57,7 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
 BY_NAME: Final = {"MEM", "W8", "W9"}
-BY_NAME_ON_POSTGRES: Final = {"MEM", "W9"}
+BY_NAME_ON_POSTGRES: Final = {"MEM", "W9", "W12"}
 
 
 def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> int:

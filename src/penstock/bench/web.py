@@ -55,6 +55,7 @@ def run(context: RunContext) -> list[Figure]:
 
 @contextmanager
 def serving(url: str) -> Iterator[int]:
+    """Serve the store at *url* in a process of its own; yield its port."""
     command = [sys.executable, "-m", "penstock.bench.web_child", url]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
     try:

@@ -2,7 +2,7 @@
 
 import logging
 import ssl
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -64,24 +64,30 @@ class SiloSettings:
 class SiloServer:
     """Serves Silo's clients from one engine, with the tokens of the HTTP server.
 
-    *ready* is called with the address at which it listens.
+    *ready* is called with the address at which it listens.  It answers *methods*.
     """
 
     def __init__(
-        self, service: EngineService, keyring: Keyring, settings: SiloSettings, ready: Callable[[str], None]
+        self,
+        service: EngineService,
+        keyring: Keyring,
+        settings: SiloSettings,
+        ready: Callable[[str], None],
+        methods: Mapping[str, Method] = METHODS,
     ) -> None:
         settings.check()
         self._service = service
         self._keyring = keyring
         self._settings = settings
         self._ready = ready
+        self._methods = methods
         self._node = Node(new_id(), settings.advertise)
         self._server: Any = None
 
     async def start(self) -> None:
         """Listen; raise `InvalidError` if that cannot be."""
         settings = self._settings
-        self._server = grpc.aio.server(handlers=[_Handlers(self._answer)], options=OPTIONS)
+        self._server = grpc.aio.server(handlers=[_Handlers(self._methods, self._answer)], options=OPTIONS)
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         credentials = _credentials(settings)
         try:
@@ -108,7 +114,7 @@ class SiloServer:
         refusal: PenstockError | None = None
         try:
             call = self._admitted(name, context)
-            answer = await _answered(METHODS[name], call, content)
+            answer = await _answered(self._methods[name], call, content)
         except PenstockError as error:
             refusal, status = error, status_of(error)
         except Exception:
@@ -136,7 +142,7 @@ class SiloServer:
                 f"{name} is not offered: penstock has no nodes and shards to run",
             )
         access = self._access(context)
-        if not access.allows(METHODS[name].roles):
+        if not access.allows(self._methods[name].roles):
             raise CallError(grpc.StatusCode.PERMISSION_DENIED, f"this token is not allowed to call {name}")
         return Call(self._service, access, self._node)
 
@@ -172,10 +178,12 @@ async def _answered(method: Method, call: Call, content: bytes) -> bytes:
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Finds the handler of a path; messages are read and written by the handler itself."""
 
-    def __init__(self, answer: Callable[[str, bytes, Any], Any]) -> None:
+    def __init__(
+        self, methods: Mapping[str, Method], answer: Callable[[str, bytes, Any], Awaitable[bytes]]
+    ) -> None:
         self._handlers = {
             SERVICE + name: grpc.unary_unary_rpc_method_handler(_bound(answer, name))
-            for name in (*METHODS, *NOT_OFFERED)
+            for name in (*methods, *NOT_OFFERED)
         }
 
     def service(self, handler_call_details: Any) -> Any:  # noqa: ANN401 - the same
@@ -183,10 +191,11 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc]
         return self._handlers.get(handler_call_details.method)
 
 
-def _bound(answer: Callable[[str, bytes, Any], Any], name: str) -> Callable[[bytes, Any], Any]:
+def _bound(
+    answer: Callable[[str, bytes, Any], Awaitable[bytes]], name: str
+) -> Callable[[bytes, Any], Awaitable[bytes]]:
     async def handler(content: bytes, context: Any) -> bytes:  # noqa: ANN401 - the same
-        found: bytes = await answer(name, content, context)
-        return found
+        return await answer(name, content, context)
 
     return handler
 
