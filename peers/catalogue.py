@@ -14,7 +14,7 @@ QUICK: Final = ("W2", "W3", "W6")  # what a change to engine, store or worker ma
 
 _UVLOOP: Final = "uvloop==0.23.0"
 
-# Every version, and nowhere else: an environment is made anew when its line changes.
+# Every version, and nowhere else: an environment is made again when its line changes.
 PYTHON: Final[Mapping[str, tuple[str, ...]]] = {
     "pgqueuer": ("pgqueuer==1.6.0", "asyncpg==0.32.0", _UVLOOP),
     "procrastinate": ("procrastinate==3.10.0", "psycopg[binary]==3.3.8", _UVLOOP),

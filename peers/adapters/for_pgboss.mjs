@@ -46,7 +46,7 @@ class Boss {
   }
 
   async work(witness) {
-    // A batch ends as one, so whoever holds the busy key must not be in a batch with others.
+    // A batch ends as one, so the job that holds the busy key must not be in a batch with others.
     if (this.order.kinds.includes("busy")) await this.boss.fetch("bench");
     await this.boss.work("bench", this.settings, (jobs) =>
       Promise.all(jobs.map(({ data }) => witness.run(data.kind, data.number))),

@@ -15,7 +15,7 @@ PenstockError
 │   └── LeaseLostError        another worker may hold the job now
 ├── JobEndedError         what JobHandle.result() raises when there is no value
 │   ├── JobFailedError        the handler failed for good           .traceback_text
-│   ├── JobDroppedError       a limit said no and the job was to be dropped (also a KeyError)
+│   ├── JobDroppedError       a limit that says `drop` refused the job (also a KeyError)
 │   ├── JobDiscardedError     its attempts were used up and its policy was to discard
 │   ├── JobCancelledError
 │   └── JobExpiredError

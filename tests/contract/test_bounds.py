@@ -190,7 +190,7 @@ class TestDropOldest:
 
         assert desk.claim() == "b"
 
-    def test_whoever_stands_for_one_that_comes_is_not_dropped_for_it(self, desk: Desk) -> None:
+    def test_a_job_that_stands_for_one_that_comes_is_not_dropped_for_it(self, desk: Desk) -> None:
         desk.engine.bound("q", DROPPING)
         desk.enqueue("a", unique=Unique("key"))
         desk.enqueue("b")

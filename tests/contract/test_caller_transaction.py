@@ -265,7 +265,7 @@ def test_tasks_take_it_as_an_option(engine: Engine, connection) -> None:
 
 
 @on_postgres
-def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(engine: Engine, connection) -> None:
+def test_an_enqueue_that_waits_for_its_unique_key_does_not_hold_the_gates(engine: Engine, connection) -> None:
     once = NewJob("task", unique=Unique("once"), limits=(ONE,))
     engine.enqueue([NewJob("other", limits=(slots("Y", 1),))])
     (first,) = engine.enqueue([once], connection=connection)
@@ -281,7 +281,7 @@ def test_whoever_waits_for_its_unique_key_does_not_hold_the_gates(engine: Engine
 
 
 @on_postgres
-def test_whoever_waits_for_room_to_be_counted_does_not_hold_the_gates(
+def test_an_enqueue_that_waits_to_be_counted_does_not_hold_the_gates(
     engine: Engine, connection, limits: tuple[Limit, ...]
 ) -> None:
     engine.bound("default", Bound(2, OnFull.DROP_OLDEST))

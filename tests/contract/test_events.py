@@ -165,7 +165,7 @@ class TestLimits:
 
         assert the_one(desk, "limit.released").facts == {"key": "X", "owner": "", "job": "b"} | NAMES
 
-    def test_every_one_who_has_to_wait_is_told_of_and_released_in_turn(self, desk: Desk) -> None:
+    def test_every_job_that_has_to_wait_is_told_of_and_released_in_order(self, desk: Desk) -> None:
         desk.enqueue("a b c", slots("X", 1))
         for name in "abc":
             assert desk.claim() == name

@@ -1,4 +1,4 @@
-"""Instances in an operator's hands: cancelled, paused, retried, begun anew, listed, pruned and examined."""
+"""Instances in an operator's hands: cancelled, paused, retried, restarted, listed, pruned and examined."""
 
 import json
 
@@ -290,14 +290,14 @@ class TestRetry:
 
 class TestRestart:
     def test_it_begins_with_an_empty_memo_other_arguments_and_the_same_slots(self, runs):
-        def anew(memo):
+        def restarting(memo):
             if "again" in memo.args:
                 return steps("b")(memo)
             return [Restart('{"args":["again"],"kwargs":{}}')] if any(
                 entry.state == "done" for entry in memo.entries
             ) else steps("a+b")(memo)  # fmt: skip
 
-        runs.bodies["wf"] = anew
+        runs.bodies["wf"] = restarting
         runs.create("x y", ONE)
         runs.conduct()
         runs.claim()

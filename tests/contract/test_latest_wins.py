@@ -487,7 +487,7 @@ class TestPause:
         assert desk.state("last") is State.WAITING
         assert desk.claim() == "last other"
 
-    def test_a_call_after_the_pause_and_before_the_start_begins_it_anew(self, desk: Desk) -> None:
+    def test_a_call_after_the_pause_and_before_the_start_begins_another_pause(self, desk: Desk) -> None:
         call(desk, "a", quiet(5))
         desk.wait(5 * SECOND)
         desk.engine.upkeep()

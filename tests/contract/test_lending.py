@@ -31,7 +31,9 @@ class TestOneLimit:
         assert "x" == there.ask("x y", "k", 3)
         assert "" == here.ask("c", "k", 3)
 
-    def test_whoever_came_first_is_served_first_wherever_it_is(self, here: Borrower, there: Borrower) -> None:
+    def test_the_process_that_came_first_is_served_first_wherever_it_is(
+        self, here: Borrower, there: Borrower
+    ) -> None:
         here.ask("a", "k")
         there.ask("x", "k")
         here.ask("b", "k")

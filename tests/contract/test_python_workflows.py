@@ -476,7 +476,7 @@ class TestNotesAndRestarts:
         assert 1 == run.result(0)
         assert [0] == drawn
 
-    def test_a_restart_begins_anew_in_the_same_slot(self, app, clock):
+    def test_a_restart_keeps_the_slot(self, app, clock):
         @app.workflow(name="flow", limits=[Concurrency(1, key="one")])
         async def flow(count: int, *, most: int = 3):
             await sleep(1)

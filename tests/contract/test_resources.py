@@ -589,7 +589,7 @@ class TestTurns:
 
         assert "both" in started
 
-    def test_who_has_the_turn_keeps_one_resource_and_no_more(self, mail: Desk) -> None:
+    def test_a_job_that_has_the_turn_keeps_one_resource_and_no_more(self, mail: Desk) -> None:
         put(mail, "a", 9)
         put(mail, "b", 9)
         for key in "ab":

@@ -92,7 +92,7 @@ class TestKeeping:
 
         assert pass_time(desk, 0) == 1
 
-    def test_another_expression_or_zone_begins_anew(self, desk: Desk) -> None:
+    def test_another_expression_or_zone_sets_the_next_moment_again(self, desk: Desk) -> None:
         put(desk)
         put(desk, "zoned")
         desk.wait(HOUR)
@@ -209,7 +209,7 @@ class TestFiring:
 
         assert desk.engine.claim(["q"], 1, worker="w").next_at == BEGINNING + HOUR
 
-    def test_whoever_waits_for_work_hears_of_a_new_schedule(self, desk: Desk) -> None:
+    def test_a_worker_that_waits_hears_of_a_new_schedule(self, desk: Desk) -> None:
         token = quiet(desk.engine)
         put(desk)
 
@@ -494,7 +494,7 @@ class TestPausing:
         assert pass_time(desk) == 0
         assert put(desk).next_at == BEGINNING + 2 * HOUR
 
-    def test_whoever_waits_for_work_hears_of_one_that_is_resumed(self, desk: Desk) -> None:
+    def test_a_worker_that_waits_hears_of_one_that_is_resumed(self, desk: Desk) -> None:
         put(desk, enabled=False)
         token = quiet(desk.engine)
         desk.engine.resume_schedule("hourly")

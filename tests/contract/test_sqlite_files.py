@@ -104,7 +104,7 @@ class TestLost:
 
         assert [StoreReplacedError] * 8 == [type(one.exception()) for one in gathered]
 
-    def test_one_who_waits_is_told_at_once(self, engine, path):
+    def test_a_thread_that_waits_is_told_at_once(self, engine, path):
         def wait():
             revision = engine.revision()
             began.set()

@@ -200,7 +200,7 @@ class TestInstances:
         assert set(runs.memo("x").values()) == {"done"}
         assert runs.state("x") == "done"
 
-    def test_a_retry_of_a_composite_begins_it_anew(self, runs):
+    def test_a_retry_of_a_composite_begins_all_of_it_again(self, runs):
         number = put(
             runs.engine, *work("a"), {"type": "parallel", "id": "p", "branches": [work("b"), work("c")]}
         )

@@ -150,7 +150,7 @@ class TestQueues:
         assert "a" == of(desk, None)
 
 
-class TestTurns:
+class TestRotation:
     def test_tenants_take_turns_whatever_each_has(self, desk: Desk) -> None:
         desk.enqueue("a1 a2 a3 a4 a5 a6", tenant="acme")
         desk.enqueue(" ".join(f"b{n}" for n in range(30)), tenant="globex")
@@ -208,7 +208,7 @@ class TestTurns:
         assert ["a3", "4"] == [of(desk, None, 1) for _ in range(2)]
 
     @pytest.mark.parametrize("count", [1, 7])
-    def test_many_tenants_all_have_their_turn(self, desk: Desk, count: int) -> None:
+    def test_many_tenants_are_all_served(self, desk: Desk, count: int) -> None:
         many = 168
         desk.engine.enqueue(
             [NewJob("t", queue="q", tenant=f"t{n:03}") for n in range(many) for _ in range(2)]

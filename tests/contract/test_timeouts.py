@@ -102,7 +102,7 @@ def test_a_worker_that_is_lost_before_is_no_timeout(desk: Desk, late) -> None:
     assert [failure.kind for failure in desk.engine.failures("a")] == ["LeaseLost"]
 
 
-def test_who_does_not_ask_for_it_ends_attempts_himself(desk: Desk, limits) -> None:
+def test_a_worker_that_does_not_ask_for_it_ends_attempts_itself(desk: Desk, limits) -> None:
     desk.enqueue("a", *limits, timeout=2 * SECOND)
     desk.claim()
     desk.wait(5 * SECOND)

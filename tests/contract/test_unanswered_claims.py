@@ -207,7 +207,7 @@ def test_a_worker_of_ours_whose_claim_cannot_be_answered_leaves_nothing_behind(e
 @pytest.mark.parametrize(
     ("place", "name"), [(idempotency.AnswerMemory, "_forget"), (endpoint, "Reply"), (writing, "_head")]
 )
-def test_who_asks_again_after_a_failure_is_not_told_of_jobs_that_were_given_back(
+def test_a_worker_that_asks_again_after_a_failure_is_not_told_of_jobs_that_were_given_back(
     engine, monkeypatch, place, name
 ):
     mishap = Mishap(monkeypatch, engine, place, name)

@@ -158,7 +158,7 @@ class TestHowLong:
 
         assert ask(desk, "b", done).reused
 
-    def test_the_states_of_the_one_who_stands_decide(self, desk: Desk) -> None:
+    def test_the_states_of_the_job_that_stands_decide(self, desk: Desk) -> None:
         ask(desk, "a", Unique("k", LIVE | {State.DONE}))
         desk.claim()
         desk.settle("a")

@@ -21,7 +21,7 @@ def test_a_called_job_that_is_refused_elsewhere_lets_the_next_one_by(desk: Desk)
     assert desk.claim() == "plain"
 
 
-def test_a_chain_of_refusals_ends_at_one_who_is_free(desk: Desk) -> None:
+def test_a_chain_of_refusals_ends_at_a_job_that_is_free(desk: Desk) -> None:
     desk.enqueue("y", slots("Y", 1))
     desk.enqueue("x", slots("X", 1))
     desk.claim()

@@ -258,7 +258,7 @@ def test_workers_of_our_own_kind_get_nothing_during_maintenance(server):
     assert 1 == len(server.post("/penstock/v1/claim", take)["jobs"])
 
 
-def test_whoever_waits_for_a_job_during_maintenance_waits_rather_than_asks_again_at_once(server):
+def test_a_fetch_during_maintenance_waits_rather_than_asks_again_at_once(server):
     server.put("/ojs/v1/admin/maintenance", {"enabled": True})
     add(server)
     began = time.monotonic()
@@ -267,7 +267,7 @@ def test_whoever_waits_for_a_job_during_maintenance_waits_rather_than_asks_again
     assert 0.35 < time.monotonic() - began
 
 
-def test_whoever_speaks_for_nobody_means_the_queues_of_all_tenants(server):
+def test_a_fetch_without_a_tenant_means_the_queues_of_all_tenants(server):
     add(server)
     theirs = server.enqueue({"type": "a.b", "args": [], "options": {"queue": "mail"}}, X_OJS_Tenant="acme")
 

@@ -133,7 +133,7 @@ class TestPolling:
         assert (["job.discarded"], False) == (names(second["events"]), second["has_more"])
         assert [] == events(server, f"after={second['cursor']}")
 
-    def test_the_events_of_each_job_are_complete_and_in_order_whoever_does_what_at_once(self, server):
+    def test_the_events_of_each_job_are_complete_and_in_order_though_much_is_done_at_once(self, server):
         def work(_):
             for _ in range(20):
                 server.enqueue(JOB)
@@ -311,7 +311,7 @@ class TestStreams:
         ids = [event["id"] for event in found]
         assert sorted(ids) == ids
 
-    def test_one_who_comes_too_late_hears_how_it_ended(self, server):
+    def test_a_reader_that_comes_too_late_hears_how_it_ended(self, server):
         job = server.enqueue(JOB)
         server.fetch("default")
         server.ack(job)
@@ -320,7 +320,7 @@ class TestStreams:
 
         assert ("job.state_changed", "completed") == (found["event"], found["data"]["to"])
 
-    def test_one_who_comes_back_misses_nothing(self, server):
+    def test_a_reader_that_comes_back_misses_nothing(self, server):
         jobs = [server.enqueue({**JOB, "options": {"queue": "mail"}}) for _ in range(3)]
         first = wait_for(server, "job.enqueued", 3)[0]["id"]
         with Stream(server, "/ojs/v1/queues/mail/events", **{"Last-Event-ID": first}) as stream:
@@ -328,7 +328,7 @@ class TestStreams:
 
             assert [job["id"] for job in jobs[1:]] == [next(again)["data"]["subject"] for _ in range(2)]
 
-    def test_who_asks_only_for_the_head_is_not_kept(self, server):
+    def test_a_request_for_the_head_alone_is_not_kept(self, server):
         answer = server.call("HEAD", "/ojs/v1/events/stream?channel=all")
 
         assert (200, "text/event-stream") == (answer.status, answer.headers["content-type"])

@@ -37,7 +37,7 @@ def when(text):
     return datetime.fromisoformat(text)
 
 
-def test_rl_001_no_more_than_its_slots_are_assigned_whoever_asks_at_once(server):
+def test_rl_001_no_more_than_its_slots_are_assigned_to_workers_that_ask_at_once(server):
     fill(server, 40, a_job(key="db", concurrency=3))
 
     taken = [job for jobs in at_once(FETCHERS, lambda _: server.fetch("q", count=8)) for job in jobs]

@@ -75,7 +75,7 @@ def test_a_pool_can_be_seen_replaced_and_deleted(server):
     assert 404 == server.get("/ojs/v1/admin/pools/main").status
 
 
-def test_a_pool_has_no_more_running_than_its_number_whoever_asks_at_once(server):
+def test_a_pool_has_no_more_running_than_its_number_though_many_ask_at_once(server):
     fill(server, 2, "a")
     early = server.fetch("a", count=2)
     server.put("/ojs/v1/admin/pools/main", {"queues": ["a", "b"], "concurrency": 5})
@@ -133,7 +133,7 @@ def test_the_stats_tell_how_fetches_were_spread(server):
     assert answer["queues"] == answer["stats"]["queues"]
 
 
-def test_who_names_no_tenant_serves_all_of_them_in_turns(server):
+def test_a_fetch_that_names_no_tenant_serves_all_of_them_in_rotation(server):
     fill(server, 6, "mail", X_OJS_Tenant="acme")
     fill(server, 30, "mail", X_OJS_Tenant="globex")
     fill(server, 6, "mail")
@@ -146,7 +146,7 @@ def test_who_names_no_tenant_serves_all_of_them_in_turns(server):
     assert 24 == len(server.fetch("mail", count=100))
 
 
-def test_who_names_a_tenant_serves_that_one_only(server):
+def test_a_fetch_that_names_a_tenant_serves_that_one_only(server):
     fill(server, 2, "mail", X_OJS_Tenant="acme")
     fill(server, 2, "mail", X_OJS_Tenant="globex")
 
@@ -169,7 +169,7 @@ def test_a_tenant_whose_jobs_are_all_limited_keeps_nobody_waiting(server):
     assert ["globex"] * 3 == [server.fetch("mail")[0]["meta"]["tenant_id"] for _ in range(3)]
 
 
-def test_one_who_waits_for_jobs_gets_those_of_a_tenant_that_comes_later(server):
+def test_a_fetch_that_waits_gets_the_jobs_of_a_tenant_that_comes_later(server):
     with ThreadPoolExecutor(1) as thread:
         waiting = thread.submit(server.fetch, "mail", wait_ms=20_000)
         fill(server, 1, "mail", X_OJS_Tenant="acme")

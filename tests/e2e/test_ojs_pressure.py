@@ -137,7 +137,7 @@ def test_nobody_waits_for_room_that_will_never_be(server):
     assert time.monotonic() - began < 20
 
 
-def test_many_who_wait_hold_nobody_else_up(server):
+def test_many_requests_that_wait_hold_no_other_up(server):
     bounded(server, 1, strategy="block")
     server.enqueue(a_job())
 

@@ -56,7 +56,7 @@ def test_a_report_that_comes_too_late_hurts_nobody(server, job):
     assert None is server.get(f"/ojs/v1/jobs/{job['id']}/progress")["progress"]
 
 
-def test_another_attempt_begins_anew(server):
+def test_another_attempt_begins_without_progress(server):
     server.enqueue({"type": "a.b", "args": [], "options": {"retry": {"initial_interval": "PT0S"}}})
     (job,) = server.fetch("default")
     path = f"/ojs/v1/jobs/{job['id']}/progress"

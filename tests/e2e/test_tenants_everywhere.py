@@ -56,7 +56,7 @@ def place(tmp_path):
     drop_schema(url)
 
 
-def test_a_tenant_has_no_more_waiting_than_it_may_whoever_adds(place):
+def test_a_tenant_has_no_more_waiting_than_it_may_from_all_producers_together(place):
     place.servers[0].put("/ojs/v1/admin/tenants/acme/limits", {"max_queue_depth": 10})
 
     assert 10 == place.add_from_everywhere(8)
@@ -65,7 +65,7 @@ def test_a_tenant_has_no_more_waiting_than_it_may_whoever_adds(place):
     assert 1 == place.add_from_everywhere(3)
 
 
-def test_a_tenant_adds_no_faster_than_it_may_whoever_adds(place):
+def test_a_tenant_adds_no_faster_than_it_may_from_all_producers_together(place):
     place.engine.set_tenant_limits("acme", TenantLimits(rate=Window(7, SECOND)))
     end = time.monotonic() + 3.0
     while time.monotonic() < end:
@@ -76,7 +76,7 @@ def test_a_tenant_adds_no_faster_than_it_may_whoever_adds(place):
     assert all(later - earlier >= SECOND for earlier, later in zip(came, came[7:], strict=False))
 
 
-def test_no_more_of_a_tenant_run_at_once_than_may_whoever_works(place):
+def test_no_more_of_a_tenant_run_at_once_than_may_on_all_workers_together(place):
     place.servers[0].put("/ojs/v1/admin/tenants/acme/limits", {"max_concurrency": 2})
     for _ in range(2):
         place.hire(concurrency=5)

@@ -246,7 +246,7 @@ class TestCut:
         assert held.commit() == "a"
         assert own_race.desk.job("a").attempt == 1
 
-    def test_one_who_was_waiting_waits_again(self, server, own_race, home):
+    def test_a_transaction_that_was_waiting_waits_again(self, server, own_race, home):
         own_race.desk.enqueue("a b", *LIMITED)
         held, rival = own_race.meet(do.claim(), do.claim(), at="the gates")
         end(server, backends(server, f"{split_schema(home)[1]}.player1", busy=True))
@@ -265,7 +265,7 @@ class TestCut:
         engine.enqueue([NewJob(name)])
         assert engine.count() == {State.WAITING: 1}
 
-    def test_one_who_is_frozen_in_a_transaction_loses_it(self, home, clock, monkeypatch):
+    def test_a_process_that_is_frozen_in_a_transaction_loses_it(self, home, clock, monkeypatch):
         monkeypatch.setattr(session_module, "_IDLE", "200ms")
         with Race(home, clock) as race:
             race.desk.enqueue("a b", *LIMITED)
@@ -387,7 +387,7 @@ class TestLostAnswers:
         assert engine.count() == {State.DONE: 1, State.WAITING: 1}
         assert engine.doctor() == []
 
-    def test_one_who_has_a_single_connection_can_still_ask(self, proxy, opened, engine, monkeypatch):
+    def test_a_store_with_a_single_connection_can_still_ask(self, proxy, opened, engine, monkeypatch):
         monkeypatch.setattr(store_module, "CONNECTIONS", 1)
         far = opened(proxy.url)
         proxy.lose_answer(COMMITTED)
@@ -505,7 +505,7 @@ class TestPassingTrouble:
             engine.enqueue([NewJob("task", limits=LIMITED)])
 
     @pytest.mark.parametrize("error", [errors.DeadlockDetected, errors.SerializationFailure])
-    def test_one_who_never_gets_through_hears_that_it_is_busy(self, engine, trouble, impatient, error):
+    def test_a_caller_that_never_gets_through_hears_that_it_is_busy(self, engine, trouble, impatient, error):
         trouble("FROM gate", error, 1_000_000)
         with pytest.raises(StoreBusyError, match="stayed busy"):
             engine.enqueue([NewJob("task", limits=LIMITED)])
@@ -657,7 +657,7 @@ class TestClosing:
                 use()
 
     @pytest.mark.parametrize("topic", Topic)
-    def test_one_who_waits_need_not_wait_for_what_will_never_come(self, home, topic):
+    def test_a_thread_that_waits_need_not_wait_for_what_will_never_come(self, home, topic):
         engine = open_engine(home)
         revision = engine.revision(topic)
         time.sleep(0.1)

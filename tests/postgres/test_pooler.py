@@ -164,7 +164,7 @@ def warnings(log):
     return [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
 
 
-def test_one_who_cannot_hear_says_so_and_looks(pooled, opened, log):
+def test_a_store_that_cannot_hear_says_so_and_looks(pooled, opened, log):
     waiter, teller = opened(pooled), opened(pooled)
     waiter.revision()
     (warning,) = until(lambda: warnings(log))
@@ -177,7 +177,7 @@ def test_one_who_cannot_hear_says_so_and_looks(pooled, opened, log):
         assert waiter.wait(revision, 2) != revision
 
 
-def test_one_who_is_told_where_the_server_is_hears(pooled, url, opened, log):
+def test_a_store_that_is_told_where_the_server_is_hears(pooled, url, opened, log):
     direct = urlsplit(split_schema(url)[0]).netloc.rpartition("@")[2]
     waiter, teller = opened(f"{pooled}&listen={direct}"), opened(pooled)
     quiet(waiter)

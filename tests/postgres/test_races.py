@@ -299,7 +299,7 @@ class TestOverrideAndClaim:
         override.commit()
         assert claim.answer() == ""
 
-    def test_an_override_waits_for_a_claim_and_rules_whoever_comes_next(self, race):
+    def test_an_override_waits_for_a_claim_and_rules_the_next(self, race):
         race.desk.enqueue("a b", slots("X", 2))
         claim, override = race.meet(do.claim(1), do.override("X", ONE), at="the gates")
 
@@ -569,7 +569,7 @@ class TestTwoOfTheSame:
         one.roll_back()
         assert two.answer().id == race.desk.claim()
 
-    def test_one_who_waits_for_a_name_does_not_keep_the_gates(self, race):
+    def test_a_transaction_that_waits_for_a_name_does_not_keep_the_gates(self, race):
         race.desk.enqueue("a", slots("X", 1))
         call = self.calling(OnDuplicate.REUSE, *LIMITED)
         with race.gates_taken():
@@ -728,7 +728,7 @@ class TestTenants:
     @pytest.mark.parametrize(
         ("limits", "limit"), [({"waiting": 1}, "waiting"), ({"rate": Window(1, 60 * SECOND)}, "rate")]
     )
-    def test_one_who_adds_waits_for_the_other_and_is_refused(self, race, limits, limit):
+    def test_a_producer_waits_for_the_other_and_is_refused(self, race, limits, limit):
         self.limit(race, **limits)
         first, second = race.meet(do.enqueue("a", tenant="acme"), do.enqueue("b", tenant="acme"), at="a name")
 

@@ -111,9 +111,7 @@ class TestWhat:
         assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
 
     @pytest.mark.parametrize("limits", [(), (slots("X", 1),)], ids=["free", "limited"])
-    def test_the_end_of_a_job_wakes_who_wants_its_result_but_nobody_who_wants_work(
-        self, waiter, teller, limits
-    ):
+    def test_the_end_of_a_job_wakes_callers_that_want_its_result_and_no_worker(self, waiter, teller, limits):
         teller.enqueue([NewJob("task", limits=limits)])
         (job,) = teller.claim(["default"], 1, worker="worker").jobs
         quiet(waiter)
@@ -124,7 +122,7 @@ class TestWhat:
         )
         assert waiter.wait(before, QUIET) == before
 
-    def test_the_end_of_a_job_wakes_who_wants_work_if_it_lets_another_start(self, waiter, teller):
+    def test_the_end_of_a_job_wakes_workers_if_it_lets_another_start(self, waiter, teller):
         teller.enqueue([NewJob("task", limits=(slots("X", 1),))] * 2)
         (job,) = teller.claim(["default"], 2, worker="worker").jobs
         quiet(waiter)
@@ -166,10 +164,10 @@ class TestConnections:
             # One to listen, and the one with which the store was opened.
             assert connections(url, "crowd") == 2
 
-    def test_one_who_never_waits_does_not_listen(self, url, teller):
+    def test_a_store_that_never_waits_does_not_listen(self, url, teller):
         assert connections(url, "teller") == 1
 
-    def test_one_who_lost_its_connection_listens_again_and_misses_nothing(self, url, waiter, teller):
+    def test_a_store_that_lost_its_connection_listens_again_and_misses_nothing(self, url, waiter, teller):
         revision = waiter.revision()
         assert cut(url, "waiter") >= 1
         teller.enqueue([NewJob("task")])
@@ -181,14 +179,14 @@ class TestConnections:
         quiet(waiter)
 
     @JOBS
-    def test_one_who_lost_its_connection_still_tells(self, url, waiter, teller, job):
+    def test_a_store_that_lost_its_connection_still_tells(self, url, waiter, teller, job):
         teller.enqueue([job])
         quiet(waiter)
         assert cut(url, "teller") >= 1
 
         assert hears(waiter, lambda: teller.enqueue([job]), timeout=1)
 
-    def test_one_who_lost_its_connection_goes_on_though_that_cannot_be_logged(
+    def test_a_store_that_lost_its_connection_goes_on_though_that_cannot_be_logged(
         self, url, waiter, teller, caplog, monkeypatch
     ):
         def refuse(record):
@@ -281,7 +279,7 @@ def counting(engines):
         assert [None] * len(engines) == list(waiting)
 
 
-def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, nodes):
+def test_a_storm_of_jobs_does_not_wake_a_worker_for_every_one(url, opened, nodes):
     producers = nodes(0, 0)
     engines = [opened(url) for _ in range(20)]
     with counting(engines) as wakes:
@@ -298,7 +296,7 @@ def test_a_storm_of_jobs_wakes_nobody_for_every_one(url, opened, nodes):
     assert max(wakes) < 2 * signals.STORM + 100 * span
 
 
-def test_many_who_are_each_quiet_make_no_storm_together(url, opened):
+def test_many_stores_that_are_each_quiet_make_no_storm_together(url, opened):
     tellers = [opened(url) for _ in range(20)]
     rounds = 100
 

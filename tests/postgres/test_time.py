@@ -153,7 +153,9 @@ def test_a_wait_for_the_gates_makes_the_clock_neither_early_nor_late(engine, url
     assert before <= now + waited.span // 2
 
 
-def test_one_who_waited_for_the_gates_decides_by_the_time_at_which_it_has_them(engine, url, opened, server):
+def test_a_transaction_that_waited_for_the_gates_decides_by_the_time_at_which_it_has_them(
+    engine, url, opened, server
+):
     engine.enqueue([NewJob("task", limits=(rate("X", 5),))])
     other = opened(url)
     with holding(other) as waited:

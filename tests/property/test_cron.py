@@ -112,7 +112,7 @@ def test_chosen_hours_fire_once_for_each_time_that_clocks_show(time, zone, momen
 
 
 @given(expressions, st.sampled_from(ZONES), moments)
-def test_whoever_asks_earlier_hears_the_same(expression, zone, moment):
+def test_a_question_from_an_earlier_moment_has_the_same_answer(expression, zone, moment):
     cron = parse_cron(expression, zone)
     at = cron.next_after(moment)
 

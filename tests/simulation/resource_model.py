@@ -1,6 +1,6 @@
 """Random histories of resource groups, and a naive model that foretells which jobs a claim starts.
 
-The model looks at every waiting job, oldest first, and counts everything anew.  Which resource a job takes is the
+The model looks at every waiting job, oldest first, and counts everything each time.  Which resource a job takes is the
 engine's choice; the model checks that it had room, and that no job that could have started was left.
 """
 

@@ -28,7 +28,7 @@ class Example:
 
 
 def examples(text):
-    """Return the blocks of a page that are to be run."""
+    """Return the blocks of a page that run."""
     found = []
     for block in BLOCK.finditer(text):
         before = text[: block.start()].rstrip().rpartition("\n")[2]

@@ -158,7 +158,7 @@ class TestChoice:
             *members[1:] * 2,
         ]
 
-    def test_its_time_begins_anew_before_it_is_too_large_to_be_stored(self) -> None:
+    def test_its_time_is_set_back_before_it_is_too_large_to_be_stored(self) -> None:
         a, b = member("a", weight=3), member("b")
         chosen = group(a, b, strategy=Strategy.WEIGHTED)
         chosen.place = a.place = b.place = 2**60

@@ -441,7 +441,7 @@ def test_an_answer_is_stored_under_the_id_of_its_block_unless_told_otherwise():
     assert "done" == play.outcome
 
 
-def test_an_answer_that_is_no_choice_is_ignored_and_the_time_is_not_begun_anew():
+def test_an_answer_that_is_no_choice_is_ignored_and_does_not_put_off_the_timeout():
     wait = {"timeout": "1h", "choices": [{"label": "Yes", "value": "y"}, "n"]}
     play = Play(sequence(step("a", "human_review", wait_for_input=wait)), crash=True).begin()
     began = play.now

@@ -1,4 +1,4 @@
-"""One pass: read what an instance remembers, replay its body over it, and say what is to be done."""
+"""One pass: read what an instance remembers, replay its body over it, and return the commands."""
 
 import logging
 from collections.abc import Callable, Coroutine

@@ -72,7 +72,7 @@ class ClaimVerbs(Transactions):
     ) -> Claim:
         """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
-        Without a *tenant* the queues of all tenants are meant, which take turns.  If the claim names *tasks*, jobs of
+        Without a *tenant* the queues of all tenants are meant, served in rotation.  If the claim names *tasks*, jobs of
         others stay where they are; a `*` in a name stands for any text.
         Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
         ended here when they take longer than their job's timeout.  With *ahead* starts are granted that the clock

@@ -411,8 +411,8 @@ class Conducting:
         rows.forget_all(db, run.seq)
         for job in live:
             if job.child:
-                self.cancel(job.seq, "its workflow began anew")
-            elif not remove(self.board, job.seq, State.CANCELLED, "its workflow began anew"):
+                self.cancel(job.seq, "its workflow was restarted")
+            elif not remove(self.board, job.seq, State.CANCELLED, "its workflow was restarted"):
                 ask_to_stop(self.board, job.seq)
         run.steps, run.changed, run.is_empty = {}, {}, True
         run.text, run.decoded, run.is_changed = args, None, True

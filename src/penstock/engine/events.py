@@ -101,7 +101,7 @@ def named(db: Session, events: Events) -> list[Event]:
             events.know(*found)
     for facts, seq in known:
         facts.update(names[seq])
-    # An instance tells of itself; that it is also a job is nobody else's concern.
+    # An instance has events of its own; listeners do not hear of it as a job.
     return [event for event in events.gathered if event.facts.get("queue") != INSTANCES]
 
 

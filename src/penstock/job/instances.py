@@ -144,7 +144,7 @@ class Finish(Struct, frozen=True, tag_field="do", tag="finish"):
 
 
 class Restart(Struct, frozen=True, tag_field="do", tag="restart"):
-    """Begin anew with an empty memo, the same slots and other arguments, which are JSON text."""
+    """Restart with an empty memo, the same slots and other arguments, which are JSON text."""
 
     args: str
 
@@ -174,7 +174,7 @@ class InstanceState(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    DISCARDED = "discarded"  # a limit said no and it was to be dropped
+    DISCARDED = "discarded"  # a limit said no, and its rule for that is `drop`
     EXPIRED = "expired"
 
 

@@ -25,7 +25,7 @@ from penstock.limits.rules import UNLIMITED, Numbers, check_key, whole
 MAX_WEIGHT: Final = 10_000
 MAX_TITLE: Final = 255
 _STEP: Final = 2**40  # of a group's own time; so long that what is lost by rounding does not matter
-_FAR: Final = 2**60  # where that time begins anew
+_FAR: Final = 2**60  # where that time is set back to 0
 
 
 class Strategy(StrEnum):
@@ -176,10 +176,10 @@ class Group(Gate):
         chosen.place += steps[chosen]
         self.place += _STEP // sum(weights.values())
         if self.place > _FAR:
-            self._begin_anew()
+            self._set_back()
         return chosen
 
-    def _begin_anew(self) -> None:
+    def _set_back(self) -> None:
         for member in self.members:
             member.place = max(member.place - self.place, 0)
         self.place = 0

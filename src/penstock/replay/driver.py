@@ -1,4 +1,4 @@
-"""Drive a body over a memo as far as it gets, and say what is to be done next."""
+"""Drive a body over a memo as far as it gets, and return the commands that follow."""
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass

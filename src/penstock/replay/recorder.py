@@ -111,11 +111,11 @@ class Recorder:
         return bool(self._cancelled)
 
     def start_nothing(self) -> None:
-        """Note what was to be noted, and start nothing: the instance ends."""
+        """Keep the notes of this pass and start nothing: the instance ends."""
         self._started = {key: each for key, each in self._started.items() if isinstance(each, Note)}
 
     def commands(self) -> list[Command]:
-        """Return what is to be done.
+        """Return the commands of this pass.
 
         Raises `DivergedError` if the memo has a step that the body did not ask for.
         """

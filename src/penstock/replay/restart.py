@@ -1,8 +1,8 @@
-"""How a body begins anew."""
+"""How a body restarts."""
 
 
 class Restart(Exception):  # noqa: N818 - an end, not an error
-    """Begin the workflow anew with these arguments, an empty memo and the same slots; return or raise it."""
+    """Restart the workflow with these arguments, an empty memo and the same slots; return or raise it."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args)

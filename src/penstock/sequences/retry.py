@@ -1,6 +1,6 @@
 """Retry an instance that has ended: what it forgets, and where it goes on.
 
-It goes on at the block of the sequence's own list that failed.  A composite begins anew.
+It goes on at the block of the sequence's own list that failed.  A composite is begun again from its first block.
 """
 
 from collections.abc import Mapping
