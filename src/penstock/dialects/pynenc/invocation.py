@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from penstock.app.handle import JobHandle, ended
+from penstock.app.handle import JobHandle, job_ended
 from penstock.dialects.pynenc.errors import original
 from penstock.dialects.pynenc.options import canonical
 from penstock.errors import JobDroppedError, JobFailedError
@@ -151,5 +151,5 @@ def status_of(handle: JobHandle[T]) -> InvocationStatus:
             return InvocationStatus.RETRY if view.attempt else InvocationStatus.REGISTERED
         case _:
             # pynenc knows neither cancelling nor expiry, and a caller that waits for an end must see one.
-            dropped = isinstance(ended(view), JobDroppedError)
+            dropped = isinstance(job_ended(view), JobDroppedError)
             return InvocationStatus.CONCURRENCY_CONTROLLED_FINAL if dropped else InvocationStatus.FAILED
