@@ -13,7 +13,9 @@ from penstock.store.session import Session
 from tests.support.clock import FakeClock
 from tests.support.desk import Desk, slots
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
+from tests.support.runs import Runs, steps
 from tests.support.stores import new_file
+from tests.support.works import Works
 
 
 @contextmanager
@@ -54,6 +56,25 @@ def opened(url: str, clock: FakeClock) -> Iterator[Callable[[], Engine]]:
     yield start
     for engine in engines:
         engine.close()
+
+
+@pytest.fixture
+def engine(opened: Callable[[], Engine]) -> Engine:
+    return opened()
+
+
+@pytest.fixture
+def runs(engine: Engine) -> Iterator[Runs]:
+    """Instances, and two workflows to make them of; the doctor finds nothing in the end."""
+    yield Runs(engine, wf=steps("a b"), other=steps("c"))
+    assert engine.doctor() == []
+
+
+@pytest.fixture
+def works(engine: Engine) -> Iterator[Works]:
+    """Workflows; the doctor finds nothing in the end."""
+    yield Works(engine)
+    assert engine.doctor() == []
 
 
 @pytest.fixture

@@ -11,11 +11,6 @@ from penstock.limits.rules import Floating, Limit, Numbers
 ONE = (Limit("key", Numbers(slots=1)),)
 
 
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
 def ask(*workers, queue="q", count=1):
     return [ClaimFor((queue,), count, worker) for worker in workers]
 

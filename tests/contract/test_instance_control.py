@@ -33,18 +33,6 @@ ONE = slots("contact", 1)
 DAY = 24 * 3_600 * SECOND
 
 
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
-@pytest.fixture
-def runs(engine):
-    runs = Runs(engine, wf=steps("a b"), other=steps("c"))
-    yield runs
-    assert engine.doctor() == []
-
-
 class TestCancel:
     def test_one_that_waits_is_cancelled_at_once_and_passes_its_place_on(self, runs, clock):
         runs.create("x y z", ONE)

@@ -10,22 +10,10 @@ from penstock.job import Await, Cancel, Child, Finish, NewInstance, Settlement, 
 from penstock.lifecycle.outcomes import Conducted, Failed, HandedBack
 from penstock.lifecycle.states import State
 from tests.support.desk import LEASE, slots
-from tests.support.runs import PASSES, Runs, body, job, steps
+from tests.support.runs import PASSES, body, job, steps
 from tests.support.sequences import sequence, step
 
 ONE = slots("contact", 1)
-
-
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
-@pytest.fixture
-def runs(engine):
-    runs = Runs(engine, wf=steps("a b"), other=steps("c"))
-    yield runs
-    assert engine.doctor() == []
 
 
 class TestPasses:

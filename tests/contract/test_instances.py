@@ -28,18 +28,6 @@ THRICE = RetryPolicy(attempts=3, backoff=Backoff.FIXED, delay=SECOND, jitter=Fal
 ONE = slots("contact", 1)
 
 
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
-@pytest.fixture
-def runs(engine):
-    runs = Runs(engine, wf=steps("a b"), other=steps("c"))
-    yield runs
-    assert engine.doctor() == []
-
-
 class TestPlainPath:
     def test_steps_run_one_after_the_other(self, runs):
         assert runs.create("x") == "running"

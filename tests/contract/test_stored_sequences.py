@@ -9,23 +9,11 @@ from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.job import NewInstance
 from penstock.lifecycle.outcomes import Failed
 from tests.support.desk import slots
-from tests.support.runs import Chain, Runs
+from tests.support.runs import Chain
 from tests.support.sequences import sequence, step
 
 NO = Failed("ValueError", "no")
 ONE = slots("contact", 1)
-
-
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
-@pytest.fixture
-def runs(engine):
-    runs = Runs(engine)
-    yield runs
-    assert engine.doctor() == []
 
 
 def work(*names, **fields):

@@ -1,22 +1,15 @@
 """Webhooks are remembered, each for its tenant."""
 
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
-from penstock.engine import Engine, webhooks
+from penstock.engine import webhooks
 from penstock.errors import InvalidError, NotFoundError
 from penstock.job import Webhook
 from tests.support.clock import FakeClock
 
 HOOK = Webhook("https://example.com/a", ("job.*",), "a secret")
 replace = msgspec.structs.replace
-
-
-@pytest.fixture
-def engine(opened: Callable[[], Engine]) -> Engine:
-    return opened()
 
 
 def test_a_webhook_is_what_was_asked_for_also_in_another_process(engine, opened, clock: FakeClock) -> None:

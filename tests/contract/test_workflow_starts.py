@@ -1,22 +1,13 @@
 """When a workflow began: when the first of its jobs did for the first time."""
 
-import pytest
-
 from penstock.clock import SECOND
 from penstock.lifecycle.outcomes import Failed, HandedBack
 from penstock.lifecycle.retry import Backoff, RetryPolicy
 from penstock.workflows import chain, group
 from tests.support.desk import LEASE
-from tests.support.works import Works, jobs
+from tests.support.works import jobs
 
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
-
-
-@pytest.fixture
-def works(opened):
-    works = Works(opened())
-    yield works
-    assert works.engine.doctor() == []
 
 
 def test_a_workflow_began_when_its_first_job_did(works, clock, ample):

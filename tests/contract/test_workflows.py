@@ -30,18 +30,6 @@ FAILED = Failed("ValueError", "no")
 TWICE = RetryPolicy(attempts=2, backoff=Backoff.FIXED, delay=SECOND, jitter=False)
 
 
-@pytest.fixture
-def engine(opened):
-    return opened()
-
-
-@pytest.fixture
-def works(engine):
-    works = Works(engine)
-    yield works
-    assert engine.doctor() == []
-
-
 def diamond(**facts):
     return (
         Step("top", job("top", **facts)),

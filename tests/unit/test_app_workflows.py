@@ -1,8 +1,10 @@
 """What an app makes of workflows: handlers, queues, limits without numbers, and what a step is told."""
 
+import asyncio
+
 import pytest
 
-from penstock import App, Concurrency, Configured, InvalidLimitError, chain, current_job
+from penstock import App, Concurrency, Configured, InvalidLimitError, chain, current_job, signal
 from penstock.limits.rules import Numbers
 from penstock.testing import run_until_idle
 
@@ -33,6 +35,22 @@ class TestHandlers:
         async def flow(): ...
 
         assert ("flows", "tasks") == app.queues
+
+
+def test_coroutines_start_signal_and_wait_for_runs(app):
+    double = app.task(lambda number: 2 * number, name="double")
+
+    @app.workflow(name="flow")
+    async def flow(number: int) -> int:
+        return await double.step(number + await signal("more"))
+
+    async def use():
+        run, chained = await flow.astart(3), await chain(double.call(5), double).astart()
+        await run.asignal("more", 4)
+        await asyncio.to_thread(run_until_idle, app)
+        return await run.aresult(10), await chained.aresult(10)
+
+    assert (14, 20) == asyncio.run(use())
 
 
 class TestConfigured:
