@@ -11,6 +11,7 @@ from penstock.limits.rules import Limit
 from penstock.store import migrations
 from penstock.store.session import Session
 from tests.support.clock import FakeClock
+from tests.support.connections import keep_connections
 from tests.support.desk import Desk, slots
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 from tests.support.runs import Runs, steps
@@ -24,6 +25,11 @@ def a_file(folder: Path) -> Iterator[str]:
 
 
 STORES = {"sqlite": a_file, "postgres": lambda _folder: empty_store()}
+
+
+@pytest.fixture(autouse=True)
+def _kept_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep_connections(monkeypatch)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.support.postgres import drop_schema, fresh_schema, shared_url
 from tests.support.timing import until
 
 ROOT = Path(__file__).parents[2]
-WORKER = ("worker", "tests.support.flowing:app", "--lease", "1s", "--threads", "4", "--log-level", "error")
+WORKER = ("worker", "tests.support.flowing:app", "--lease", "3s", "--threads", "4", "--log-level", "error")
 PATIENCE = 60.0
 CONTACTS, RUNS, KILLS = 4, 12, 4
 

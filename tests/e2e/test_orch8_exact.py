@@ -1,14 +1,14 @@
 """Two servers on one PostgreSQL, one of them killed: no window at the provider holds more than the limit."""
 
-import time
-
 from tests.support.orch8 import Desk, call
 from tests.support.postgres import fresh_schema, shared_url
 from tests.support.provider import most_in_window, providing
 from tests.support.server import served
 
-COUNT, LIMIT, WINDOW = 90, 10, 2
-JITTER = 0.1  # seconds that the way to the provider may take longer for one request than for another
+COUNT, LIMIT, WINDOW = 60, 10, 2
+# Seconds that the way to the provider may take longer for one request than for another.  Starts come in bursts when
+# the window opens, so that one too many would still be in a window that is shorter by this.
+JITTER = 0.5
 
 
 def test_ten_in_a_window_never_become_eleven_though_a_server_is_killed():
@@ -19,10 +19,10 @@ def test_ten_in_a_window_never_become_eleven_though_a_server_is_killed():
         desk.limit("k", LIMIT, WINDOW)
         wanted = {"sequence_name": "s", "tenant_id": "acme"}
         ids = desk.post("/instances/batch", {"instances": [wanted] * COUNT})["ids"]
-        time.sleep(5)
+        one.until(lambda: len(provider.got) >= COUNT // 3)
 
         other.kill()
-        time.sleep(3)
+        one.until(lambda: len(provider.got) >= COUNT // 2)
         other.restart()
 
         one.until(lambda: desk.get("/instances?state=completed&limit=1")["total"] == COUNT, 120)
