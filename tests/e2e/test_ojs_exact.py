@@ -127,7 +127,9 @@ def enqueued(server):
     lot.shuffle(keys)
     options = {key: {"queue": "storm", "rate_limit": {"key": key, **limit}} for key, limit in LIMITS.items()}
     options |= {"boxed": {"queue": "boxed"}, "free": {"queue": "storm"}}
-    jobs = [{"type": "storm.job", "args": [key], "options": options[key]} for key in keys]
+    # A lease that ran out counts: on a slow machine that may happen often.
+    retry = {"max_attempts": 50}
+    jobs = [{"type": "storm.job", "args": [key], "options": {**options[key], "retry": retry}} for key in keys]
     answer = server.post("/ojs/v1/jobs/batch", {"jobs": jobs})
     assert 201 == answer.status, answer.body
     return [job["id"] for job in answer["jobs"]]

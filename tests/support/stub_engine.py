@@ -32,7 +32,6 @@ class StubEngine:
     running_elsewhere: int = 0
     parked: int = 0
     scheduled: int = 0
-    upkeeps: int = 0
     unknown: list[UnknownTask] = field(default_factory=list)
     next_at: int | None = None
     more: bool = False
@@ -186,7 +185,6 @@ class StubEngine:
 
     def upkeep(self) -> dict[str, int]:
         self.hook("upkeep")
-        self.upkeeps += 1
         return {}
 
     def refreshes(self, handlers: Collection[str], count: int, *, worker: str, lease: int) -> list[Refresh]:

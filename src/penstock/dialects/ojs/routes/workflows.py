@@ -26,13 +26,6 @@ _STEPS: Final = {
 }
 
 
-class StepShape(Struct):
-    id: str
-    type: str
-    state: str
-    depends_on: list[str]
-
-
 class MetadataShape(Struct, omit_defaults=True):
     """A workflow's times, and how many of its jobs ended how."""
 
