@@ -2,10 +2,12 @@
 
 import time
 
+import grpc
 import pytest
 
 from penstock.dialects.silo import silo_pb2 as pb
 from tests.support.silo import concurrency, floating, pack, payloads, rate, refused, retries, unpack
+from tests.support.timing import until
 
 ELSEWHERE = "00000000-0000-4000-8000-000000000000"
 LATER = 3_600_000
@@ -205,3 +207,37 @@ def test_calls_are_counted_among_the_requests(silo, lasting_silo):
     page = lasting_silo.get("/penstock/v1/metrics").body.decode()
 
     assert 'route="/silo.v1.Silo/Enqueue",status="OK"' in page.replace(" ", "")
+
+
+def gives_up_on_a_held_answer(silo, key):
+    """Let a worker give up while its answer is held for the moment of its task; return the next task."""
+    spaced = rate("api", key, 1, 300, algorithm=pb.LEAKY_BUCKET)
+    for n in range(2):
+        silo.enqueue(n, spaced)
+    until(lambda: silo.lease().tasks)
+    given_up = False
+    while not given_up:
+        try:
+            found = silo.send(
+                "LeaseTasks", pb.LeaseTasksRequest(worker_id="hasty", max_tasks=1), timeout=0.03
+            )
+        except grpc.RpcError:
+            given_up = True
+        else:
+            assert not found.tasks, "its answer came before the moment of its task"
+    (task,) = until(lambda: silo.lease("patient").tasks, 5)
+    return task
+
+
+def test_a_task_whose_worker_gave_up_before_the_answer_goes_to_the_next(silo):
+    seen = []
+
+    # An answer that was sent as its worker gave up may have been read: then the task is its worker's.
+    for key in ("a", "b", "c", "d"):
+        try:
+            seen.append(gives_up_on_a_held_answer(silo, key).attempt_number)
+        except AssertionError:
+            continue
+        break
+
+    assert [1] == seen
