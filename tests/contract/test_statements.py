@@ -79,6 +79,8 @@ EXAMPLES = [
     prune.everything,
     lambda db: [resources.groups(db, tenant) for tenant in (None, "x")],
     lambda db: [(schedules.page(db, tenant, 0, 1), schedules.total(db, tenant)) for tenant in (None, "x")],
+    lambda db: [schedules.page(db, tenant, 0, 1, of_sequences=True) for tenant in (None, "x")],
+    lambda db: [schedules.total(db, tenant, of_sequences=True) for tenant in (None, "x")],
     lambda db: [surveys.page(db, place, 2, 1) for place in surveys.PLACES],
     lambda db: [(surveys.sizes(db, text, [1]), surveys.texts(db, text, [1])) for text in surveys.TEXTS],
     lambda db: [views.search(db, 0, wanted, 0, 1) for wanted in (EVERY_FILTER, JobFilter())],
@@ -104,8 +106,9 @@ EXAMPLES = [
         )
     ],
     lambda db: [
-        (instances.waits_page(db, "p", tenant, 0, 1), instances.waits_total(db, "p", tenant))
+        (instances.waits_page(db, "p", tenant, 0, 1, space), instances.waits_total(db, "p", tenant, space))
         for tenant in (None, "x")
+        for space in (None, "n")
     ],
     lambda db: [sequences.of_id(db, "s", tenant) for tenant in (None, "x")],
     lambda db: [rate_resources.page(db, tenant, 0, 1) for tenant in (None, "x")],

@@ -170,6 +170,44 @@ def test_schedules_are_added_listed_and_deleted(desk):
     desk.get(f"/cron/{made['id']}", status=404)
 
 
+def test_schedules_of_jobs_take_no_place_in_a_page_of_schedules(desk, server):
+    desk.put("s", step("a", "work"))
+    for n in range(3):
+        job = {"name": f"0-{n}", "expression": "0 9 * * 1", "type": "a.b"}
+        assert 201 == server.post("/ojs/v1/cron", job, X_OJS_Tenant="acme").status
+    made = desk.post("/cron", {"tenant_id": "acme", "sequence_name": "s", "cron_expr": "0 9 * * 1"})
+
+    assert [made] == desk.get("/cron?limit=1")
+
+
+def test_approvals_of_a_namespace(desk):
+    ask = step("ask", "human_review", params={"prompt": "send?"})
+    desk.put("s", ask)
+    desk.put("s", ask, namespace="other")
+    desk.start("s")
+    run = desk.start("s", namespace="other")
+
+    found = desk.get("/approvals?namespace=other")
+
+    assert ([run["id"]], 1) == ([each["instance_id"] for each in found["items"]], found["total"])
+    assert 2 == desk.get("/approvals")["total"]
+
+
+def test_a_poll_that_names_another_tenant_than_its_header_is_forbidden(desk, server):
+    body = {"handler_name": "work", "worker_id": "w", "tenant_id": "acme"}
+
+    assert 403 == server.post("/workers/tasks/poll", body, X_Tenant_Id="other").status
+    assert 200 == server.post("/workers/tasks/poll", body, X_Tenant_Id="acme").status
+
+
+def test_an_id_of_any_text_is_found_at_its_location(desk, server):
+    body = {"id": "a b/\u65e5", "name": "s", "tenant_id": "acme", "blocks": [step("a", "noop")]}
+
+    where = server.post("/sequences", body).headers["location"]
+
+    assert "a b/\u65e5" == desk.get(where)["id"]
+
+
 def test_sequences_have_versions_that_are_deprecated_and_deleted(desk):
     first, second = (desk.put("s", step("a", "work"), version=n) for n in (1, 2))
 

@@ -241,3 +241,13 @@ def test_what_is_no_pool_is_refused(desk, server):
         assert (400, field) == (answer.status, answer.body["field"])
     desk.post("/pools/none/resources?tenant_id=acme", {"resource_key": "a"}, status=404)
     put(desk, "/pools/none/resources/a", {"weight": 2}, status=404)
+
+
+def test_a_warm_up_without_its_days_is_refused_and_not_forgotten(desk, server):
+    desk.post("/pools", {"tenant_id": "acme", "name": "boxes"})
+    body = {"resource_key": "a", "daily_cap": 10, "warmup_start": "2026-06-01"}
+
+    answer = server.post("/pools/boxes/resources?tenant_id=acme", body)
+
+    assert (400, "warmup_days") == (answer.status, answer["field"])
+    assert [] == desk.get("/pools/boxes/resources")

@@ -121,6 +121,10 @@ def test_an_answer_that_is_too_large_is_not_taken(desk):
         ({}, "url"),
         ({"url": "ftp://example.com"}, "url"),
         ({"url": "http://169.254.169.254/latest"}, "url"),
+        ({"url": "http://2852039166/latest"}, "url"),
+        ({"url": "http://[::ffff:a9fe:a9fe]/latest"}, "url"),
+        ({"url": "http://127.0.0.1/", "headers": {"X-Name": "\u65e5"}}, "headers.X-Name"),
+        ({"url": "http://127.0.0.1/", "timeout_ms": True}, "timeout_ms"),
         ({"url": "http://127.0.0.1:1/", "method": "BREW"}, "method"),
         ({"url": "http://127.0.0.1:1/", "headers": {"X": "a\r\nY: b"}}, "headers.X"),
         ({"url": "http://127.0.0.1:1/", "headers": {"Host": "elsewhere"}}, "headers.Host"),
@@ -173,3 +177,23 @@ def test_a_token_of_a_tenant_sees_nothing_of_another(tmp_path):
         by_header = server.get("/instances", Authorization=f"Bearer {'c' * 20}", X_Tenant_Id="acme")
         assert 1 == by_header["total"]
         assert 401 == server.get("/instances").status
+
+
+def test_a_step_that_fails_as_its_server_says_leaves_no_traceback_in_the_log(tmp_path):
+    with served(tmp_path / "jobs.db") as server, providing((404, {}, b"nothing here")) as provider:
+        run(Desk(server), call("a", provider), status="failed")
+        server.until(lambda: any("nothing here" in line for line in server.log))
+
+    assert not any("Traceback" in line for line in server.log)
+
+
+def test_an_event_that_cannot_be_named_fails_its_step_at_once(desk):
+    emit = step("a", "emit_event", params={"event": "a\nb"})
+
+    made = run(
+        desk,
+        {**emit, "retry": {"max_attempts": 5, "initial_backoff": "1h", "max_backoff": "1h"}},
+        status="failed",
+    )
+
+    assert "InvalidError" == made["error"]["kind"]

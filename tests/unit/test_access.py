@@ -231,3 +231,10 @@ def test_a_path_is_one_line_of_the_log_whatever_it_says(engine, caplog):
 def test_nothing_is_sent_to_where_clouds_keep_the_secrets_of_their_machines(address):
     with pytest.raises(InvalidError, match=address):
         check_url(f"http://{address}/", loopback=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "localhost"])
+def test_the_own_machine_is_called_where_that_is_allowed_in_either_way_to_write_it(host):
+    check_url(f"http://{host}/", loopback=True)
+    with pytest.raises(InvalidError, match="nothing is sent"):
+        check_url(f"http://{host}/", loopback=False)

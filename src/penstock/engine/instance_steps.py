@@ -23,13 +23,22 @@ class InstanceStepVerbs(InstanceVerbs):
         return self.store.read(lambda db: {each.seq: each for each in rows.step_jobs(db, seqs)})
 
     def waits(
-        self, prefix: str, tenant: str | None = None, offset: int = 0, limit: int = 50
+        self,
+        prefix: str,
+        tenant: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+        *,
+        namespace: str | None = None,
     ) -> tuple[list[WaitView], int]:
-        """Return a page of waits for signals whose names begin with *prefix*, oldest first, and how many there are."""
+        """Return a page of waits for signals whose names begin with *prefix*, oldest first, and how many there are.
+
+        With a *namespace* only those of its sequences.
+        """
         return self.store.read(
             lambda db: (
-                rows.waits_page(db, prefix, tenant, offset, limit),
-                rows.waits_total(db, prefix, tenant),
+                rows.waits_page(db, prefix, tenant, offset, limit, namespace),
+                rows.waits_total(db, prefix, tenant, namespace),
             )
         )
 

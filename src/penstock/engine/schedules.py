@@ -38,12 +38,16 @@ class ScheduleVerbs(Transactions):
         return self._write(lambda board: _put(board, wanted), Locks.NONE)
 
     def schedules(
-        self, tenant: str | None = None, offset: int = 0, limit: int = 50
+        self, tenant: str | None = None, offset: int = 0, limit: int = 50, *, of_sequences: bool = False
     ) -> tuple[list[Schedule], int]:
-        """Return a page of schedules by name, of one tenant or of all, and how many there are."""
+        """Return a page of schedules by name, of one tenant or of all, and how many there are.
+
+        With *of_sequences* only those that create instances of sequences.
+        """
 
         def work(db: Session) -> tuple[list[Schedule], int]:
-            return rows.page(db, tenant, offset, limit), rows.total(db, tenant)
+            found = rows.page(db, tenant, offset, limit, of_sequences=of_sequences)
+            return found, rows.total(db, tenant, of_sequences=of_sequences)
 
         return self.store.read(work)
 

@@ -160,7 +160,9 @@ def _check(address: Address, *, loopback: bool, field: str) -> None:
             inner = ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
         address = inner or address
     refused = address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA
-    if refused or address.is_reserved or (address.is_loopback and not loopback):
+    # To Python all of ::/8 is reserved, this machine among it.
+    own = address.is_loopback
+    if refused or (own and not loopback) or (address.is_reserved and not own):
         raise InvalidError(field, f"{address} is an address to which nothing is sent from here")
 
 

@@ -555,9 +555,11 @@ _WAITS: Final = """
 """
 
 
-def waits_page(db: Session, prefix: str, tenant: str | None, offset: int, most: int) -> list[WaitView]:
+def waits_page(
+    db: Session, prefix: str, tenant: str | None, offset: int, most: int, namespace: str | None
+) -> list[WaitView]:
     """Return waits for signals whose names begin so, oldest first."""
-    which, values = ("", []) if tenant is None else ("AND j.tenant = ?", [tenant])
+    which, values = _waits_of(tenant, namespace)
     rows = db.all(
         f"""
         SELECT j.id, j.tenant, i.workflow, i.sequence, j.meta, w.key, w.name, s.began, t.at {_WAITS} {which}
@@ -571,11 +573,20 @@ def waits_page(db: Session, prefix: str, tenant: str | None, offset: int, most: 
     return [WaitView(*row) for row in rows]
 
 
-def waits_total(db: Session, prefix: str, tenant: str | None) -> int:
+def waits_total(db: Session, prefix: str, tenant: str | None, namespace: str | None) -> int:
     """Return how many waits there are for signals whose names begin so."""
-    which, values = ("", []) if tenant is None else ("AND j.tenant = ?", [tenant])
+    which, values = _waits_of(tenant, namespace)
     row = db.one(f"SELECT count(*) {_WAITS} {which}", f"{literally(prefix)}%", *values)
     return int(row[0]) if row else 0
+
+
+def _waits_of(tenant: str | None, namespace: str | None) -> tuple[str, list[str]]:
+    wanted = {
+        "AND j.tenant = ?": tenant,
+        "AND i.sequence IN (SELECT number FROM sequence WHERE namespace = ?)": namespace,
+    }
+    given = {which: value for which, value in wanted.items() if value is not None}
+    return " ".join(given), list(given.values())
 
 
 def waiting_for(

@@ -26,9 +26,11 @@ def locked(db: Session, tenant: str, name: str) -> Schedule | None:
     return None if row is None else _schedule(row)
 
 
-def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[Schedule]:
+def page(
+    db: Session, tenant: str | None, offset: int, limit: int, *, of_sequences: bool = False
+) -> list[Schedule]:
     """Return schedules by name, of one tenant or of all."""
-    which, values = chosen(tenant=tenant)
+    which, values = _chosen(tenant, of_sequences)
     rows = db.all(
         f"SELECT {_COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
         *values,
@@ -38,11 +40,18 @@ def page(db: Session, tenant: str | None, offset: int, limit: int) -> list[Sched
     return [_schedule(row) for row in rows]
 
 
-def total(db: Session, tenant: str | None) -> int:
+def total(db: Session, tenant: str | None, *, of_sequences: bool = False) -> int:
     """Return how many schedules there are, of one tenant or of all."""
-    which, values = chosen(tenant=tenant)
+    which, values = _chosen(tenant, of_sequences)
     row = db.one(f"SELECT count(*) FROM schedule {which}", *values)
     return int(row[0]) if row else 0
+
+
+def _chosen(tenant: str | None, of_sequences: bool) -> tuple[str, list[object]]:  # noqa: FBT001 - of this module
+    which, values = chosen(tenant=tenant)
+    if of_sequences:
+        which = f"{which} AND sequence IS NOT NULL" if which else "WHERE sequence IS NOT NULL"
+    return which, values
 
 
 def due(db: Session, now: int, most: int) -> list[Schedule]:

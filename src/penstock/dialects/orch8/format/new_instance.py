@@ -18,18 +18,21 @@ from penstock.sequences.context import Context
 from penstock.sequences.gate_keys import slot_key
 from penstock.sequences.reading import is_zone
 
-MOST_CONTEXT: Final = 256 * 1024  # bytes of JSON
+MOST_CONTEXT: Final = 256 * 1024  # bytes of JSON, also of metadata
 WINDOW: Final = "24h"
 OWN: Final = "orch8"  # in the meta of an instance: what its request said that the engine need not know
 PRIORITIES: Final = {"low": -1, "normal": 0, "high": 1, "critical": 2}
 _HIGHEST: Final = 100
 
 
+Version = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
 class InstanceBody(Struct, forbid_unknown_fields=True):
     """An instance to create, of a sequence by its name and version, or by its id."""
 
     sequence_name: str | None = None
-    version: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    version: Version | None = None
     sequence_id: str | None = None
     tenant_id: str | None = None
     namespace: str | None = None
@@ -55,6 +58,9 @@ class SequenceFinder:
         """Return the sequence that *body*, which stands *at* that place, names."""
         if (body.sequence_id is None) == (body.sequence_name is None):
             raise InvalidError(f"{at}sequence_name", "give either a sequence_name or a sequence_id")
+        for field in ("sequence_name", "sequence_id", "namespace"):
+            if (name := getattr(body, field)) is not None:
+                check_name(name, f"{at}{field}")
         namespace = body.namespace if body.namespace is not None else DEFAULT_NAMESPACE
         place = (tenant, body.sequence_id, namespace, body.sequence_name, body.version)
         if place not in self._known:
@@ -78,7 +84,7 @@ def new_instance(request: Request, finder: SequenceFinder, body: InstanceBody, a
     found = finder.of(body, tenant, at)
     return NewInstance(
         found.name, context, sequence=found.number, tenant=tenant, priority=priority, limits=limits,
-        unique=unique, due=due, meta=_meta(body),
+        unique=unique, due=due, meta=_meta(body, at),
     )  # fmt: skip
 
 
@@ -97,7 +103,8 @@ def _unique(body: InstanceBody, at: str) -> Unique | None:
             raise InvalidError(f"{at}idempotency_window", "needs an idempotency_key")
         return None
     key = check_name(body.idempotency_key, f"{at}idempotency_key")
-    return Unique(key, window=parse_duration(body.idempotency_window or WINDOW, f"{at}idempotency_window"))
+    window = WINDOW if body.idempotency_window is None else body.idempotency_window
+    return Unique(key, window=parse_duration(window, f"{at}idempotency_window"))
 
 
 def _context(body: InstanceBody, at: str) -> str:
@@ -124,10 +131,13 @@ def _priority(given: int | str | None, field: str) -> int:
     raise InvalidError(field, f"must be one of {names}, or a number from {-_HIGHEST} to {_HIGHEST}")
 
 
-def _meta(body: InstanceBody) -> str:
+def _meta(body: InstanceBody, at: str) -> str:
     own: dict[str, Any] = {}
     if body.idempotency_key is not None:
         own["idempotency_key"] = body.idempotency_key
     if body.metadata:
+        size = len(encode(body.metadata))
+        if size > MOST_CONTEXT:
+            raise TooLargeError(f"{at}metadata", size, MOST_CONTEXT)
         own["metadata"] = body.metadata
     return encode({OWN: own}).decode() if own else "{}"

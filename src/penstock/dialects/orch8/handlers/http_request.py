@@ -29,6 +29,7 @@ LONGEST_SHUT: Final = 86_400  # seconds, whatever the other server asks for
 UNTOLD: Final = 10  # seconds, if it names no time
 KEY: Final = "Idempotency-Key"
 _TOO_MANY, _UNAVAILABLE, _REFUSED, _BROKEN = 429, 503, 400, 500
+_LAST: Final = "\xff"  # of the characters that a header can hold
 _OWN: Final = frozenset({"host", "content-length", "connection", "transfer-encoding"})
 
 
@@ -97,7 +98,7 @@ def _read(params: Mapping[str, Any]) -> tuple[str, str, dict[str, str], bytes, f
     if kind and "content-type" not in {name.lower() for name in headers}:
         headers["Content-Type"] = kind
     wait = params.get("timeout_ms") or TIMEOUT_MS
-    if not isinstance(wait, int) or not 1 <= wait <= LONGEST_MS:
+    if not isinstance(wait, int) or isinstance(wait, bool) or not 1 <= wait <= LONGEST_MS:
         raise InvalidError("timeout_ms", f"must be a whole number from 1 to {LONGEST_MS}")
     return method, url, headers, body, wait / 1_000
 
@@ -110,7 +111,7 @@ def _headers(given: object) -> dict[str, str]:
         text = value if isinstance(value, str) else json.dumps(value)
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum():
             raise InvalidError("headers", f"{name[:40]!r} cannot name a header")
-        if not text.isprintable() or name.lower() in _OWN:
+        if not text.isprintable() or max(text, default="") > _LAST or name.lower() in _OWN:
             raise InvalidError(f"headers.{name[:40]}", "cannot be sent")
         headers[name] = text
     return headers

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from penstock.dialects.orch8.handlers.http_request import http_request
+from penstock.dialects.orch8.handlers.outcomes import StepFailed
 from penstock.dialects.orch8.handlers.signalling import emit_event, send_signal
 from penstock.engine import Engine
 from penstock.errors import PenstockError
@@ -86,16 +87,22 @@ class ServerWorker:
             self._worker.stop()
             self._thread.join(2 * DRAIN)
 
-    async def _http_request(self, **params: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the step says
+    async def _http_request(self, **params: Any) -> dict[str, Any] | StepFailed:  # noqa: ANN401 - whatever the step says
         key = str(current_job().meta.get(REQUEST) or current_job().id)
         now, loopback = self._service.engine.clock.now(), self._service.loopback
-        return await http_request(params, key, now, loopback=loopback)
+        try:
+            return await http_request(params, key, now, loopback=loopback)
+        except StepFailed as failed:
+            return failed  # nothing is wrong here: a traceback in the log would say so
 
     def _of_engine(
         self, work: Callable[[Engine, Mapping[str, Any], str], dict[str, Any]]
     ) -> Callable[..., Any]:
-        async def handle(**params: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the step says
-            return await asyncio.to_thread(work, self._service.engine, params, current_job().tenant)
+        async def handle(**params: Any) -> dict[str, Any] | StepFailed:  # noqa: ANN401 - whatever the step says
+            try:
+                return await asyncio.to_thread(work, self._service.engine, params, current_job().tenant)
+            except StepFailed as failed:
+                return failed
 
         return handle
 

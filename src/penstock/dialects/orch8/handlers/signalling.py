@@ -23,7 +23,10 @@ def send_signal(engine: Engine, params: Mapping[str, Any], tenant: str) -> dict[
 def emit_event(engine: Engine, params: Mapping[str, Any], tenant: str) -> dict[str, Any]:
     """Tell every instance of the tenant that waits for an event of this name."""
     name = _text(params, "event", "name")
-    told = engine.send_event(f"{EVENT}{name}", encode(params.get("payload")).decode(), tenant)
+    try:
+        told = engine.send_event(f"{EVENT}{name}", encode(params.get("payload")).decode(), tenant)
+    except InvalidError as error:
+        raise StepFailed(type(error).__name__, str(error), final=True) from None
     return {"event": name, "told": told}
 
 

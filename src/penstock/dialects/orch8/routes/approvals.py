@@ -14,8 +14,10 @@ from penstock.http.access import JOBS
 from penstock.http.codec import decode
 from penstock.http.routes import Reply, Request, Route
 from penstock.job import SequenceView, WaitView
-from penstock.sequences import Step, Wait, block_id
+from penstock.sequences import Sequence, Step, Wait, block_id
 from penstock.sequences.steps import HUMAN_INPUT
+
+Known = tuple[SequenceView, Sequence]
 
 
 class ApprovalShape(Struct):
@@ -36,27 +38,30 @@ class ApprovalsShape(Struct):
 async def listing(request: Request) -> Reply:
     """Return what people are asked, the oldest first."""
     tenant, (offset, limit) = tenant_of(request), page_of(request)
+    namespace = request.query.get("namespace")
 
     def work(engine: Engine) -> dict[str, Any]:
-        waits, total = engine.waits(HUMAN_INPUT, tenant, offset, limit)
-        known: dict[int, SequenceView | None] = {}
-        for wait in waits:
-            if wait.sequence is not None and wait.sequence not in known:
-                known[wait.sequence] = _sequence(engine, wait.sequence)
-        return {"items": [_shown(wait, known.get(wait.sequence or -1)) for wait in waits], "total": total}
+        waits, total = engine.waits(HUMAN_INPUT, tenant, offset, limit, namespace=namespace)
+        known = {number: _known(engine, number) for number in {wait.sequence for wait in waits}}
+        return {"items": [_shown(wait, known[wait.sequence]) for wait in waits], "total": total}
 
     return Reply(await request.service.run(work))
 
 
-def _sequence(engine: Engine, number: int) -> SequenceView | None:
+def _known(engine: Engine, number: int | None) -> Known | None:
+    """Return a sequence, stored and read; reading one takes long, so do it once for all waits of a page."""
+    if number is None:
+        return None
     try:
-        return engine.sequence_of(number)
+        found = engine.sequence_of(number)
     except NotFoundError:
         return None
+    return found, sequences.parse(decode(found.definition))
 
 
-def _shown(wait: WaitView, sequence: SequenceView | None) -> dict[str, Any]:
-    asked = _asked(wait, sequence)
+def _shown(wait: WaitView, known: Known | None) -> dict[str, Any]:
+    sequence, read = known or (None, None)
+    asked = _asked(wait, read)
     return {
         "instance_id": wait.instance,
         "tenant_id": wait.tenant,
@@ -77,14 +82,20 @@ def _shown(wait: WaitView, sequence: SequenceView | None) -> dict[str, Any]:
     }
 
 
-def _asked(wait: WaitView, sequence: SequenceView | None) -> Wait:
+def _asked(wait: WaitView, read: Sequence | None) -> Wait:
     """Return what the sequence asks at a step."""
-    if sequence is None:
-        return Wait()
-    block = sequences.parse(decode(sequence.definition)).blocks.get(block_id(wait.key))
+    block = None if read is None else read.blocks.get(block_id(wait.key))
     return block.wait if isinstance(block, Step) and block.wait is not None else Wait()
 
 
 ROUTES: Final = (
-    Route("GET", "/approvals", listing, JOBS, "What people are asked", ApprovalsShape, query=PAGE),
+    Route(
+        "GET",
+        "/approvals",
+        listing,
+        JOBS,
+        "What people are asked",
+        ApprovalsShape,
+        query=(*PAGE, "namespace"),
+    ),
 )

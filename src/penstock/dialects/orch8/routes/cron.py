@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from penstock.dialects.orch8.format.new_instance import InstanceBody, SequenceFinder, new_instance
+from penstock.dialects.orch8.format.new_instance import InstanceBody, SequenceFinder, Version, new_instance
 from penstock.dialects.orch8.format.values import PAGE, maybe_written, page_of, tenant_of, written
 from penstock.engine import Engine
 from penstock.errors import InvalidError, NotFoundError
@@ -33,7 +33,7 @@ class CronBody(Struct, forbid_unknown_fields=True):
     cron_expr: str
     sequence_id: str | None = None
     sequence_name: str | None = None
-    version: int | None = None
+    version: Version | None = None
     tenant_id: str | None = None
     namespace: str | None = None
     timezone: str = "UTC"
@@ -91,8 +91,10 @@ async def create(request: Request) -> Reply:
 async def listing(request: Request) -> Reply:
     """Return schedules that create instances."""
     tenant, (offset, limit) = tenant_of(request), page_of(request)
-    found, _ = await request.service.run(lambda engine: engine.schedules(tenant, offset, limit))
-    return Reply([_shown(each) for each in found if each.sequence is not None])
+    found, _ = await request.service.run(
+        lambda engine: engine.schedules(tenant, offset, limit, of_sequences=True)
+    )
+    return Reply([_shown(each) for each in found])
 
 
 async def look(request: Request) -> Reply:

@@ -203,6 +203,8 @@ def _read(body: ResourceBody) -> Resource:
 
 def _daily(body: ResourceBody) -> DailyCap | None:
     start = None if body.warmup_start is None else _day(body.warmup_start)
+    if start is not None and not body.warmup_days:
+        raise InvalidError("warmup_days", "a warm-up needs the days that it takes")
     ramp = (
         None
         if start is None or not body.warmup_days

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 
 from penstock.clock import MILLISECOND, SECOND
-from penstock.dialects.orch8.format.values import PAGE, check_name, page_of, tenant_of, written
+from penstock.dialects.orch8.format.values import PAGE, check_name, page_of, tenant_in, tenant_of, written
 from penstock.engine import Engine
 from penstock.errors import ConflictError, InvalidError, NotFoundError
 from penstock.http.access import WORKERS
@@ -146,8 +146,7 @@ async def listing(request: Request) -> Reply:
 async def _handed_out(request: Request, body: PollBody, queue: str) -> Reply:
     check_name(body.worker_id, "worker_id")
     check_name(body.handler_name, "handler_name")
-    if body.tenant_id is not None and request.tenant is None:
-        request.tenant = check_name(body.tenant_id, "tenant_id")
+    request.tenant = tenant_in(request, body.tenant_id)
     wanted = Fetch(
         (queue,), body.limit, body.worker_id, LEASE, body.wait_ms * MILLISECOND, tasks=(body.handler_name,)
     )
