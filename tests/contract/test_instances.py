@@ -248,12 +248,12 @@ class TestSlots:
         assert runs.states("x y") == "running running"
 
     def test_more_than_a_transaction_admits_are_left_to_the_next(self, runs):
-        names = " ".join(f"i{n}" for n in range(150))
+        names = " ".join(f"i{n}" for n in range(300))
         runs.engine.configure("key", "k", slots("k", 0).numbers)
         runs.create(names, slots("k", 1))
-        runs.engine.configure("key", "k", slots("k", 200).numbers)
+        runs.engine.configure("key", "k", slots("k", 400).numbers)
         admitted = runs.states(names).split().count("running")
-        assert 0 < admitted < 150
+        assert 0 < admitted < 300
 
         claim = runs.engine.claim(["nothing"], 1, worker="w")
         assert runs.states(names).split().count("running") > admitted

@@ -14,8 +14,7 @@ STEPS = 120
 # What must have happened for so many histories to show anything.
 PLAYED = {
     "admitted", "by rate", "died", "lost", "settled done", "settled failed", "settled handed back", "settled late",
-    "settled pass", "job done", "job failed", "job cancelled", "timer done", "wait done", "wait failed",
-    "child done", "child failed",
+    "settled pass", "job done", "job failed", "timer done", "wait done", "child done",
 }  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from penstock.job import (
 from penstock.lifecycle.states import State
 from penstock.sequences import Ended
 from penstock.sequences.conductor import VERSION
+from penstock.sequences.parse import ROOT
 from penstock.store import instances as rows
 from penstock.store import sequences as sequence_rows
 from penstock.store.instances import EndOf, StepRow
@@ -88,6 +89,7 @@ class Conducting:
         self.load(seqs)
         for seq in seqs:
             run = self.runs[seq]
+            run.is_empty = run.version == 0  # nothing was remembered before its first admission
             self.board.events.tell(
                 "instance.started", instance=run.row.id, workflow=run.row.workflow, tenant=run.row.tenant
             )
@@ -97,9 +99,7 @@ class Conducting:
         """Note how jobs, passes and children ended."""
         self.load(end.of for end, _ in ends)
         self._ended += [end.seq for end, _ in ends]
-        for step in rows.steps_of(self.board.db, [end.seq for end, _ in ends]):
-            if step.instance in self.runs:
-                self.runs[step.instance].steps.setdefault(step.key, step)
+        self._read_steps(ends)
         for end, how in ends:
             run = self.runs.get(end.of)
             if run is None:
@@ -112,6 +112,16 @@ class Conducting:
                 if state is EntryState.FAILED and error is None:
                     error = error_of(how.state.value.capitalize(), "its job did not run")
                 self.end(run, end.key, state, how.result, error)
+
+    def _read_steps(self, ends: Sequence[tuple[EndOf, JobEnd]]) -> None:
+        """Read the steps that ended, and the frames of whole sequences, at which every conductor looks first."""
+        conducted = {end.of for end, _ in ends if end.of in self.runs and self.runs[end.of].row.sequence}
+        unread = sorted(instance for instance in conducted if ROOT not in self.runs[instance].steps)
+        for step in rows.steps_of(self.board.db, [end.seq for end, _ in ends], unread, ROOT):
+            if step.instance in self.runs:
+                self.runs[step.instance].steps.setdefault(step.key, step)
+        for instance in unread:
+            self.runs[instance].steps.setdefault(ROOT, None)
 
     def timers_over(self, timers: Sequence[tuple[int, str]]) -> None:
         """Note that timers, or waits for a signal, are over."""

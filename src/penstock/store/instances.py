@@ -116,14 +116,18 @@ def of_ends(db: Session, seqs: list[int]) -> list[EndOf]:
 # The memo.
 
 
-def steps_of(db: Session, seqs: list[int]) -> list[StepRow]:
-    """Return the steps whose jobs or children these are."""
+def steps_of(db: Session, seqs: list[int], instances: list[int], key: str) -> list[StepRow]:
+    """Return the steps whose jobs or children these are, and those of these instances at *key*."""
     rows = db.all(
         f"""
         SELECT {_STEP} FROM instance_job m JOIN instance_step s ON s.instance = m.instance AND s.key = m.key
         WHERE m.seq IN (SELECT value FROM each(?))
+        UNION ALL
+        SELECT {_STEP} FROM instance_step s WHERE s.instance IN (SELECT value FROM each(?)) AND s.key = ?
         """,
         seqs,
+        instances,
+        key,
     )
     return [StepRow(*row) for row in rows]
 

@@ -33,7 +33,7 @@ from penstock.store.jobs import EndedRow
 from penstock.store.lanes import LaneRow, SavedLane
 from penstock.store.session import Session
 
-ADMISSIONS: Final = 64  # instances that one transaction admits; the rest are left to the next
+ADMISSIONS: Final = 128  # instances that one transaction admits; the rest are left to the next
 
 
 class Shut(NamedTuple):
