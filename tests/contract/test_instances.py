@@ -110,15 +110,20 @@ class TestPlainPath:
         assert runs.states("x y") == "running expired"
         assert runs.engine.claim(["nothing"], 1, worker="w").next_at is None
 
-    def test_no_worker_can_settle_or_renew_an_instance(self, runs):
-        runs.create("x", ONE)
+    def test_no_worker_can_settle_renew_or_report_on_an_instance(self, runs):
+        limits = (ONE, rate("r", 1, 60 * SECOND))
+        runs.create("x", *limits)
+        runs.create("y", *limits)
         asked = "SELECT seq, fence FROM running WHERE queue = ''"
         ((seq, fence),) = runs.engine.store.read(lambda db: db.all(asked))
 
         assert runs.engine.settle([Settlement(seq, fence, Done())]) == [False]
         assert not runs.engine.heartbeat([(seq, fence)])[0].alive
         assert runs.engine.attempts(["x"]) == []
-        assert runs.state("x") == "running"
+        assert not runs.engine.progress(seq, fence, "1")
+        assert runs.engine.spend([(seq, fence, {"r": 0})]) == [False]
+        runs.engine.cancel_instance("x")
+        assert runs.states("x y") == "cancelled deferred"
 
     def test_what_cannot_run_is_refused_and_nothing_is_stored(self, runs):
         for bad in (

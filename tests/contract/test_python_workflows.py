@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 
 import pytest
 
@@ -612,6 +613,63 @@ class TestByHand:
 
         assert "mended" == run.result(0)
         assert ["works", "breaks", "breaks"] == calls
+
+    def test_a_retry_tries_again_what_was_undone_and_undoes_nothing_twice(self, app):
+        calls = []
+
+        @app.task(name="breaks")
+        def breaks():
+            calls.append("breaks")
+            if len(calls) == 1:
+                raise ValueError
+            return "mended"
+
+        undo = app.task(lambda: calls.append("undo"), name="undo")
+
+        @app.workflow(name="flow")
+        async def flow():
+            try:
+                return await breaks.step()
+            except StepFailedError:
+                await undo.step()
+                raise
+
+        run = flow.start()
+        run_until_idle(app)
+        assert "failed" == run.state
+        run.retry()
+        run_until_idle(app)
+
+        assert "mended" == run.result(0)
+        assert ["breaks", "undo", "breaks"] == calls
+
+    def test_a_retry_after_a_cancel_leaves_alone_what_the_body_has_dealt_with(self, app, clock):
+        calls = []
+
+        @app.task(name="breaks")
+        def breaks():
+            calls.append("breaks")
+            raise ValueError
+
+        works = app.task(lambda: calls.append("works"), name="works")
+
+        @app.workflow(name="flow")
+        async def flow():
+            with suppress(StepFailedError):
+                await breaks.step()
+            await works.step()
+            return await signal("go")
+
+        run = flow.start()
+        run_until_idle(app)
+        clock.advance(1)
+        run.cancel()
+        run.retry()
+        run.signal("go", "went")
+        run_until_idle(app)
+
+        assert "went" == run.result(0)
+        assert ["breaks", "works"] == calls
 
     def test_a_run_is_found_again(self, app, sleepy):
         run = sleepy.start(id="mine")

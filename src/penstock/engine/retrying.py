@@ -8,7 +8,8 @@ from penstock.engine.definitions import Definitions
 from penstock.engine.instance_run import Ending
 from penstock.engine.uniqueness import retake_key
 from penstock.errors import NotFoundError
-from penstock.job import EntryState
+from penstock.job import LEFT_BEHIND, EntryState
+from penstock.lifecycle.states import State
 from penstock.store import instances as rows
 from penstock.store import jobs as job_rows
 from penstock.store.instances import ShownInstance, StepRow
@@ -21,27 +22,35 @@ def retry(board: Board, definitions: Definitions, found: ShownInstance) -> None:
         raise NotFoundError("instance", found.id)
     steps = rows.steps(board.db, found.seq)
     if found.sequence is None:
-        decided = found.ended or 0
-        if found.ending is not None:
-            decided = msgspec.json.decode(found.ending, type=Ending).at
-        forgotten = [step.key for step in _failed(steps, decided)]
+        _forget_failed(board, found, steps)
     else:
         states = {step.key: EntryState(step.state) for step in steps}
         sequence = definitions.of(board.db, found.sequence)
         forgotten = definitions.conductor.forgotten(sequence, states)
-    rows.forget_steps(board.db, [(found.seq, key) for key in forgotten])
+        rows.forget_steps(board.db, [(found.seq, key) for key in forgotten])
     rows.begin_again(board.db, found.seq)
     rejoin(board, [(found.seq, None, 0, 0)])
     board.events.tell("instance.retried", instance=found.id, workflow=found.workflow, tenant=found.tenant)
 
 
-def _failed(steps: list[StepRow], decided: int) -> list[StepRow]:
-    """Return the step that failed last, and those that ended without success since the end was *decided*."""
-    failed = [step for step in steps if step.state == EntryState.FAILED]
-    last = max((step.ended or 0 for step in failed), default=0)
-    late = [
+def _forget_failed(board: Board, found: ShownInstance, steps: list[StepRow]) -> None:
+    """Forget what ended without success since the end was decided, and the step that failed last if it did fail.
+
+    What began after that step failed may be what its failure led to.  It is kept, and begins no second time; but the
+    body need not come by it.
+    """
+    decided = found.ended or 0
+    if found.ending is not None:
+        decided = msgspec.json.decode(found.ending, type=Ending).at
+    forgotten = [
         step
         for step in steps
         if step.state in (EntryState.FAILED, EntryState.CANCELLED) and (step.ended or 0) >= decided
     ]
-    return list({step.key: step for step in [*late, *(s for s in failed if s.ended == last)]}.values())
+    if found.state != State.CANCELLED:
+        failed = [step for step in steps if step.state == EntryState.FAILED]
+        last = max((step.ended or 0 for step in failed), default=0)
+        forgotten += [step for step in failed if step.ended == last]
+    rows.forget_steps(board.db, {(found.seq, step.key) for step in forgotten})
+    if forgotten:
+        rows.mark_steps(board.db, found.seq, min(step.ended or 0 for step in forgotten), LEFT_BEHIND)

@@ -41,6 +41,7 @@ from penstock.job.gates import (
 )
 from penstock.job.instances import (
     INSTANCES,
+    LEFT_BEHIND,
     PASS_OF,
     Await,
     Cancel,
@@ -100,6 +101,7 @@ __all__ = [
     "INSTANCES",
     "LEAD",
     "LEASE",
+    "LEFT_BEHIND",
     "PASS_OF",
     "START_GRACE",
     "Ahead",

@@ -19,6 +19,9 @@ INSTANCES: Final = ""
 # In the meta of a pass: the id of its instance.
 PASS_OF: Final = "penstock.pass"  # noqa: S105 - no secret
 
+# In the frame of an entry that began after a step which a retry has forgotten: the body may come by it, or not.
+LEFT_BEHIND: Final = '"left behind"'
+
 
 class EntryState(StrEnum):
     """Where one step of an instance stands."""
@@ -34,7 +37,7 @@ class Entry(Struct, frozen=True):
     """What an instance remembers of one step; its *key* is unique within the instance.
 
     *result*, *error* and *frame* are JSON text.  An error has a `kind` and a `message`; a frame is what the conductor
-    of blocks keeps for itself.
+    of blocks keeps for itself, or `LEFT_BEHIND`.
     """
 
     key: str

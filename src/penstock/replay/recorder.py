@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, Final
 
 from penstock.errors import DivergedError, InvalidWorkflowError
-from penstock.job import Cancel, Command, Entry, EntryState, Note
+from penstock.job import LEFT_BEHIND, Cancel, Command, Entry, EntryState, Note
 
 MOST_STEPS: Final = 10_000
 
@@ -119,7 +119,7 @@ class Recorder:
 
         Raises `DivergedError` if the memo has a step that the body did not ask for.
         """
-        missed = next((key for key in self._memo if key not in self._asked), None)
+        missed = next((key for key, entry in self._memo.items() if self._must_be_asked_for(entry)), None)
         if missed is not None:
             raise DivergedError(missed, next((key for key in self._asked if key not in self._memo), None))
         # In this order, so that a signal that is given back is there for the wait that follows.
@@ -154,6 +154,10 @@ class Recorder:
                 "or move some of them to a workflow of their own",
             )
         self._asked[key] = None
+
+    def _must_be_asked_for(self, entry: Entry) -> bool:
+        """Tell whether a body that fits its memo would have asked for this entry, and did not."""
+        return entry.key not in self._asked and entry.frame != LEFT_BEHIND
 
     def _lives(self, key: str) -> bool:
         entry = self._known.get(key) or self._memo.get(key)

@@ -180,9 +180,12 @@ def start(db: Session, rows: Iterable[NewAttempt]) -> None:
 
 
 def locked(db: Session, seqs: list[int]) -> list[AttemptRow]:
-    """Return the running attempts of these jobs, and lock them."""
+    """Return the running attempts of these jobs, and lock them; an instance is no worker's to report on."""
     rows = db.all(
-        f"SELECT {_ATTEMPT} FROM running WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq FOR UPDATE",
+        f"""
+        SELECT {_ATTEMPT} FROM running WHERE seq IN (SELECT value FROM each(?)) AND queue <> ''
+        ORDER BY seq FOR UPDATE
+        """,
         seqs,
     )
     return list(map(AttemptRow._make, rows))

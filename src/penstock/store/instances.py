@@ -165,6 +165,11 @@ def forget_steps(db: Session, rows: Iterable[tuple[int, str]]) -> None:
     db.many("DELETE FROM instance_step WHERE instance = ? AND key = ?", rows)
 
 
+def mark_steps(db: Session, instance: int, since: int, frame: str) -> None:
+    """Set the frame of the steps that began *since* then."""
+    db.run("UPDATE instance_step SET frame = ? WHERE instance = ? AND began >= ?", frame, instance, since)
+
+
 # What moves an instance on.
 
 

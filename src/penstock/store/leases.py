@@ -90,7 +90,7 @@ def running(db: Session, ids: Sequence[str], tenant: str | None) -> list[Running
 
 def progress(db: Session, seq: int, fence: int, value: str, now: int) -> bool:
     """Keep how far an attempt is; False if it is not running under this fence."""
-    if db.one("SELECT 1 FROM running WHERE seq = ? AND fence = ?", seq, fence) is None:
+    if db.one("SELECT 1 FROM running WHERE seq = ? AND fence = ? AND queue <> ''", seq, fence) is None:
         return False
     db.run(
         """
