@@ -18,10 +18,10 @@ PLAYED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_every_instance_stands_where_the_model_foretells(part: int) -> None:
     counts: Counter[str] = Counter()
-    for seed in range(part, often(60, 4_000), 4):
+    for seed in range(part, often(24, 4_000), 2):
         counts += History(seed).play(STEPS)
 
     assert set() == PLAYED - counts.keys()
