@@ -4,8 +4,8 @@ import asyncio
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final
 
 import grpc
@@ -13,7 +13,7 @@ import grpc.aio
 import msgspec
 
 from penstock.bench.figures import Figure, at_least, at_most, middle, spread
-from penstock.bench.run_context import RunContext, batches, opened
+from penstock.bench.run_context import RunContext, batches, fill, opened
 from penstock.dialects.silo import silo_pb2 as pb
 from penstock.dialects.silo.methods import SERVICE
 from penstock.dialects.silo.stored import TASK
@@ -63,8 +63,8 @@ def run(context: RunContext) -> list[Figure]:
         share = middle([ours / floor for (ours, _), (floor, _) in pairs])
         work = middle([ours / floor for (_, ours), (_, floor) in pairs])
         more = middle([ours / one for (ours, _), one in zip(many, ones, strict=True)])
-        free, behind, beside = _leases(context, url, child)
     context.clear("w12")
+    free, behind, beside = _leases(context)
     cycles, bare = [each for each, _ in many], [each for each, _ in floors]
     return [
         Figure(
@@ -156,21 +156,24 @@ def _call(channel: Any, name: str, answer: Any) -> Any:  # noqa: ANN401 - the sa
     return channel.unary_unary(SERVICE + name, lambda message: message.SerializeToString(), answer.FromString)
 
 
-def _leases(context: RunContext, url: str, child: Child) -> tuple[float, float, float]:
-    """Return milliseconds of a lease: alone, behind many blocked jobs, and beside many idle floating keys."""
-    count = context.size(600, 100)
-    asyncio.run(_lease_times(child.real, 50))
-    free = asyncio.run(_lease_times(child.real, count))
-    with opened(url) as engine:
+def _leases(context: RunContext) -> list[float]:
+    """Return milliseconds of a lease: alone, behind many blocked jobs, and beside many idle floating keys.
+
+    They are measured in turn, so that whatever else the machine does falls on all of them.
+    """
+    names = ("w12", "w12-behind", "w12-beside")
+    alone, behind, beside = map(context.url, names)
+    shut = (Limit("shut", Numbers(slots=0)),)
+    fill(behind, (NewJob(TASK, '"x"', limits=shut, priority=50) for _ in range(BLOCKED)))
+    with opened(beside) as engine:
         _make_idle_keys(engine)
-        asyncio.run(_lease_times(child.real, 50))
-        beside = asyncio.run(_lease_times(child.real, count))
-        shut = (Limit("shut", Numbers(slots=0)),)
-        blocked = (NewJob(TASK, '"x"', limits=shut, priority=50) for _ in range(BLOCKED))
-        for batch in batches(blocked, 5_000):
-            engine.enqueue(batch)
-    asyncio.run(_lease_times(child.real, 50))
-    return free, asyncio.run(_lease_times(child.real, count)), beside
+    with serving(alone) as one, serving(behind) as two, serving(beside) as three:
+        addresses = [child.real for child in (one, two, three)]
+        asyncio.run(_lease_times(addresses, 50))
+        found = asyncio.run(_lease_times(addresses, context.size(600, 100)))
+    for name in names:
+        context.clear(name)
+    return found
 
 
 def _make_idle_keys(engine: Engine) -> None:
@@ -192,13 +195,16 @@ def _make_idle_keys(engine: Engine) -> None:
         engine.report_refreshes([RefreshReport(each.gate, each.fence, 1) for each in lent])
 
 
-async def _lease_times(address: str, count: int) -> float:
-    async with grpc.aio.insecure_channel(address) as channel:
-        calls, took = Calls(channel), []
+async def _lease_times(addresses: Sequence[str], count: int) -> list[float]:
+    """Return the middle of so many leases at each of *addresses*, in milliseconds."""
+    async with AsyncExitStack() as stack:
+        channels = [await stack.enter_async_context(grpc.aio.insecure_channel(each)) for each in addresses]
+        servers = [(Calls(channel), list[float]()) for channel in channels]
         for _ in range(count):
-            await calls.enqueue("lease")
-            began = time.perf_counter()
-            task = await calls.lease()
-            took.append((time.perf_counter() - began) * 1_000)
-            await calls.report(task)
-    return middle(took)
+            for calls, took in servers:
+                await calls.enqueue("lease")
+                began = time.perf_counter()
+                task = await calls.lease()
+                took.append((time.perf_counter() - began) * 1_000)
+                await calls.report(task)
+    return [middle(took) for _, took in servers]
