@@ -11,6 +11,7 @@ from tests.support.postgres import empty_store
 from tests.support.soak import often
 
 STEPS = 120
+PARTS = often(2, 4)
 # What must have happened for so many histories to show anything.
 PLAYED = {
     "admitted", "by rate", "died", "lost", "settled done", "settled failed", "settled handed back", "settled late",
@@ -18,10 +19,10 @@ PLAYED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_every_instance_stands_where_the_model_foretells(part: int) -> None:
     counts: Counter[str] = Counter()
-    for seed in range(part, often(24, 4_000), 2):
+    for seed in range(part, often(24, 4_000), PARTS):
         counts += History(seed).play(STEPS)
 
     assert set() == PLAYED - counts.keys()
