@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.bench.figures import Figure, at_least, at_most, middle, spread
 from penstock.bench.run_context import RunContext, batches, fill, opened
+from penstock.bench.silo_child import run as run_on_loop
 from penstock.dialects.silo import silo_pb2 as pb
 from penstock.dialects.silo.methods import SERVICE
 from penstock.dialects.silo.stored import TASK
@@ -105,7 +106,7 @@ def serving(url: str) -> Iterator[Child]:
 def measure(child: Child, address: str, calls: int, span: float) -> tuple[float, float]:
     """Return cycles per second, and the processor seconds that the server used for each."""
     used = child.seconds()
-    rate, count = asyncio.run(_cycles(address, calls, span))
+    rate, count = run_on_loop(_cycles(address, calls, span))
     return rate, (child.seconds() - used) / count
 
 
@@ -169,8 +170,8 @@ def _leases(context: RunContext) -> list[float]:
         _make_idle_keys(engine)
     with serving(alone) as one, serving(behind) as two, serving(beside) as three:
         addresses = [child.real for child in (one, two, three)]
-        asyncio.run(_lease_times(addresses, 50))
-        found = asyncio.run(_lease_times(addresses, context.size(600, 100)))
+        run_on_loop(_lease_times(addresses, 50))
+        found = run_on_loop(_lease_times(addresses, context.size(600, 100)))
     for name in names:
         context.clear(name)
     return found

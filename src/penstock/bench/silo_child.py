@@ -8,7 +8,11 @@ import asyncio
 import sys
 import threading
 import time
+from collections.abc import Coroutine
 from contextlib import closing
+from typing import Any, TypeVar
+
+import uvicorn
 
 from penstock.dialects.served import SERVED
 from penstock.dialects.silo import shown
@@ -26,6 +30,7 @@ from penstock.http.uvicorn_server import UPKEEP_EVERY
 from penstock.job import Claimed, NewJob
 from penstock.worker.upkeep import Upkeep
 
+T = TypeVar("T")
 ID = "019461a8-1a2b-7c3d-8e4f-5a6b7c8d9e0f"
 _last: list[NewJob] = [NewJob("silo")]
 
@@ -93,5 +98,11 @@ async def serve(store: str) -> None:
         service.close()
 
 
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run *work* on the loop that the server itself would choose."""
+    with asyncio.Runner(loop_factory=uvicorn.Config("").get_loop_factory()) as runner:
+        return runner.run(work)
+
+
 if __name__ == "__main__":
-    asyncio.run(serve(sys.argv[1]))
+    run(serve(sys.argv[1]))

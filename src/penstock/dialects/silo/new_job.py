@@ -19,6 +19,7 @@ MOST_METADATA: Final = 16  # entries
 LONGEST_NAME: Final = 64  # characters of a tenant or a task group; names of metadata are shorter
 LONGEST_VALUE: Final = 65_535  # bytes; values of metadata are shorter
 _LEAST_URGENT: Final = 99
+_NO_RETRIES: Final = RetryPolicy(lost_counts=True)
 _ENDINGS: Final = {
     pb.ATTEMPT_SUCCEEDED: Ending.DONE,
     pb.ATTEMPT_FAILED: Ending.FAILED,
@@ -68,7 +69,7 @@ def task_group(name: str) -> str:
 def _retry(sent: pb.EnqueueRequest | pb.ImportJobRequest) -> tuple[RetryPolicy, dict[str, Any] | None]:
     """Return the retry policy of a job, and as it is kept; a worker that is lost uses up an attempt."""
     if not sent.HasField("retry_policy"):
-        return RetryPolicy(lost_counts=True), None
+        return _NO_RETRIES, None
     policy, field = sent.retry_policy, "retry_policy"
     first = whole(f"{field}.initial_interval_ms", policy.initial_interval_ms, 0, MOST_MS)
     longest = whole(f"{field}.max_interval_ms", policy.max_interval_ms, 0, MOST_MS)
