@@ -21,6 +21,13 @@ def test_limits_are_kept_counts_are_right_and_calls_collide_only_without_a_limit
     assert not any(call["collided"] for scenario in others for call in scenario["timeline"])
 
 
+def test_a_workflow_keeps_the_slot_of_its_account_between_its_calls():
+    (shown,) = document("demo", "I")["scenarios"]
+
+    assert (6, 12) == (shown["enqueued"], shown["calls"])
+    assert all(check["ok"] for check in shown["checks"])
+
+
 def test_people_see_lanes_checks_and_a_summary(tmp_path):
     ran = penstock("demo", "D", "--spacing", "2ms", COLUMNS="80", TMPDIR=str(tmp_path))
 

@@ -20,7 +20,7 @@ from penstock.workflows.shapes import chain
 STEPS: Final = 5
 BATCH: Final = 1_000
 PUBLISHED: Final = 860  # instances of one no-op step a second, as the page of Orch8's engine said
-_ROUND: Final = 20  # milliseconds between two instances, as between two jobs of W6
+_APART: Final = 20 * STEPS  # milliseconds between two instances: as many begins a second as in W6
 Filling = Callable[[Engine, int], None]
 
 
@@ -105,13 +105,13 @@ def _between_steps(context: RunContext) -> list[Figure]:
     count = context.size(100, 20)
     case = pickup.CASES[0]._replace(jobs=context.size(150, 30))
     before, _ = pickup.pickups(context, case)
-    context.say(f"W15 {count} instances of five steps, {_ROUND} ms apart")
+    context.say(f"W15 {count} instances of five steps, {_APART} ms apart")
     url = context.url("w15")
     with opened(url) as engine, started(Assignment(url, "stamped")) as workers:
         number, rest = _put(engine, "bench.stamped", STEPS), threading.Event()
         rest.wait(pickup.SETTLED)
         for each in range(count):
-            rest.wait(_ROUND / 1_000)
+            rest.wait(_APART / 1_000)
             engine.create_instances(
                 [NewInstance("bench", json.dumps({"n": each}), sequence=number, tenant="bench")]
             )

@@ -12,7 +12,7 @@ from penstock.demo.stage import PATIENCE, Stage, StageError, tasks
 from penstock.errors import JobDroppedError, PenstockError, ResultTimeoutError
 
 if TYPE_CHECKING:
-    from penstock import JobHandle
+    from penstock import JobHandle, Run
 
 # A rate of the last round must not be felt in the next one.
 REST: Final = 1.0
@@ -57,18 +57,19 @@ def play(stage: Stage, scenario: Scenario, setting: Setting, number: int = 1) ->
     return Played(scenario, number, seen, scenario.ideal(setting), verdicts)
 
 
-def _enqueue(scenario: Scenario, gap: int) -> "list[tuple[Request, JobHandle[str]]]":
-    task = getattr(tasks(), scenario.task)
-    jobs: list[tuple[Request, JobHandle[str]]] = []
+def _enqueue(scenario: Scenario, gap: int) -> "list[tuple[Request, JobHandle[str] | Run[str]]]":
+    named = getattr(tasks(), scenario.task)
+    send = named.start if hasattr(named, "start") else named.enqueue
+    jobs: list[tuple[Request, JobHandle[str] | Run[str]]] = []
     for request in scenario.requests:
         if jobs and gap:
             pause(gap / SECOND)
-        jobs.append((request, task.enqueue(request.account, request.op)))
+        jobs.append((request, send(request.account, request.op)))
     return jobs
 
 
 def _results(
-    stage: Stage, jobs: "Iterable[tuple[Request, JobHandle[str]]]"
+    stage: Stage, jobs: "Iterable[tuple[Request, JobHandle[str] | Run[str]]]"
 ) -> tuple[Counter[str], list[str]]:
     dropped: Counter[str] = Counter()
     errors: list[str] = []
@@ -84,7 +85,7 @@ def _results(
     return dropped, errors
 
 
-def _result(stage: Stage, job: "JobHandle[str]") -> None:
+def _result(stage: Stage, job: "JobHandle[str] | Run[str]") -> None:
     give_up = monotonic() + PATIENCE
     while True:
         try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.clock import MILLISECOND, SECOND
+from penstock.demo import NAP
 from penstock.demo.checks import (
     Check,
     Request,
@@ -19,6 +20,7 @@ from penstock.demo.checks import (
     per_second,
 )
 from penstock.demo.provider import HOLD
+from penstock.limits.durations import parse_duration
 
 ACCOUNTS: Final = ("acme", "globex", "initech")
 OPS: Final = (
@@ -167,5 +169,16 @@ SCENARIOS: Final = (
         # Each second lets three go at once, and one more when the first of them is over.
         _always(2 * SECOND + 2 * HOLD),
         (counts(calls=12), alone, per_second(4)),
+    ),
+    Scenario(
+        "I",
+        "workflow",
+        "two calls with a nap between them, one workflow at a time per account",
+        'workflow with Concurrency(1, key="flow:{account_id}")',
+        "call_twice",
+        _requests(accounts=3, ops=2),
+        _always(2 * (2 * HOLD + parse_duration(NAP))),
+        # A slot that is given up during the nap lets the second workflow in between the calls of the first.
+        (counts(calls=12), alone, ordered),
     ),
 )

@@ -8,9 +8,9 @@ import os
 import threading
 from http.client import HTTPConnection
 
-from penstock import App, Concurrency, Rate, Throttle
+from penstock import App, Concurrency, Rate, Throttle, sleep
 from penstock.clock import monotonic
-from penstock.demo import PROVIDER, STORE
+from penstock.demo import NAP, PROVIDER, STORE
 from penstock.demo.provider import BEGAN, WORKER
 
 app = App(os.environ.get(STORE, ":memory:"))
@@ -54,6 +54,13 @@ def call_spaced(account_id: str, op: str) -> str:
 @app.task(limits=[Concurrency(1, key="both:{account_id}"), Rate(4, per="1s", key="both")])
 def call_both(account_id: str, op: str) -> str:
     return call(account_id, op)
+
+
+@app.workflow(limits=[Concurrency(1, key="flow:{account_id}")])
+async def call_twice(account_id: str, op: str) -> str:
+    await call_unsafe.step(account_id, op)
+    await sleep(NAP)
+    return await call_unsafe.step(account_id, op)
 
 
 @app.task
