@@ -102,8 +102,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("due_timers(board.db, board.now, BATCH)", "due_timers(board.db, 0, BATCH)"),
     ),
     "a retry that forgets what was done": (
-        "engine.retrying:retry",
-        ("[step.key for step in _failed(steps, decided)]", "[step.key for step in steps]"),
+        "engine.retrying:_forget_failed",
+        ("(found.seq, step.key) for step in forgotten}", "(found.seq, step.key) for step in steps}"),
     ),
     "a retry that passes no gate": (
         "engine.retrying:retry",
