@@ -20,6 +20,7 @@ from tests.support.desk import Desk, rate, slots
 from tests.support.postgres import split_schema
 
 SPAN = 60 * SECOND
+PLACES = ("pending", "running", "ended")
 
 
 def look(desk: Desk, work, tenant: str = "acme"):
@@ -133,10 +134,14 @@ def test_a_census_counts_by_queue_priority_and_state(desk):
     desk.claim(1)
     desk.wait(2 * SECOND)
 
+    everywhere = look(desk, Survey.census)
+    assert everywhere == sorted(
+        tally for place in PLACES for tally in look(desk, lambda s, place=place: s.census(place))
+    )
     assert [
         Tally("p", 0, "scheduled", 1), Tally("p", 0, "waiting", 1), Tally("q", 0, "running", 1),
         Tally("q", 0, "waiting", 2), Tally("q", 5, "waiting", 1),
-    ] == look(desk, Survey.census)  # fmt: skip
+    ] == everywhere  # fmt: skip
 
 
 def test_keys_have_their_counts_and_the_numbers_in_force(desk):

@@ -81,9 +81,9 @@ class Survey:
             found = dict(survey_rows.texts(self._db, text, read)) if read else {}
             yield from ((job, found.get(job.seq)) for job in few)
 
-    def census(self) -> list[Tally]:
-        """Count all jobs by what the answer says of them."""
-        return list(map(Tally._make, survey_rows.census(self._db, self._tenant, self.now)))
+    def census(self, place: Place = "anywhere") -> list[Tally]:
+        """Count the jobs in a place by what the answer says of them."""
+        return list(map(Tally._make, survey_rows.census(self._db, place, self._tenant, self.now)))
 
     def key_pages(self, name: str | None = None) -> Iterator[list[KeyCounts]]:
         """Return the keys by name, a page at a time; or only the one of this *name*."""

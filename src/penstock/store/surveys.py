@@ -20,6 +20,17 @@ _PAGES: Final = {
         UNION ALL SELECT seq FROM successor WHERE seq < ? ORDER BY seq DESC LIMIT ?
     """,
 }
+_BY_PLACE: Final = {
+    "running": "SELECT seq, 'running' AS state FROM running",
+    "ended": "SELECT seq, state FROM done",
+    "pending": f"""
+        SELECT seq, 'waiting' AS state FROM ready
+        UNION ALL SELECT seq, CASE WHEN lane IN ({RESCHEDULED}) THEN 'scheduled' ELSE 'waiting' END FROM lane_job
+        UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
+        UNION ALL SELECT seq, CASE WHEN due > ? THEN 'scheduled' ELSE 'waiting' END FROM scheduled
+    """,
+}
+_STATES: Final = {**_BY_PLACE, "anywhere": " UNION ALL ".join(_BY_PLACE.values())}
 PLACES: Final = tuple(_PAGES)
 TEXTS: Final = ("args", "meta", "limits")
 
@@ -95,20 +106,16 @@ def texts(db: Session, text: str, seqs: Sequence[int]) -> list[tuple[int, str]]:
     )
 
 
-def census(db: Session, tenant: str, now: int) -> list[tuple[str, int, str, int]]:
-    """Return (queue, priority, state, how many) of a tenant's jobs."""
+def census(db: Session, place: str, tenant: str, now: int) -> list[tuple[str, int, str, int]]:
+    """Return (queue, priority, state, how many) of a tenant's jobs in a place."""
+    sql = _STATES[place]
     return db.all(
         f"""
-        SELECT j.queue, j.priority, t.state, count(*) FROM (
-            SELECT seq, 'waiting' AS state FROM ready
-            UNION ALL SELECT seq, CASE WHEN lane IN ({RESCHEDULED}) THEN 'scheduled' ELSE 'waiting' END FROM lane_job
-            UNION ALL SELECT seq, 'waiting' FROM door UNION ALL SELECT seq, 'waiting' FROM successor
-            UNION ALL SELECT seq, CASE WHEN due > ? THEN 'scheduled' ELSE 'waiting' END FROM scheduled
-            UNION ALL SELECT seq, 'running' FROM running UNION ALL SELECT seq, state FROM done
-        ) AS t JOIN job j ON j.seq = t.seq WHERE j.tenant = ? AND j.queue <> ''
-        GROUP BY j.queue, j.priority, t.state ORDER BY j.queue, j.priority, t.state
+        SELECT j.queue, j.priority, t.state, count(*) FROM ({sql}) AS t JOIN job j ON j.seq = t.seq
+        WHERE j.tenant = ? AND j.queue <> '' GROUP BY j.queue, j.priority, t.state
+        ORDER BY j.queue, j.priority, t.state
         """,
-        now,
+        *[now] * sql.count("?"),
         tenant,
     )
 
