@@ -82,9 +82,9 @@ EXAMPLES = [
     lambda db: [schedules.page(db, tenant, 0, 1, of_sequences=True) for tenant in (None, "x")],
     lambda db: [schedules.total(db, tenant, of_sequences=True) for tenant in (None, "x")],
     lambda db: [
-        (surveys.page(db, place, 2, 1), surveys.census(db, place, "x", 1)) for place in surveys.PLACES
+        (surveys.page(db, place, 2, 1), surveys.census(db, place, 1, 2, "x", 3)) for place in surveys.PLACES
     ],
-    lambda db: [(surveys.sizes(db, text, [1]), surveys.texts(db, text, [1])) for text in surveys.TEXTS],
+    lambda db: (surveys.sizes(db, surveys.TEXTS, [1]), surveys.texts(db, surveys.TEXTS, [1])),
     lambda db: [views.search(db, 0, wanted, 0, 1) for wanted in (EVERY_FILTER, JobFilter())],
     lambda db: views.ids(db, 0, EVERY_FILTER, 1),
     lambda db: views.total(db, 0, EVERY_FILTER),

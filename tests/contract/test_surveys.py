@@ -75,18 +75,22 @@ def test_no_job_of_another_tenant_is_seen(desk):
 
     for tenant in ("acme", "other", ""):
         assert [f'{{"of":"{tenant}"}}'] == look(desk, lambda s: texts(s, "args"), tenant)
-        assert [1] == look(desk, lambda s: [t.jobs for t in s.census()], tenant)
+        assert [1] == look(desk, lambda s: [t.jobs for t in census(s)], tenant)
         assert [1] == look(desk, lambda s: [key.waiting for page in s.key_pages() for key in page], tenant)
         assert ["same"] == look(desk, lambda s: [job.id for job in s.of_ids(["same", "none"])], tenant)
     assert {} == jobs(desk, tenant="third")
 
 
+def census(survey: Survey, place: str = "anywhere") -> list[Tally]:
+    return [tally for page in survey.tallies(place) for tally in page]
+
+
 def texts(survey: Survey, text: str) -> list[str | None]:
     found = [job for page in survey.job_pages("anywhere") for job in page]
-    return [content for _, content in survey.texts(text, found)]
+    return [getattr(job, text) for job in survey.with_texts(found, [text])]
 
 
-@pytest.mark.parametrize("place", ["anywhere", "pending"])
+@pytest.mark.parametrize("place", ["anywhere", "pending", "ended"])
 def test_pages_have_every_job_once_however_short_they_are(desk, monkeypatch, place):
     monkeypatch.setattr(surveys, "FIRST_PAGE", 2)
     monkeypatch.setattr(surveys, "PAGE", 3)
@@ -95,6 +99,9 @@ def test_pages_have_every_job_once_however_short_they_are(desk, monkeypatch, pla
         limits = (slots("k", 1),) if number % 2 else ()
         due = desk.clock.now() + SECOND if number % 5 == 0 else None
         desk.enqueue(f"j{number}", *limits, tenant=tenant, due=due)
+    if place == "ended":
+        for number in range(20):
+            desk.engine.cancel(f"j{number}")
 
     pages = look(desk, lambda s: [[job.id for job in page] for page in s.job_pages(place)])
 
@@ -134,14 +141,24 @@ def test_a_census_counts_by_queue_priority_and_state(desk):
     desk.claim(1)
     desk.wait(2 * SECOND)
 
-    everywhere = look(desk, Survey.census)
+    everywhere = look(desk, census)
     assert everywhere == sorted(
-        tally for place in PLACES for tally in look(desk, lambda s, place=place: s.census(place))
+        tally for place in PLACES for tally in look(desk, lambda s, place=place: census(s, place))
     )
     assert [
         Tally("p", 0, "scheduled", 1), Tally("p", 0, "waiting", 1), Tally("q", 0, "running", 1),
         Tally("q", 0, "waiting", 2), Tally("q", 5, "waiting", 1),
     ] == everywhere  # fmt: skip
+
+
+def test_a_census_counts_every_job_once_however_few_it_takes_at_a_time(desk, monkeypatch):
+    monkeypatch.setattr(surveys, "CENSUS", 3)
+    for number in range(20):
+        desk.enqueue(f"j{number}", *[slots("k", 1)] * (number % 2), tenant="acme" if number % 3 else "other")
+    desk.settle(desk.claim(4))
+
+    assert 13 == sum(tally.jobs for tally in look(desk, census))
+    assert len(jobs(desk, "ended")) == sum(t.jobs for t in look(desk, lambda s: census(s, "ended")))
 
 
 def test_keys_have_their_counts_and_the_numbers_in_force(desk):
@@ -185,14 +202,14 @@ def test_a_survey_sees_one_moment(desk, opened):
     other = opened()
 
     def work(survey: Survey) -> list[int]:
-        before = [tally.jobs for tally in survey.census()]
+        before = [tally.jobs for tally in census(survey)]
         writer = threading.Thread(target=other.enqueue, args=([NewJob("task", queue="q", tenant="acme")],))
         writer.start()
         writer.join()
-        return [*before, *(tally.jobs for tally in survey.census())]
+        return [*before, *(tally.jobs for tally in census(survey))]
 
     assert [2, 2] == look(desk, work)
-    assert [3] == look(desk, lambda s: [tally.jobs for tally in s.census()])
+    assert [3] == look(desk, lambda s: [tally.jobs for tally in census(s)])
 
 
 def test_other_callers_do_not_wait_for_a_survey(desk):
@@ -200,7 +217,7 @@ def test_other_callers_do_not_wait_for_a_survey(desk):
     looking, ended = threading.Event(), threading.Event()
 
     def work(survey: Survey) -> None:
-        survey.census()
+        census(survey)
         looking.set()
         assert ended.wait(60)
 

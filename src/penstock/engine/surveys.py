@@ -21,6 +21,7 @@ T = TypeVar("T")
 
 FIRST_PAGE: Final = 100  # jobs: who wants a few is answered at once
 PAGE: Final = 2_000
+CENSUS: Final = 20_000  # jobs that are counted at once
 ROOM: Final = 4 * 1024 * 1024  # characters of longer texts that are read at once, if one alone is not longer
 LONGEST: Final = 16 * 1024 * 1024  # characters of a text that is read at all
 
@@ -58,32 +59,38 @@ class Survey:
 
     def job_pages(self, place: Place) -> Iterator[list[SurveyedJob]]:
         """Return the jobs in a place, newest first; a page may have none, so that its caller can give up."""
-        before, most = ON_RELEASE, FIRST_PAGE
-        while seqs := survey_rows.page(self._db, place, before, most):
-            yield survey_rows.jobs(self._db, seqs, self._tenant, self.now)
-            before, most = seqs[-1], PAGE
+        for seqs in self._numbers(place, FIRST_PAGE, PAGE):
+            if place in ("pending", "running"):
+                yield survey_rows.jobs(self._db, seqs, self._tenant, self.now)
+            else:  # by far the most have ended, so that few others stand between them
+                first, last, ended = seqs[-1], seqs[0], place == "ended"
+                yield survey_rows.jobs_between(self._db, first, last, self._tenant, self.now, ended=ended)
 
     def of_ids(self, ids: Sequence[str]) -> list[SurveyedJob]:
         """Return those of these jobs that exist, newest first."""
         seqs = [seq for id_ in ids for seq, _ in job_rows.of_id(self._db, id_, self._tenant)]
         return survey_rows.jobs(self._db, seqs, self._tenant, self.now) if seqs else []
 
-    def texts(self, text: Text, jobs: Sequence[SurveyedJob]) -> Iterator[tuple[SurveyedJob, str | None]]:
-        """Return each job with a longer text of its own, a few at a time; None where that is too long to be read."""
-        sizes = dict(survey_rows.sizes(self._db, text, [job.seq for job in jobs]))
+    def with_texts(self, jobs: Sequence[SurveyedJob], names: Sequence[Text]) -> Iterator[SurveyedJob]:
+        """Return the jobs with these longer texts, which are read a few at a time; if they are not too long."""
+        sizes = dict(survey_rows.sizes(self._db, names, [job.seq for job in jobs])) if jobs else {}
         rest = list(reversed(jobs))
         while rest:
-            few, room = [rest.pop()], ROOM
-            room -= sizes[few[0].seq]
+            few = [rest.pop()]
+            room = ROOM - sizes[few[0].seq]
             while rest and (room := room - sizes[rest[-1].seq]) >= 0:
                 few.append(rest.pop())
             read = [job.seq for job in few if sizes[job.seq] <= LONGEST]
-            found = dict(survey_rows.texts(self._db, text, read)) if read else {}
-            yield from ((job, found.get(job.seq)) for job in few)
+            found = {seq: texts for seq, *texts in survey_rows.texts(self._db, names, read)} if read else {}
+            for job in few:
+                texts = found.get(job.seq)
+                yield job if texts is None else job._replace(**dict(zip(names, texts, strict=True)))
 
-    def census(self, place: Place = "anywhere") -> list[Tally]:
-        """Count the jobs in a place by what the answer says of them."""
-        return list(map(Tally._make, survey_rows.census(self._db, place, self._tenant, self.now)))
+    def tallies(self, place: Place) -> Iterator[list[Tally]]:
+        """Count the jobs in a place, many at a time: what is alike is counted again in the next list."""
+        for seqs in self._numbers(place, CENSUS, CENSUS):
+            rows = survey_rows.census(self._db, place, seqs[-1], seqs[0], self._tenant, self.now)
+            yield list(map(Tally._make, rows))
 
     def key_pages(self, name: str | None = None) -> Iterator[list[KeyCounts]]:
         """Return the keys by name, a page at a time; or only the one of this *name*."""
@@ -97,6 +104,13 @@ class Survey:
             for key, (numbers, waiting) in sorted(coming.items())
             if name in (None, key)
         ]
+
+    def _numbers(self, place: Place, first: int, most: int) -> Iterator[list[int]]:
+        """Return the numbers of the jobs of all tenants in a place, newest first."""
+        before, count = ON_RELEASE, first
+        while seqs := survey_rows.page(self._db, place, before, count):
+            yield seqs
+            before, count = seqs[-1], most
 
     def _counts(self, row: SurveyedKey, coming: tuple[Numbers, int] | None) -> KeyCounts:
         own = numbers_from_text(row.own or "")

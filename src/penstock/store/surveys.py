@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from penstock.store.lanes import IS_RESCHEDULED, RESCHEDULED
-from penstock.store.session import Session
+from penstock.store.session import Row, Session
 
 # Where to look for jobs; each value before `most` is the job's number at which the page before ended.
 _PAGES: Final = {
@@ -36,7 +36,7 @@ TEXTS: Final = ("args", "meta", "limits")
 
 
 class SurveyedJob(NamedTuple):
-    """A job without its longer texts."""
+    """A job; its longer texts are None, unless they were asked for."""
 
     seq: int
     id: str
@@ -47,8 +47,11 @@ class SurveyedJob(NamedTuple):
     changed: int  # when it came into its state, as far as is known
     due: int | None
     fence: int | None  # of the attempt that runs
-    made: int  # attempts that have a row of their own; of a job that waits, all
+    made: int  # attempts that a job has made which waits
     parked: int  # whether a limit keeps its lane
+    args: str | None
+    meta: str | None
+    limits: str | None
 
 
 class SurveyedKey(NamedTuple):
@@ -70,11 +73,14 @@ _JOB: Final = f"""
             WHEN s.due > ? OR EXISTS (SELECT 1 FROM lane n WHERE n.id = l.lane AND {IS_RESCHEDULED})
             THEN 'scheduled' ELSE 'waiting' END,
         coalesce(d.finished, r.started, (SELECT max(a.ended) FROM attempt a WHERE a.seq = j.seq), j.enqueued),
-        s.due, r.fence, coalesce((SELECT max(a.number) FROM attempt a WHERE a.seq = j.seq), 0),
-        (SELECT count(*) FROM lane n WHERE n.id = l.lane AND ready = 0 AND behind IS NOT NULL)
+        s.due, r.fence,
+        CASE WHEN d.seq IS NULL THEN coalesce((SELECT max(a.number) FROM attempt a WHERE a.seq = j.seq), 0) ELSE 0 END,
+        CASE WHEN l.lane IS NULL THEN 0 ELSE (
+            SELECT count(*) FROM lane n WHERE n.id = l.lane AND ready = 0 AND behind IS NOT NULL) END,
+        NULL, NULL, NULL
     FROM job j LEFT JOIN done d ON d.seq = j.seq LEFT JOIN running r ON r.seq = j.seq
     LEFT JOIN scheduled s ON s.seq = j.seq LEFT JOIN lane_job l ON l.seq = j.seq
-    WHERE j.seq IN (SELECT value FROM each(?)) AND j.tenant = ? AND j.queue <> '' ORDER BY j.seq DESC
+    WHERE j.tenant = ? AND j.queue <> ''
 """
 
 
@@ -86,36 +92,54 @@ def page(db: Session, place: str, before: int, most: int) -> list[int]:
 
 def jobs(db: Session, seqs: Sequence[int], tenant: str, now: int) -> list[SurveyedJob]:
     """Return those of these jobs that are a tenant's, newest first."""
-    return list(map(SurveyedJob._make, db.all(_JOB, now, list(seqs), tenant)))
+    rows = db.all(
+        f"{_JOB} AND j.seq IN (SELECT value FROM each(?)) ORDER BY j.seq DESC", now, tenant, list(seqs)
+    )
+    return list(map(SurveyedJob._make, rows))
 
 
-def sizes(db: Session, text: str, seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """Return (seq, length) of a longer text of these jobs, newest first."""
+def jobs_between(
+    db: Session, first: int, last: int, tenant: str, now: int, *, ended: bool
+) -> list[SurveyedJob]:
+    """Return a tenant's jobs of these numbers, newest first: all, or those that have ended."""
+    rows = db.all(
+        f"{_JOB} AND j.seq >= ? AND j.seq <= ? AND (? = 0 OR d.seq IS NOT NULL) ORDER BY j.seq DESC",
+        now,
+        tenant,
+        first,
+        last,
+        int(ended),
+    )
+    return list(map(SurveyedJob._make, rows))
+
+
+def sizes(db: Session, names: Sequence[str], seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """Return (seq, length) of the longer texts of these jobs."""
+    length = " + ".join(f"length({name})" for name in names)
+    return db.all(f"SELECT seq, {length} FROM job WHERE seq IN (SELECT value FROM each(?))", list(seqs))
+
+
+def texts(db: Session, names: Sequence[str], seqs: Sequence[int]) -> list[Row]:
+    """Return the seq and the longer texts of these jobs."""
     return db.all(
-        f"""
-        SELECT seq, length({text}) FROM job WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq DESC
-        """,
-        list(seqs),
+        f"SELECT seq, {', '.join(names)} FROM job WHERE seq IN (SELECT value FROM each(?))", list(seqs)
     )
 
 
-def texts(db: Session, text: str, seqs: Sequence[int]) -> list[tuple[int, str]]:
-    """Return (seq, text) of a longer text of these jobs, newest first."""
-    return db.all(
-        f"SELECT seq, {text} FROM job WHERE seq IN (SELECT value FROM each(?)) ORDER BY seq DESC", list(seqs)
-    )
-
-
-def census(db: Session, place: str, tenant: str, now: int) -> list[tuple[str, int, str, int]]:
-    """Return (queue, priority, state, how many) of a tenant's jobs in a place."""
+def census(
+    db: Session, place: str, first: int, last: int, tenant: str, now: int
+) -> list[tuple[str, int, str, int]]:
+    """Return (queue, priority, state, how many) of a tenant's jobs in a place that have these numbers."""
     sql = _STATES[place]
     return db.all(
         f"""
         SELECT j.queue, j.priority, t.state, count(*) FROM ({sql}) AS t JOIN job j ON j.seq = t.seq
-        WHERE j.tenant = ? AND j.queue <> '' GROUP BY j.queue, j.priority, t.state
+        WHERE t.seq >= ? AND t.seq <= ? AND j.tenant = ? AND j.queue <> '' GROUP BY j.queue, j.priority, t.state
         ORDER BY j.queue, j.priority, t.state
         """,
         *[now] * sql.count("?"),
+        first,
+        last,
         tenant,
     )
 

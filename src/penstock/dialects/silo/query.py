@@ -50,8 +50,8 @@ def run_query(
     longer than *span* microseconds, have more than *max_rows* rows, or hold too much memory.
     """
     meter = Meter(span)
-    planned = plan(parse(sql, binds), meter)
     owner = stored_tenant(tenant)
+    planned = plan(parse(sql, binds), owner, meter)
     try:
         rows = engine.survey(
             owner, lambda survey: answer(planned, survey, owner, meter, max_rows), span=meter.left

@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from operator import itemgetter
 from typing import Final, Protocol
 
 from penstock.dialects.silo.query_functions import Compiled, Eval, Row, call
@@ -47,10 +46,10 @@ _ZERO: Final = Constant(0, INT)
 
 
 class Scope(Protocol):
-    """What the rows have at which place."""
+    """What the rows have."""
 
-    def find(self, part: Part) -> tuple[int, str] | None:
-        """Return the place and the type of *part* in a row; None if it must be computed; raise if it cannot be."""
+    def find(self, part: Part) -> tuple[str, Eval] | None:
+        """Return the type of *part* and what reads it; None if it must be computed; raise if it cannot be."""
         ...
 
 
@@ -80,10 +79,7 @@ class Compiler:
     def compile(self, part: Part) -> Compiled:
         """Return what *part* is of a row."""
         found = self._scope.find(part)
-        if found is None:
-            return self._makers[type(part)](part)
-        place, type_ = found
-        return Compiled(type_, itemgetter(place))
+        return self._makers[type(part)](part) if found is None else Compiled(*found)
 
     def condition(self, part: Part) -> Eval:
         """Return whether *part* holds for a row: true, false or unknown."""

@@ -1,14 +1,14 @@
 """The functions that a query may call: those of the guide, and a few that go with them."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from penstock.dialects.silo.query_meter import MAX_TEXT, Meter
 from penstock.dialects.silo.query_tree import BOOLEAN, INT, LIST, MAP, NULL, TEXT, Constant, Value
 from penstock.dialects.silo.query_values import cast, common
 from penstock.errors import InvalidError
 
-Row: TypeAlias = Sequence[Value]
+Row: TypeAlias = Any  # a row of a table, or a group: what its scope knows to read
 Eval: TypeAlias = Callable[[Row], Value]
 
 

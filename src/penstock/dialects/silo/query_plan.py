@@ -1,7 +1,8 @@
 """Decide how a query is answered: which columns it needs, what it groups by, what it keeps."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from penstock.dialects.silo.query_aggregates import Total, aggregate
 from penstock.dialects.silo.query_compile import Compiler
@@ -33,38 +34,40 @@ from penstock.errors import InvalidError
 class TableScope:
     """The rows of a table; it notes which columns are needed."""
 
-    def __init__(self, table: Table | None) -> None:
-        self._types = {} if table is None else table.columns
-        self.needed: list[str] = []
+    def __init__(self, table: Table | None, tenant: str) -> None:
+        self._columns = {} if table is None else table.columns(tenant)
+        self.needed: set[str] = set()
 
-    def find(self, part: Part) -> tuple[int, str] | None:
+    def find(self, part: Part) -> tuple[str, Eval] | None:
         if isinstance(part, Aggregate):
             raise InvalidError("sql", f"{part.name} is an aggregate, which cannot be used here")
         if not isinstance(part, Column):
             return None
-        if part.name not in self._types:
-            known = ", ".join(self._types) or "none without FROM"
+        if part.name not in self._columns:
+            known = ", ".join(self._columns) or "none without FROM"
             raise InvalidError("sql", f"there is no column {part.name!r}; there are {known}")
-        if part.name not in self.needed:
-            self.needed.append(part.name)
-        return self.needed.index(part.name), self._types[part.name]
+        self.needed.add(part.name)
+        return self._columns[part.name]
 
 
-@dataclass
 class GroupScope:
     """Rows that stand for groups: what they are grouped by, then the aggregates."""
 
-    places: dict[Part, tuple[int, str]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._types: dict[Part, str] = {}
+        self._places: dict[Part, int] = {}
 
-    def find(self, part: Part) -> tuple[int, str] | None:
-        if part in self.places:
-            return self.places[part]
+    def find(self, part: Part) -> tuple[str, Eval] | None:
+        if part in self._types:
+            return self._types[part], itemgetter(self._places[part])
         if isinstance(part, Column):
             raise InvalidError("sql", f"column {part.name!r} must be in GROUP BY or inside an aggregate")
         return None
 
     def add(self, part: Part, type_: str) -> None:
-        self.places[part] = len(self.places), type_
+        """Have the next place of each row for *part*."""
+        self._places[part] = len(self._places)
+        self._types[part] = type_
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class Plan:
     """How a query is answered."""
 
     table: Table | None
-    needed: tuple[str, ...]
+    needed: frozenset[str]
     wanted: dict[str, frozenset[str]]
     where: Eval | None
     grouping: Grouping | None
@@ -96,14 +99,14 @@ class Plan:
     def counts(self) -> bool:
         """Whether rows that stand for many will do."""
         countable = frozenset() if self.table is None else self.table.countable
-        return self.grouping is not None and set(self.needed) <= countable
+        return self.grouping is not None and self.needed <= countable
 
 
-def plan(select: Select, meter: Meter) -> Plan:
-    """Return how *select* is answered; raise if it cannot be."""
+def plan(select: Select, tenant: str, meter: Meter) -> Plan:
+    """Return how *select* is answered for a *tenant*; raise if it cannot be."""
     table = _table(select.table)
     select = _resolved(select, table)
-    scope = TableScope(table)
+    scope = TableScope(table, tenant)
     compiler = Compiler(scope, meter)
     where = None if select.where is None else compiler.condition(select.where)
     grouping = None
@@ -115,7 +118,7 @@ def plan(select: Select, meter: Meter) -> Plan:
     items = [compiler.compile(item.part) for item in select.items if item.part is not None]
     orders = [(_comparable("order", compiler.compile(order.part)).of, order) for order in select.orders]
     return Plan(
-        table, tuple(scope.needed), _wanted(select.where), where, grouping,
+        table, frozenset(scope.needed), _wanted(select.where), where, grouping,
         tuple(item.name for item in select.items), tuple(item.type for item in items),
         tuple(item.of for item in items), tuple(orders), select.limit, select.offset,
     )  # fmt: skip
@@ -136,7 +139,7 @@ def _resolved(select: Select, table: Table | None) -> Select:
         if item.part is None:
             if table is None:
                 raise InvalidError("sql", "* needs a table; add FROM")
-            items += [Item(Column(name), name) for name in table.columns]
+            items += [Item(Column(name), name) for name in table.names]
         else:
             items.append(item)
     names = [item.name for item in items]
@@ -145,7 +148,7 @@ def _resolved(select: Select, table: Table | None) -> Select:
             raise InvalidError(
                 "sql", f"two columns of the answer are named {name!r}; name one of them with AS"
             )
-    columns = {} if table is None else table.columns
+    columns = () if table is None else table.names
     own = {item.name: item.part for item in items if item.part is not None}
     named = {name: part for name, part in own.items() if name not in columns}
     groups = tuple(_meant(part, items, named) for part in select.groups)

@@ -1,26 +1,31 @@
 """Answer a query by its plan: filter, group, order, cut."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from penstock.dialects.silo.query_aggregates import Total
+from penstock.dialects.silo.query_functions import Eval, Row
 from penstock.dialects.silo.query_meter import Meter, size_of
 from penstock.dialects.silo.query_plan import Grouping, Plan
-from penstock.dialects.silo.query_tables import Reading, Row
-from penstock.dialects.silo.query_tree import Order
+from penstock.dialects.silo.query_tables import Reading, owned
+from penstock.dialects.silo.query_tree import Order, Value
 from penstock.engine.surveys import Survey
 from penstock.errors import InvalidError
 
+Values = tuple[Value, ...]
+T = TypeVar("T")
+
+_EACH: Final = 500  # bytes that a row takes which is to be sorted, beside its values
 _SPARE: Final = 1_000  # rows that are kept beyond those wanted, so that not each one is sorted in
 
 
 class _Sortable(NamedTuple):
-    keys: Row
-    row: Row
+    keys: tuple[tuple[int, Any], ...]
+    row: Values
     size: int
 
 
-def answer(plan: Plan, survey: Survey, tenant: str, meter: Meter, max_rows: int) -> list[Row]:
+def answer(plan: Plan, survey: Survey, tenant: str, meter: Meter, max_rows: int) -> list[Values]:
     """Return the rows of the answer; raise if they are more than *max_rows*."""
     rows = _filtered(plan, survey, tenant, meter)
     found = (row for row, _ in rows) if plan.grouping is None else _grouped(plan.grouping, rows, meter)
@@ -43,23 +48,21 @@ def _read(plan: Plan, survey: Survey, tenant: str, meter: Meter) -> Iterable[tup
     if plan.table is None:
         return [((), 1)]
     reading = Reading(survey, tenant, plan.needed, plan.wanted)
-    owned = reading.owned()
-    if any(owned[name] not in values for name, values in plan.wanted.items() if name in owned):
+    if any(value not in plan.wanted.get(name, {value}) for name, value in owned(tenant).items()):
         return []  # all rows are of this tenant
     if plan.counts and plan.table.counted is not None:
-        return plan.table.counted(reading)
-    return _checked(plan.table.rows(reading), meter)
+        return _checked(plan.table.counted(reading), meter)
+    return ((row, 1) for row in _checked(plan.table.rows(reading), meter))
 
 
-def _checked(batches: Iterator[list[Row]], meter: Meter) -> Iterator[tuple[Row, int]]:
+def _checked(batches: Iterator[list[T]], meter: Meter) -> Iterator[T]:
     for batch in batches:
         meter.check()
-        for row in batch:
-            yield row, 1
+        yield from batch
 
 
-def _grouped(grouping: Grouping, rows: Iterable[tuple[Row, int]], meter: Meter) -> Iterator[Row]:
-    totals: dict[Row, list[Total]] = {}
+def _grouped(grouping: Grouping, rows: Iterable[tuple[Row, int]], meter: Meter) -> Iterator[Values]:
+    totals: dict[Values, list[Total]] = {}
     if not grouping.keys:
         totals[()] = [make() for _, make in grouping.aggregates]
     for row, weight in rows:
@@ -78,37 +81,44 @@ def _grouped(grouping: Grouping, rows: Iterable[tuple[Row, int]], meter: Meter) 
             yield found
 
 
-def _ordered(plan: Plan, rows: Iterable[Row], meter: Meter, max_rows: int) -> Iterator[Row]:
-    top = max_rows + 1 if plan.limit is None else min(plan.offset + plan.limit, max_rows + plan.offset + 1)
+def _ordered(plan: Plan, rows: Iterable[Row], meter: Meter, max_rows: int) -> Iterator[Values]:
+    """Return the first rows by their order; no more are kept than that takes."""
+    top = max_rows + plan.offset + 1 if plan.limit is None else min(plan.limit, max_rows + 1) + plan.offset
+    ranks = [_rank(part, order) for part, order in plan.orders]
+    backwards = plan.orders[0][1].descending
     kept: list[_Sortable] = []
+    worst: tuple[int, Any] | None = None  # by the first of the orders, once enough rows are kept
     for row in rows:
-        keys = tuple([part(row) for part, _ in plan.orders])
+        first = ranks[0](row)
+        if worst is not None and (first < worst if backwards else first > worst):
+            continue
+        keys = (first, *[rank(row) for rank in ranks[1:]])
         made = tuple([item(row) for item in plan.items])
-        kept.append(_Sortable(keys, made, size_of(keys) + size_of(made)))
+        kept.append(_Sortable(keys, made, _EACH + size_of(made)))
         meter.hold(kept[-1].size)
-        if plan.limit is None and len(kept) > plan.offset + max_rows:
-            raise _too_many(max_rows)
-        if plan.limit is not None and len(kept) > 2 * top + _SPARE:
+        if len(kept) > 2 * top + _SPARE:
             meter.check()
             _sort(kept, plan)
             meter.hold(-sum(each.size for each in kept[top:]))
             del kept[top:]
+            worst = kept[-1].keys[0] if kept else None
     _sort(kept, plan)
     return (each.row for each in kept)
 
 
 def _sort(kept: list[_Sortable], plan: Plan) -> None:
     for place, (_, order) in reversed(list(enumerate(plan.orders))):
-        kept.sort(key=_rank(place, order), reverse=order.descending)
+        kept.sort(key=lambda each: each.keys[place], reverse=order.descending)
 
 
-def _rank(place: int, order: Order) -> Callable[[_Sortable], tuple[int, Any]]:
+def _rank(part: Eval, order: Order) -> Callable[[Row], tuple[int, Any]]:
+    """Return what rows are sorted by."""
     null = (2 if order.nulls_first == order.descending else 0, 0)
-    return lambda each: null if (value := each.keys[place]) is None else (1, value)
+    return lambda row: null if (value := part(row)) is None else (1, value)
 
 
-def _cut(rows: Iterator[Row], plan: Plan, meter: Meter, max_rows: int) -> list[Row]:
-    found: list[Row] = []
+def _cut(rows: Iterator[Values], plan: Plan, meter: Meter, max_rows: int) -> list[Values]:
+    found: list[Values] = []
     for number, row in enumerate(rows):
         if plan.limit is not None and number >= plan.offset + plan.limit:
             break
