@@ -87,7 +87,7 @@ def census(survey: Survey, place: str = "anywhere") -> list[Tally]:
 
 def texts(survey: Survey, text: str) -> list[str | None]:
     found = [job for page in survey.job_pages("anywhere") for job in page]
-    return [getattr(job, text) for job in survey.with_texts(found, [text])]
+    return [getattr(job, text) for few in survey.with_texts(found, [text]) for job in few]
 
 
 @pytest.mark.parametrize("place", ["anywhere", "pending", "ended"])

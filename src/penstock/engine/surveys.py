@@ -71,8 +71,8 @@ class Survey:
         seqs = [seq for id_ in ids for seq, _ in job_rows.of_id(self._db, id_, self._tenant)]
         return survey_rows.jobs(self._db, seqs, self._tenant, self.now) if seqs else []
 
-    def with_texts(self, jobs: Sequence[SurveyedJob], names: Sequence[Text]) -> Iterator[SurveyedJob]:
-        """Return the jobs with these longer texts, which are read a few at a time; if they are not too long."""
+    def with_texts(self, jobs: Sequence[SurveyedJob], names: Sequence[Text]) -> Iterator[list[SurveyedJob]]:
+        """Return the jobs with these longer texts, a few at a time; without one that is too long to be read."""
         sizes = dict(survey_rows.sizes(self._db, names, [job.seq for job in jobs])) if jobs else {}
         rest = list(reversed(jobs))
         while rest:
@@ -82,9 +82,7 @@ class Survey:
                 few.append(rest.pop())
             read = [job.seq for job in few if sizes[job.seq] <= LONGEST]
             found = {seq: texts for seq, *texts in survey_rows.texts(self._db, names, read)} if read else {}
-            for job in few:
-                texts = found.get(job.seq)
-                yield job if texts is None else job._replace(**dict(zip(names, texts, strict=True)))
+            yield [job._replace(**dict(zip(names, found.get(job.seq, ()), strict=False))) for job in few]
 
     def tallies(self, place: Place) -> Iterator[list[Tally]]:
         """Count the jobs in a place, many at a time: what is alike is counted again in the next list."""

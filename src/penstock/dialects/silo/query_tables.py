@@ -5,7 +5,7 @@ A row is what the survey has; a column is what is read of it, and only if the qu
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -30,7 +30,6 @@ _PLACES: Final[dict[str, Place]] = {
     "Cancelled": "ended",
 }  # fmt: skip
 _TEXTS: Final[dict[str, Text]] = {"payload": "args", "metadata": "meta", "limits": "meta"}
-_BATCH: Final = 200  # rows with longer texts, between two looks at the clock
 _MOST_IDS: Final = 1_000  # that are looked up one by one
 _PENDING: Final = frozenset({"scheduled", "waiting"})
 
@@ -101,9 +100,7 @@ def _with_texts(
     reading: Reading, pages: Iterator[list[SurveyedJob]], texts: Sequence[Text]
 ) -> Iterator[list[SurveyedJob]]:
     for page in pages:
-        rows = reading.survey.with_texts(page, texts)
-        while batch := list(islice(rows, _BATCH)):
-            yield batch
+        yield from reading.survey.with_texts(page, texts)
 
 
 def _counted_jobs(reading: Reading) -> Batches:

@@ -35,6 +35,7 @@ MAX_DEPTH: Final = 60  # of parts inside of parts, so that no query exhausts Pyt
 MAX_PARTS: Final = 20_000
 AGGREGATES: Final = frozenset({"count", "sum", "avg", "min", "max"})
 _LARGEST: Final = 2**63 - 1
+_DIGITS: Final = 10  # of a bind, with its sign
 _TYPES: Final = {
     **dict.fromkeys(("double", "float", "float64", "real"), FLOAT),
     **dict.fromkeys(("bigint", "int", "integer", "int64", "smallint", "tinyint"), INT),
@@ -260,12 +261,10 @@ class Terms(Cursor):
         return _TYPES[name]
 
     def _bind(self, word: Word) -> Constant:
-        number = int(word.text[1:])
-        if not 1 <= number <= len(self._binds):
-            problem = (
-                f"{word.text} is not given: there are {len(self._binds)} parameters, and the first is $1"
-            )
-            raise InvalidError("sql", problem)
+        number = int(word.text[1:_DIGITS])
+        if len(word.text) > _DIGITS or not 1 <= number <= len(self._binds):
+            given = f"there are {len(self._binds)} parameters, and the first is $1"
+            raise InvalidError("sql", f"{word.text[:_DIGITS]} is not given: {given}")
         self._bound.add(number)
         return self._binds[number - 1]
 
