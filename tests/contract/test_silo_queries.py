@@ -55,7 +55,7 @@ def put(
 ) -> None:
     job = NewJob(
         stored.TASK, id=name, tenant=tenant, queue=facts.pop("group", "emails"), limits=limits,
-        args=stored.text_of(msgspec.msgpack.encode({"of": name})), priority=stored.stored_priority(priority),
+        args=stored.text_of(msgspec.msgpack.encode({"of": name}), "payload"), priority=stored.stored_priority(priority),
         meta=stored.meta_of(stored.Kept(metadata=metadata or {}, limits=[shown(limit) for limit in limits])), **facts,
     )  # fmt: skip
     desk.engine.enqueue([job])
@@ -394,7 +394,7 @@ def test_nothing_of_another_tenant_is_seen(world, sql):
 def test_a_client_without_a_tenant_sees_the_jobs_of_none(world):
     put(world, "own", tenant="")
 
-    assert [{"id": "own", "tenant": "-"}] == ask(world, "SELECT id, tenant FROM jobs", tenant="-")
+    assert [{"id": "own", "tenant": "-"}] == ask(world, "SELECT id, tenant FROM jobs", tenant="")
 
 
 def test_ids_and_keys_that_no_store_could_have_are_found_nowhere(world):

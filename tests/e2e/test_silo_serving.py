@@ -60,6 +60,8 @@ def test_a_token_of_one_tenant_sees_its_own_jobs_and_may_not_lease(guarded):
         assert "SCHEDULED" == acme.status(own)
         refused("NOT_FOUND", lambda: acme.GetJob(id=other), "job not found")
         refused("PERMISSION_DENIED", lambda: acme.GetJob(id=other, tenant="bolt"))
+        assert [{"id": own}] == [unpack(row) for row in acme.Query(sql="SELECT id FROM jobs").rows]
+        refused("PERMISSION_DENIED", lambda: acme.Query(sql="SELECT id FROM jobs", tenant="bolt"))
         refused("PERMISSION_DENIED", lambda: acme.enqueue("x", rate("n", "u", 1, 1)), "shared by all tenants")
         (task, *_) = [t for t in anyone.lease().tasks if t.job_id == own]
         for call in (

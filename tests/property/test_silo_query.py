@@ -111,8 +111,12 @@ def test_a_pattern_means_the_same_as_a_regular_expression(pattern, text):
     assert bool(re.fullmatch(meaning, text, re.DOTALL)) == matcher(pattern, "sql", fold=False)(text)
 
 
-CLAUSES = "SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET DISTINCT AS AND OR NOT IN BETWEEN LIKE IS NULL CASE WHEN"
-REST = "THEN ELSE END CAST DOUBLE jobs tasks queues id priority metadata count sum element_at starts_with coalesce true"
+CLAUSES = (
+    "SELECT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET DISTINCT AS AND OR NOT IN BETWEEN LIKE IS NULL CASE"
+)
+REST = (
+    "WHEN THEN ELSE END CAST DOUBLE jobs tasks queues id priority metadata count sum element_at coalesce true"
+)
 SIGNS = "( ) , . * = < || :: [ ] + - / % ; 'x' 1 2.5 $1 -- /* */"
 WORDS = st.sampled_from(f'{CLAUSES} {REST} {SIGNS} "a"'.split())
 

@@ -33,7 +33,8 @@ def job(name: str, number: int, payload: object = None, **facts) -> NewJob:
     kept = stored.Kept(metadata={"odd": "yes"} if number % 2 else {"n": str(number), "quote": "it's"})
     return NewJob(
         stored.TASK, id=name, tenant="acme", queue="odd" if number % 2 else "even", meta=stored.meta_of(kept),
-        args=stored.text_of(msgspec.msgpack.encode(payload)), priority=stored.stored_priority(number), **facts,
+        args=stored.text_of(msgspec.msgpack.encode(payload), "payload"), priority=stored.stored_priority(number),
+        **facts,
     )  # fmt: skip
 
 
@@ -608,7 +609,7 @@ def test_no_pattern_takes_longer_than_the_text_is_long(pattern):
     ],
 )  # fmt: skip
 def test_any_payload_is_shown_or_null(engine, payload, expected):
-    new = NewJob(stored.TASK, id="a", tenant="acme", queue="q", args=stored.text_of(payload))
+    new = NewJob(stored.TASK, id="a", tenant="acme", queue="q", args=stored.text_of(payload, "payload"))
     engine.enqueue([new])
 
     assert [expected] == values(engine, "SELECT payload FROM jobs")

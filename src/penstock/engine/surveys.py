@@ -23,7 +23,7 @@ FIRST_PAGE: Final = 100  # jobs: who wants a few is answered at once
 PAGE: Final = 2_000
 CENSUS: Final = 20_000  # jobs that are counted at once
 ROOM: Final = 4 * 1024 * 1024  # characters of longer texts that are read at once, if one alone is not longer
-LONGEST: Final = 16 * 1024 * 1024  # characters of a text that is read at all
+LONGEST: Final = 20 * 1024 * 1024  # characters of a text that is read at all
 
 Place = Literal["anywhere", "pending", "running", "ended"]
 Text = Literal["args", "meta", "limits"]

@@ -9,6 +9,7 @@ from penstock.dialects.silo import jobs, workers
 from penstock.dialects.silo import silo_pb2 as pb
 from penstock.dialects.silo.call import Call
 from penstock.dialects.silo.errors import CallError
+from penstock.dialects.silo.query_call import query
 from penstock.dialects.silo.stored import SHARD
 from penstock.http.access import JOBS, OPERATORS, PRODUCERS, WORKERS, Role
 from penstock.http.tenancy import check_unbound
@@ -63,6 +64,7 @@ METHODS: Final = {
     "ReportOutcome": Method(pb.ReportOutcomeRequest, workers.report, WORKERS),
     "ReportRefreshOutcome": Method(pb.ReportRefreshOutcomeRequest, workers.report_refresh, WORKERS),
     "Heartbeat": Method(pb.HeartbeatRequest, workers.heartbeat, WORKERS),
+    "Query": Method(pb.QueryRequest, query, JOBS),
     "ResetShards": Method(pb.ResetShardsRequest, reset_shards, OPERATORS),
 }
 # For those who run Silo itself; its clients call none of these.

@@ -17,7 +17,6 @@ from penstock.dialects.silo.query_meter import Meter
 from penstock.dialects.silo.query_parse import Bind, parse
 from penstock.dialects.silo.query_plan import plan
 from penstock.dialects.silo.query_run import answer
-from penstock.dialects.silo.stored import stored_tenant
 from penstock.engine import Engine
 from penstock.errors import TooLongError
 
@@ -50,11 +49,10 @@ def run_query(
     longer than *span* microseconds, have more than *max_rows* rows, or hold too much memory.
     """
     meter = Meter(span)
-    owner = stored_tenant(tenant)
-    planned = plan(parse(sql, binds), owner, meter)
+    planned = plan(parse(sql, binds), tenant, meter)
     try:
         rows = engine.survey(
-            owner, lambda survey: answer(planned, survey, owner, meter, max_rows), span=meter.left
+            tenant, lambda survey: answer(planned, survey, tenant, meter, max_rows), span=meter.left
         )
     except TooLongError as error:
         raise meter.too_long() from error
