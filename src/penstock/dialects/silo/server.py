@@ -159,7 +159,8 @@ class SiloServer:
 
     def _note(self, name: str, status: grpc.StatusCode, took: int) -> None:
         self._service.part(Metrics).request("gRPC", SERVICE + name, status.name, took)
-        log.info("gRPC %s %s %.1f ms", name, status.name, took / 1_000)
+        if log.isEnabledFor(logging.INFO):
+            log.info("gRPC %s %s %.1f ms", name, status.name, took / 1_000)
 
 
 async def _answered(method: Method, call: Call, content: bytes) -> bytes:

@@ -1,5 +1,6 @@
 """How a job of Silo's clients is kept: its bytes as JSON, its priority, and what only its clients understand."""
 
+import re
 from base64 import b64decode, b64encode
 from typing import Any, Final
 
@@ -24,8 +25,9 @@ _BEFORE: Final = '{"msgpack":"'
 _AFTER: Final = '"}'
 # So many bytes are as much JSON text as the engine takes.
 MOST_BYTES: Final = MAX_ARGS // 4 * 3 - 64
-_PARTS: Final = 2  # numbers in an id
-_DIGITS: Final = 18  # of each, so that every store can hold it
+# So many digits that every store can hold the number.
+_TASK_ID: Final = re.compile(r"([0-9]{1,18})-([0-9]{1,18})")
+_REFRESH_ID: Final = re.compile(r"refresh-([0-9]{1,18})-([0-9]{1,18})")
 
 
 class Kept(msgspec.Struct, omit_defaults=True):
@@ -109,19 +111,13 @@ def refresh_id(gate: int, fence: int) -> str:
 
 def task_numbers(text: str) -> tuple[int, int] | None:
     """Return (seq, fence) of a task's id; None if it is none."""
-    return _numbers(text.split("-"))
+    return _numbers(_TASK_ID.fullmatch(text))
 
 
 def refresh_numbers(text: str) -> tuple[int, int] | None:
     """Return (gate, fence) of the id of a refresh; None if it is none."""
-    kind, _, numbers = text.partition("-")
-    return _numbers(numbers.split("-")) if kind == "refresh" else None
+    return _numbers(_REFRESH_ID.fullmatch(text))
 
 
-def _numbers(parts: list[str]) -> tuple[int, int] | None:
-    if len(parts) != _PARTS or not all(
-        part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts
-    ):
-        return None
-    first, second = map(int, parts)
-    return first, second
+def _numbers(found: re.Match[str] | None) -> tuple[int, int] | None:
+    return None if found is None else (int(found[1]), int(found[2]))
