@@ -130,6 +130,28 @@ class TestPause:
         assert runs.claim() == "c"
         assert runs.states("x y") == "running deferred"
 
+    def test_a_job_that_is_expedited_meanwhile_begins_when_the_pause_ends(self, runs, clock):
+        runs.bodies["wf"] = steps("a", retry=TWICE)
+        runs.create("x")
+        runs.conduct()
+        runs.claim()
+        runs.engine.pause_instance("x")
+        runs.settle("a", NO)
+        assert runs.engine.expedite(runs.attempts["a"].id) is State.SCHEDULED
+        assert runs.claim() == ""
+
+        runs.engine.resume_instance("x")
+        assert runs.claim() == "a"
+
+    def test_a_frozen_job_is_scheduled_for_no_moment(self, runs):
+        runs.create("x")
+        runs.engine.pause_instance("x")
+        (frozen,) = runs.engine.jobs()
+        why = runs.engine.why(frozen.id)
+
+        assert (frozen.state, frozen.due, why.earliest) == (State.SCHEDULED, None, None)
+        assert why.sentence == "is put off: its instance is paused"
+
     def test_a_retry_of_a_step_waits_for_the_end_of_the_pause_and_for_its_time(self, runs, clock):
         runs.bodies["wf"] = steps("a", retry=TWICE)
         runs.create("x")

@@ -38,8 +38,7 @@ def thaw(board: Board, jobs: Sequence[LiveJob]) -> None:
     frozen = [job for job in jobs if job.frozen is not None]
     for job in frozen:
         made = job_rows.leave(board.db, "scheduled", job.seq)
-        if made is None:
-            continue  # it was expedited meanwhile
+        assert made is not None  # noqa: S101 - nothing takes a frozen job from there
         if job.frozen is not None and job.frozen > board.now:
             put_off.append((job.seq, job.frozen, *made))
         else:

@@ -20,6 +20,7 @@ from penstock.job import JobFilter, JobView, Why
 from penstock.lifecycle.retry import policy_from_json
 from penstock.lifecycle.states import State, may
 from penstock.limits.costs import with_costs
+from penstock.limits.gate import ON_RELEASE
 from penstock.limits.spec import limits_from_json
 from penstock.store import history as history_rows
 from penstock.store import instances as instance_rows
@@ -71,7 +72,7 @@ class JobVerbs(Transactions):
     def expedite(self, job_id: str, tenant: str | None = None) -> State:
         """Let a scheduled job be due now, also between attempts: it stands in line like any that arrives.
 
-        A job that waits already stays where it is.
+        A job that waits already stays where it is.  One that is frozen is due as soon as its instance goes on.
         """
 
         def work(board: Board) -> State:
@@ -80,6 +81,9 @@ class JobVerbs(Transactions):
             if found is None or found.table == "running":
                 state = job_rows.state(board.db, seq)
                 raise WrongStateError(job_id, str(state), "a job that is scheduled or waits")
+            if instance_rows.paused(board.db, [seq]):
+                instance_rows.freeze(board.db, [(0, seq)])
+                return State.SCHEDULED
             # A claim may let a job without limits arrive at this very moment.
             made = job_rows.leave(board.db, "scheduled", seq)
             if made is not None:
@@ -205,6 +209,8 @@ def job_view(row: JobViewRow, now: int) -> JobView:
         row.scheduled_attempt, row.free_attempt, row.lane_attempt, row.running_attempt, row.ended_attempt,
     )  # fmt: skip
     policy = policy_from_json(row.retry)
+    if due == ON_RELEASE:
+        due = None  # it is frozen
     return JobView(
         id=row.id, seq=row.seq, task=row.task, queue=row.queue, tenant=row.tenant, state=state, priority=row.priority,
         cost=row.cost, attempt=next((a for a in attempts if a is not None), 0), max_attempts=policy.attempts,
