@@ -1,6 +1,7 @@
 """Instances in an operator's hands: cancelled, paused, retried, restarted, listed, pruned and examined."""
 
 import json
+from collections import Counter
 
 import pytest
 
@@ -398,6 +399,15 @@ class TestViews:
         assert engine.instances(state=InstanceState.CANCELLED)[0][0].id == "x"
         assert engine.instances(state=InstanceState.DEFERRED) == ([], 0)
 
+    def test_a_paused_one_is_listed_as_paused_only(self, runs, clock):
+        runs.create("x y", ONE)
+        runs.create("z", due=clock.now() + SECOND)
+        for id_ in "xyz":
+            runs.engine.pause_instance(id_)
+
+        listed = {state: runs.engine.instances(state=state)[1] for state in InstanceState}
+        assert {state: count for state, count in listed.items() if count} == {InstanceState.PAUSED: 3}
+
     def test_a_running_one_says_what_it_waits_for(self, runs, clock):
         runs.bodies["wf"] = body(
             [Start("a", job("a")), Timer("t", after=SECOND), Await("s", "go", after=DAY)]
@@ -424,6 +434,37 @@ class TestViews:
         assert {facts["queue"] for name, facts in heard if name.startswith("job.")} == {"q", PASSES}
 
 
+class TestGauges:
+    def test_instances_that_have_not_ended_are_counted_by_workflow_and_state(self, runs, clock):
+        runs.bodies["other"] = steps("c")
+        runs.create("x y z", ONE)
+        runs.create("later", due=clock.now() + SECOND)
+        runs.create("soon", ONE, due=clock.now() + SECOND // 2)
+        runs.create("v w", workflow="other")
+        runs.engine.pause_instance("w")
+        runs.engine.pause_instance("z")
+        runs.engine.enqueue([job("a"), job("a", due=clock.now() + DAY)])
+        live = {("wf", "running"): 1, ("wf", "deferred"): 1, ("wf", "scheduled"): 2, ("wf", "paused"): 1,
+                ("other", "running"): 1, ("other", "paused"): 1}  # fmt: skip
+        assert self.counted(runs) == live
+
+        clock.advance(SECOND // 2)
+        runs.engine.cancel_instance("x")
+        runs.engine.cancel_instance("v")
+        del live["other", "running"]
+        assert self.counted(runs) == live | {("wf", "deferred"): 1, ("wf", "scheduled"): 1}
+
+    @staticmethod
+    def counted(runs):
+        gauges = runs.engine.gauges(10)
+        assert gauges.stuck == 0
+        counted = {(workflow, state): count for workflow, state, count in gauges.instances}
+        ended = (InstanceState.DONE, InstanceState.FAILED, InstanceState.CANCELLED)
+        shown = [view for view in runs.engine.instances()[0] if view.state not in ended]
+        assert Counter((view.workflow, view.state.value) for view in shown) == counted
+        return counted
+
+
 class TestUpkeep:
     def test_prune_spares_what_a_live_instance_needs_and_takes_the_memo_of_an_ended_one(self, runs, clock):
         runs.bodies["wf"] = body(Start("a", job("a")), Timer("t", after=30 * DAY), Start("b", job("b")))
@@ -443,6 +484,29 @@ class TestUpkeep:
             lambda db: db.all("SELECT 1 FROM instance_step UNION ALL SELECT 1 FROM job")
         )
         assert left == []
+
+    def test_prune_spares_an_early_signal_a_unique_key_and_the_result_of_a_child(self, runs, clock):
+        runs.bodies["inner"] = steps("i")
+        child = Child("c", NewInstance("inner", id="kid", queue=PASSES))
+        runs.bodies["wf"] = body(child, Timer("t", after=30 * DAY), Await("s", "reply"), Start("b", job("b")))
+        once = Unique("once")
+        runs.create("x", ONE, unique=once)
+        runs.create("y", ONE)
+        runs.run("i")
+        runs.engine.signal("x", "reply", '"yes"')
+        clock.advance(20 * DAY)
+        assert runs.engine.prune(clock.now() - DAY) > 0
+        with pytest.raises(NotFoundError):
+            runs.engine.instance("kid")
+        assert runs.engine.doctor() == []
+
+        assert runs.create("again", ONE, unique=once) == "running"  # of the first
+        clock.advance(20 * DAY)
+        runs.engine.prune(clock.now() - DAY)
+        runs.run("b")
+        assert runs.result("x") == {"c": {"i": "i!"}, "t": None, "s": "yes", "b": "b!"}
+        assert runs.states("y") == "running"
+        assert runs.engine.doctor() == []
 
     @pytest.mark.parametrize(
         ("wound", "told"),
@@ -472,6 +536,7 @@ class TestUpkeep:
         runs.engine.store.write(lambda db: db.run(wound))
 
         assert told in runs.engine.doctor()
+        assert runs.engine.gauges(10).stuck == told.startswith("nothing will move")
 
     def test_the_doctor_finds_a_job_that_ended_unnoticed(self, opened):
         runs = Runs(opened(), wf=steps("a"))

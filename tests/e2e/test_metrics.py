@@ -6,6 +6,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock import App, Concurrency
+from penstock.clock import SECOND
+from penstock.job import NewInstance
+from tests.support.desk import slots
 from tests.support.server import guarded, served
 
 JOB = {"type": "test.echo", "args": [1]}
@@ -130,6 +133,63 @@ def test_our_own_protocol_has_names_of_its_own(server):
     server.until(lambda: found("penstock_jobs_enqueued_total", queue="default", task="test.echo"))
     assert 1 == found("penstock_queue_depth", queue="default", state="waiting")
     assert {"penstock"} == {name.partition("_")[0] for name, _ in samples(server, "/penstock/v1/metrics")}
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix", "label"),
+    [("/penstock/v1/metrics", "penstock", "workflow"), ("/api/v1/metrics", "orch8", "sequence")],
+)
+def test_instances_are_counted_by_workflow_state_and_outcome(server, path, prefix, label):
+    def found(name, workflow, **labels):
+        labels[label] = workflow
+        return samples(server, path).get((f"{prefix}_instances{name}", frozenset(labels.items())))
+
+    def create(limits=(), **facts):
+        (created,) = app.engine.create_instances([NewInstance("wf", queue="q", limits=limits, **facts)])
+        return created.id
+
+    app = App(server.url)
+    one = (slots("contact", 1),)
+    running, waiting, dropped = create(one), create(one), create((slots("none", 0, on_limit="drop"),))
+    app.engine.pause_instance(create())
+    create(due=app.engine.clock.now() + 3_600 * SECOND)
+    server.until(lambda: found("", "wf", state="deferred") == 1)
+    states = ("running", "paused", "scheduled")
+    assert [1, 1, 1] == [found("", "wf", state=state) for state in states]
+    assert 0 == samples(server, path)[f"{prefix}_instances_stuck", frozenset()]
+
+    for each in (waiting, running):
+        app.engine.cancel_instance(each)
+    app.engine.retry_instance(running)
+    put = {"name": "s", "tenant_id": "acme", "blocks": [{"type": "step", "id": "a", "handler": "noop"}]}
+    server.post("/sequences", put)
+    server.post("/instances", {"sequence_name": "s", "tenant_id": "acme"})
+    app.close()
+
+    server.until(lambda: found("_completed_total", "s") == 1)
+    names = ("created", "started", "cancelled", "discarded", "retried")
+    assert [5, 3, 2, 1, 1] == [found(f"_{name}_total", "wf") for name in names]
+    assert dropped
+    assert not [name for name, _ in samples(server) if "instances" in name]
+
+
+def test_of_very_many_workflows_a_thousand_are_named(server):
+    def found(name):
+        return {
+            dict(labels)["workflow"]: value
+            for (each, labels), value in samples(server, "/penstock/v1/metrics").items()
+            if each == name
+        }
+
+    app = App(server.url)
+    app.engine.create_instances([NewInstance(f"wf{number:04}", queue="q") for number in range(1_300)])
+    app.close()
+    server.until(lambda: sum(found("penstock_instances_created_total").values()) == 1_300)
+    server.until(lambda: sum(found("penstock_instances").values()) == 1_300)
+
+    for name in ("penstock_instances_created_total", "penstock_instances"):
+        assert 1_001 == len(found(name))
+        assert 300 == found(name)["other"]
 
 
 def test_floating_limits_in_use_show_value_failures_and_age(server):

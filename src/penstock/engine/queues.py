@@ -43,6 +43,7 @@ from penstock.limits.rules import Numbers
 from penstock.store import counts as count_rows
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
+from penstock.store import instance_checks
 from penstock.store import queues as queue_rows
 from penstock.store.queues import BoundRow
 from penstock.store.session import Locks, Queue, Session
@@ -124,7 +125,7 @@ class QueueVerbs(Transactions):
         return self.store.read(lambda db: _tallies(count_rows.ended_since(db, since)))
 
     def gauges(self, most: int) -> Gauges:
-        """Return how full queues and gates are; of the keys only the *most* busy ones by name."""
+        """Return how full queues and gates are, and which instances live; of keys only the *most* busy ones by name."""
         now = self._time.seen()
 
         def work(db: Session) -> Gauges:
@@ -133,7 +134,11 @@ class QueueVerbs(Transactions):
             running, waiting = next(((running, waiting) for *_, running, waiting in found), (0, 0))
             rest = (running - sum(key.running for key in keys), waiting - sum(key.waiting for key in keys))
             live = [(queue, state, jobs) for queue, state, jobs in count_rows.live(db)]
-            return Gauges(live, keys, *rest, floating=_floating(db, most, now))
+            return Gauges(
+                live, keys, *rest, floating=_floating(db, most, now),
+                instances=[(name, state, count) for name, state, count in count_rows.live_instances(db, now)],
+                stuck=len(instance_checks.stuck(db)),
+            )  # fmt: skip
 
         return self.store.read(work)
 

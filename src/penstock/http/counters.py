@@ -27,6 +27,16 @@ JOBS: Final = {
     "cancelled": "Jobs that were cancelled.",
     "expired": "Jobs that expired before they started.",
 }
+INSTANCES: Final = {
+    "created": "Instances that were created.",
+    "started": "Instances that were admitted, also those that were retried.",
+    "completed": "Instances that were done.",
+    "failed": "Instances that failed.",
+    "cancelled": "Instances that were cancelled.",
+    "discarded": "Instances that a limit threw away.",
+    "expired": "Instances that expired before they were admitted.",
+    "retried": "Instances that had ended and were let in again.",
+}
 _COUNTED: Final = {
     "job.started": ("started",),
     "job.done": ("completed",),
@@ -46,6 +56,7 @@ class Metrics:
 
     def __init__(self, service: EngineService) -> None:
         self.jobs = {name: LabelCounter() for name in JOBS}
+        self.instances = {name: LabelCounter() for name in INSTANCES}
         self.exceeded = LabelCounter()
         self.dropped = LabelCounter()
         self.lost = LabelCounter()
@@ -77,6 +88,8 @@ class Metrics:
         facts = event.facts
         if event.name.startswith("job."):
             self._job(event)
+        elif event.name.startswith("instance."):
+            self._instance(event)
         elif event.name == "limit.exceeded":
             key, tenant, rule = (str(facts.get(name) or "") for name in ("key", "owner", "rule"))
             self.exceeded.add(key, tenant, rule)
@@ -86,6 +99,12 @@ class Metrics:
             self._released[_job(event)] = (str(facts["key"]), str(facts["owner"]), facts.get("since"))
         elif event.name == LOST:
             self.lost.add(count=int(str(facts["count"])))
+
+    def _instance(self, event: Event) -> None:
+        what = event.name.partition(".")[2]
+        counter = self.instances.get("completed" if what == "done" else what)
+        if counter is not None:  # a pause is shown by how many are paused
+            counter.add(str(event.facts["workflow"]))
 
     def _job(self, event: Event) -> None:
         facts = event.facts

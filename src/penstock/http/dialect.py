@@ -42,6 +42,7 @@ class MetricNames:
     task: str = "task"  # the label for the type of a job
     limit: str = "gate"  # the part of a name that stands for a limit
     rule: str = "rule"  # the label for what of a limit refused
+    workflow: str = ""  # the label for the workflow of an instance; a protocol without one shows no instances
     states: Mapping[str, str] = field(default_factory=dict)  # other words for waiting, running, scheduled
     rules: Mapping[str, str] = field(default_factory=dict)  # other words for slots, rate, throttle, shut
 

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from penstock.clock import SECOND
 from penstock.http.access import OPERATORS
-from penstock.http.counters import JOBS, MOST, OTHER, Histogram, LabelCounter, Labels, Metrics
+from penstock.http.counters import INSTANCES, JOBS, MOST, OTHER, Histogram, LabelCounter, Labels, Metrics
 from penstock.http.dialect import MetricNames
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Reply, Request, Route
@@ -38,6 +38,8 @@ class _Scrape(Collector):
         }
         self._counters = [
             *((f"{job}s_{name}", JOBS[name], by_type, dict(tally.counts)) for name, tally in metrics.jobs.items()),
+            *((f"{names.prefix}_instances_{name}", INSTANCES[name], (names.workflow,), dict(tally.counts))
+              for name, tally in metrics.instances.items() if names.workflow),
             (f"{limit}_exceeded", "Jobs that a limit kept from starting.", (*by_key, names.rule), exceeded),
             (f"{limit}_dropped", "Jobs that a limit threw away.", by_key, dict(metrics.dropped.counts)),
             ("penstock_events_dropped", "Events that readers cannot get any more, since too many came at once.", (),
@@ -87,6 +89,18 @@ class _Scrape(Collector):
             waiting.add_metric((OTHER, ""), self._gauges.other_waiting)
         yield from (depth, active, waiting)
         yield from self._floating(f"{limit}_floating")
+        if self._names.workflow:
+            yield from self._instances(f"{prefix}_instances")
+
+    def _instances(self, name: str) -> Iterator[Metric]:
+        live = GaugeMetricFamily(name, "Instances, by state.", labels=(self._names.workflow, "state"))
+        tally = LabelCounter()
+        for workflow, state, count in self._gauges.instances:
+            tally.add(workflow, state, count=count)
+        for labels, count in tally.counts.items():
+            live.add_metric(labels, count)
+        text = "Running instances that nothing will move on; `penstock doctor` names them."
+        yield from (live, GaugeMetricFamily(f"{name}_stuck", text, value=self._gauges.stuck))
 
     def _floating(self, name: str) -> Iterator[Metric]:
         by_key = ("key", "tenant")

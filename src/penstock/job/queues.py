@@ -103,7 +103,8 @@ class FloatingGauge(Struct, frozen=True):
 class Gauges(Struct, frozen=True):
     """How full everything is: *queues* as (queue, state, jobs); the busiest *keys*, and all others together.
 
-    And *floating* limits that are refreshed at present.
+    And *floating* limits that are refreshed at present; *instances* as (workflow, state, instances), and how many are
+    *stuck*: they run, and nothing will move them on.
     """
 
     queues: list[tuple[str, str, int]]
@@ -111,3 +112,5 @@ class Gauges(Struct, frozen=True):
     other_running: int
     other_waiting: int
     floating: list[FloatingGauge] = []
+    instances: list[tuple[str, str, int]] = []
+    stuck: int = 0

@@ -1,4 +1,4 @@
-"""Statements that count jobs, and how full queues and gates are."""
+"""Statements that count jobs and instances, and how full queues and gates are."""
 
 from penstock.store.lanes import RESCHEDULED
 from penstock.store.session import Session
@@ -53,6 +53,22 @@ def live(db: Session) -> list[tuple[str, str, int]]:
             SELECT j.queue, 'scheduled', count(*) FROM scheduled s JOIN job j ON j.seq = s.seq GROUP BY j.queue
         ) AS parts WHERE queue <> '' GROUP BY queue, state ORDER BY queue, state
         """
+    )
+
+
+def live_instances(db: Session, now: int) -> list[tuple[str, str, int]]:
+    """Return (workflow, state, count) of the instances that have not ended."""
+    return db.all(
+        """
+        SELECT i.workflow, CASE WHEN i.paused = 1 THEN 'paused' ELSE t.state END AS shown, count(*) FROM (
+            SELECT seq, 'deferred' AS state FROM ready WHERE queue = ''
+            UNION ALL SELECT p.seq, 'deferred' FROM lane n JOIN lane_job p ON p.lane = n.id WHERE n.queue = ''
+            UNION ALL SELECT seq, 'deferred' FROM door
+            UNION ALL SELECT seq, CASE WHEN due <= ? THEN 'deferred' ELSE 'scheduled' END FROM scheduled
+            UNION ALL SELECT seq, 'running' FROM running WHERE queue = ''
+        ) AS t JOIN instance i ON i.seq = t.seq GROUP BY i.workflow, shown ORDER BY i.workflow, shown
+        """,
+        now,
     )
 
 

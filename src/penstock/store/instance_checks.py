@@ -1,4 +1,4 @@
-"""Statements that look for instances that nothing will move on, for `doctor`.  Reads only."""
+"""Statements that look for instances that nothing will move on, for `doctor` and metrics.  Reads only."""
 
 from penstock.store.instances import IS_STUCK
 from penstock.store.session import Session

@@ -446,8 +446,8 @@ def shown(db: Session, seqs: list[int]) -> dict[int, ShownInstance]:
 
 
 _WHERE: Final = {  # where the job of an instance stands, by its state
-    "scheduled": "i.seq IN (SELECT seq FROM scheduled)",
-    "deferred": "NOT EXISTS (SELECT 1 FROM scheduled x WHERE x.seq = i.seq)"
+    "scheduled": "i.paused = 0 AND i.seq IN (SELECT seq FROM scheduled)",
+    "deferred": "i.paused = 0 AND NOT EXISTS (SELECT 1 FROM scheduled x WHERE x.seq = i.seq)"
     " AND NOT EXISTS (SELECT 1 FROM running x WHERE x.seq = i.seq)"
     " AND NOT EXISTS (SELECT 1 FROM done x WHERE x.seq = i.seq)",
     "running": "i.paused = 0 AND i.seq IN (SELECT seq FROM running WHERE queue = '')",

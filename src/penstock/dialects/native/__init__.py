@@ -15,7 +15,7 @@ DIALECT: Final = Dialect(
     routes=(*attempts.ROUTES, *jobs.ROUTES, *instances.ROUTES, *admin.ROUTES, *session.ROUTES),
     error=error_reply,
     error_shape=ErrorReport,
-    metrics=MetricNames(f"{PATH}metrics", "penstock"),
+    metrics=MetricNames(f"{PATH}metrics", "penstock", workflow="workflow"),
     read_tenant=unquoted_tenant,
     tag="penstock",
 )

@@ -36,7 +36,9 @@ DIALECT: Final = Dialect(
     error_shape=ErrorShape,
     tenant_header="X-Tenant-Id",
     read_tenant=unquoted_tenant,
-    metrics=MetricNames(f"{_BELOW}/metrics", "orch8", task="handler", limit="rate_limit", rule="rule"),
+    metrics=MetricNames(
+        f"{_BELOW}/metrics", "orch8", task="handler", limit="rate_limit", rule="rule", workflow="sequence"
+    ),
     query_schemas={"limit": {**_NUMBER, "minimum": 1, "maximum": 1_000}, "offset": _NUMBER},
     tag="sequences",
     attach=ServerWorker,
