@@ -104,7 +104,7 @@ def test_row_6_a_restarted_job_passes_its_limits(silo, limit):
     job = silo.enqueue("again", limit)
     silo.CancelJob(id=job)
     silo.enqueue("runs", limit)
-    (running,) = silo.lease().tasks
+    (running,) = silo.leased(1)
 
     silo.RestartJob(id=job)
 
@@ -164,9 +164,9 @@ def test_a_failure_of_a_cancelled_job_is_not_tried_again(silo):
 
 
 def test_a_job_that_is_cancelled_while_its_rate_is_spent_and_restarted_runs_once(silo):
-    spent = rate("api", "key", 1, 400)
+    spent = rate("api", "key", 1, 1_000)
     silo.enqueue("first", spent)
-    silo.lease()
+    silo.leased(1)
     job = silo.enqueue("second", spent)
     assert not silo.lease().tasks
 
@@ -203,7 +203,7 @@ def test_numbers_of_attempts_go_on_after_a_restart_and_relative_ones_begin_again
 def test_an_expedited_job_and_one_leased_by_its_id_pass_the_gates(silo, limit):
     later = int(time.time() * 1_000) + 3_600_000
     silo.enqueue("runs", limit)
-    silo.lease()
+    silo.leased(1)
     job = silo.enqueue("later", limit, start_at_ms=later)
 
     silo.ExpediteJob(id=job)

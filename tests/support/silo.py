@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from penstock.dialects.silo import silo_pb2 as pb
+from tests.support.timing import until
 
 SERVICE = "/silo.v1.Silo/"
 BIG = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -99,6 +100,12 @@ class SiloClient:
 
     def lease(self, worker="w", most=10, group=""):
         return self.LeaseTasks(worker_id=worker, max_tasks=most, task_group=group)
+
+    def leased(self, count):
+        """Lease until so many tasks came: where starts are counted, an answer that is late hands nothing out."""
+        tasks = []
+        until(lambda: tasks.extend(self.lease(most=50).tasks) or len(tasks) >= count, 20, lambda: tasks)
+        return tasks
 
     def done(self, task, value=None):
         self.ReportOutcome(task_id=task.id, shard=task.shard, tenant_id=task.tenant_id, success=pack(value))
