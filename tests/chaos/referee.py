@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tests.chaos.rules import GUARD, LEASE, SECOND, Rules
+from tests.chaos.run_referee import RunJudge
 
 FOREVER = 2**63
 # Until a worker looks again after a disturbance, at the latest.
@@ -28,6 +29,7 @@ class Story:
     troubles: list[tuple[int, int]] = field(
         default_factory=list
     )  # the server down, a worker frozen or halted
+    runs: dict[str, str] = field(default_factory=dict)  # the state of every instance, in the end
 
     def told(self, what: str) -> list[dict]:
         """Return the lines of one kind, by time."""
@@ -66,7 +68,12 @@ class Judge:
     def __init__(self, story: Story, rules: Rules) -> None:
         self.story = story
         self.rules = rules
-        self.passes = {line["job"]: line["passes"] for line in story.told("enqueued")}
+        # A step of a run is enqueued by the engine; its handler knows what it passes.
+        self.passes = {
+            line["job"]: line["passes"]
+            for line in story.told("enqueued") + story.told("began")
+            if "passes" in line
+        }
         ends = {(line["job"], line["fence"]): line for line in story.told("ended")}
         self._accepted = {
             (line["job"], line["fence"]): line["at"] for line in story.told("settled") if line["accepted"]
@@ -79,6 +86,8 @@ class Judge:
         for attempt in self.attempts:
             for gate in self.passes.get(attempt.job, ()):
                 self.at_gate[gate].append(attempt)
+        self.runs = RunJudge(story, self.attempts, self.completed)
+        self.at_gate |= self.runs.spans()
         self.most: dict[str, int] = {}  # at once, by gate
         self.excused = 0  # starts too close to one that was halted
         self.filled: dict[str, set[int]] = defaultdict(set)  # values of a floating limit that were reached
@@ -95,11 +104,12 @@ class Judge:
             *(found for gate, window in self.rules.rates.items() for found in self._windows(gate, *window)),
             *(found for gate, gap in self.rules.gaps.items() for found in self._gaps(gate, gap)),
             *self._halts(),
+            *self.runs.complaints(),
         ]
 
     def gentle(self) -> list[str]:
         """Say where the storm was too gentle to show anything."""
-        found = []
+        found = self.runs.gentle()
         for gate, slots in self.rules.slots.items():
             if self.most.get(gate, 0) < slots:
                 found.append(f"{gate} was never full: {self.most.get(gate, 0)} of {slots}")
@@ -124,6 +134,7 @@ class Judge:
         settled = self.story.told("settled")
         return {
             "jobs": len(self.passes),
+            "runs": len(self.runs.started),
             "enqueued again": sum(line["tries"] > 1 for line in self.story.told("enqueued")),
             "attempts": len(self.attempts),
             "cut short": sum(attempt.ended is None for attempt in self.attempts),

@@ -11,6 +11,10 @@ QUEUE, QUEUE_SLOTS = "boxed", 3
 RATE, RATE_PERIOD = 3, 0.5  # seconds
 THROTTLE = 8  # in a second
 FLOATING, FIRST_VALUE, VALUES = "floats", 2, (1, 2, 3, 4)
+# Workflows: each run has a contact to itself, from its first step to its end.
+CONTACTS, PASSES_QUEUE, STEPS = 3, "passes", ("draft", "mail", "file")
+NAP = 0.3  # seconds
+MAIL, MAIL_PERIOD = 2, 1.0  # seconds
 LEASE = 3  # seconds
 GUARD = 5 * MILLISECOND  # which a worker grants between its look at the clock and the handler's first line
 
@@ -24,12 +28,20 @@ PASSES = {
     "spaced": ("spaced",),
     "floats": (FLOATING,),
     "boxed": (QUEUE,),
+    "draft": (),
+    "mail": ("mailbox",),
+    "file": (),
 }
 
 
 def passes(task: str, account: int) -> tuple[str, ...]:
     """Return the gates that a job passes."""
     return tuple(name.format(account) for name in PASSES[task])
+
+
+def contact(number: int) -> str:
+    """Return the gate that a run of a contact passes."""
+    return f"contact:{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +63,12 @@ def storm_rules() -> Rules:
             **{f"two:{n}": 2 for n in accounts},
             "five": 5,
             QUEUE: QUEUE_SLOTS,
+            **{contact(n): 1 for n in range(CONTACTS)},
         },
-        rates={f"rated:{n}": (RATE, round(RATE_PERIOD * SECOND)) for n in accounts},
+        rates={
+            **{f"rated:{n}": (RATE, round(RATE_PERIOD * SECOND)) for n in accounts},
+            "mailbox": (MAIL, round(MAIL_PERIOD * SECOND)),
+        },
         gaps={"spaced": SECOND // THROTTLE},
         floating={FLOATING: FIRST_VALUE},
     )

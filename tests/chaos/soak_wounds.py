@@ -16,6 +16,8 @@ FOUND = {
     wounds.a_fence_with_a_hole: r"was accepted though",
     wounds.leases_that_end_early: r"was taken from a worker that was well",
     wounds.jobs_that_are_forgotten: r"is lost",
+    wounds.slots_given_back_during_a_sleep: r"contact:. had . at once, 1 allowed",
+    wounds.steps_that_are_forgotten: r"step draft of run .* began as 2 jobs",
 }
 
 

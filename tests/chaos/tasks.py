@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from penstock import App, Concurrency, FloatingLimit, Rate, Throttle, current_job
+from penstock import App, Concurrency, FloatingLimit, Rate, Throttle, current_job, signal, sleep
 from tests.chaos import rules
 from tests.chaos.provider import PROVIDER, Caller, now
 
@@ -18,6 +18,7 @@ from tests.chaos.provider import PROVIDER, Caller, now
 SHORT, LONG, SHARE_OF_LONG = 0.06, (0.5, 1.5), 0.03  # seconds
 # Where many must meet before a limit matters.
 LONGER = 4 * SHORT
+STEP = 5 * SHORT  # of workflows, so that blows find some
 TWO = Concurrency(2, key="two:{account}")
 RATED = Rate(rules.RATE, per=rules.RATE_PERIOD, key="rated:{account}")
 FLOATING = Concurrency.floating(rules.FIRST_VALUE, key=rules.FLOATING, handler="weather", every="500ms")
@@ -28,8 +29,8 @@ claims: dict[tuple[str, int], tuple[int, int]] = {}  # when (job, fence) was ask
 
 
 @contextmanager
-def noted(short: float) -> Iterator[float]:
-    """Tell of the beginning and the end of a handler; give how long it is to work."""
+def noted(short: float, **facts: object) -> Iterator[float]:
+    """Tell of the beginning and the end of a handler, with more *facts*; give how long it is to work."""
     began = now()  # first of all: what counts is when the handler begins
     job = current_job()
     attempt = job._attempt
@@ -37,7 +38,7 @@ def noted(short: float) -> Iterator[float]:
     asked, answered = claims.pop((job.id, fence))
     looked = attempt.began * 1_000
     named = {"job": job.id, "attempt": job.attempt, "fence": fence}
-    caller.tell("began", at=began, asked=asked, answered=answered, looked=looked, **named)
+    caller.tell("began", at=began, asked=asked, answered=answered, looked=looked, **named, **facts)
     chance = random.Random(f"{job.id} {job.attempt}")
     completed = False
     try:
@@ -47,13 +48,13 @@ def noted(short: float) -> Iterator[float]:
         caller.tell("ended", completed=completed, **named)
 
 
-def work(short: float = SHORT) -> None:
-    with noted(short) as seconds:
+def work(short: float = SHORT, **facts: object) -> None:
+    with noted(short, **facts) as seconds:
         threading.Event().wait(seconds)
 
 
-async def awork(short: float = SHORT) -> None:
-    with noted(short) as seconds:
+async def awork(short: float = SHORT, **facts: object) -> None:
+    with noted(short, **facts) as seconds:
         await asyncio.sleep(seconds)
 
 
@@ -100,6 +101,31 @@ def weather(limit: FloatingLimit) -> int:
 @app.task(queue=rules.QUEUE)
 async def boxed(account: int) -> None:
     await awork()
+
+
+@app.task
+def draft(run: str) -> None:
+    work(STEP, run=run, step="draft", passes=rules.PASSES["draft"])
+
+
+@app.task(limits=[Rate(rules.MAIL, per=rules.MAIL_PERIOD, key="mailbox")])
+async def mail(run: str) -> None:
+    await awork(STEP, run=run, step="mail", passes=rules.PASSES["mail"])
+
+
+@app.task
+async def file(run: str) -> None:
+    await awork(STEP, run=run, step="file", passes=rules.PASSES["file"])
+
+
+@app.workflow(queue=rules.PASSES_QUEUE, limits=[Concurrency(1, key="contact:{contact}")])
+async def outreach(run: str, contact: int) -> None:
+    await draft.step(run)
+    await sleep(rules.NAP)
+    await mail.step(run)
+    answer = await signal("answer")
+    assert answer == run
+    await file.step(run)
 
 
 TASKS = {task.name.rpartition(".")[2]: task for task in (one, two, five, rated, both, spaced, floats, boxed)}

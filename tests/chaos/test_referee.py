@@ -4,7 +4,7 @@ import pytest
 
 from tests.chaos.plan import FREEZE, WORKERS, draw
 from tests.chaos.referee import Judge, Story
-from tests.chaos.rules import LEASE, MILLISECOND, SECOND, Rules
+from tests.chaos.rules import LEASE, MILLISECOND, SECOND, STEPS, Rules
 
 RULES = Rules(
     slots={"one": 1, "two": 2}, rates={"rated": (2, SECOND)}, gaps={"spaced": 100 * MILLISECOND},
@@ -36,6 +36,7 @@ class Telling:
     def _ran(
         self, gate, job, began, ended=None, *,
         attempt=1, pid=WELL, asked=None, looked=None, accepted=True, outcome="Done",
+        **facts,
     ):  # fmt: skip
         self._fence += 1
         self.job(job, gate)
@@ -43,11 +44,21 @@ class Telling:
         asked = began - 2 if asked is None else asked
         self.line(
             "began", began, pid, attempt=attempt, asked=asked * MILLISECOND, answered=(asked + 1) * MILLISECOND,
-            looked=(began if looked is None else looked) * MILLISECOND, **named,
+            looked=(began if looked is None else looked) * MILLISECOND, **named, **facts,
         )  # fmt: skip
         if ended is not None:
             self.line("ended", ended, pid, attempt=attempt, completed=True, **named)
             self.line("settled", ended + 1, pid, outcome=outcome, accepted=accepted, **named)
+
+    def run(self, run, *gates, state="done"):
+        self.line("run", 0, run=run, passes=gates, tries=1)
+        self.story.runs[run] = state
+
+    def stepped(self, run, step, began, ended=None, *, job=None, **facts):
+        """Let the handler of a step run for that span."""
+        job = job or f"{run} {step}"
+        self._ran("", job, began, ended, run=run, step=step, passes=(), **facts)
+        self.story.lines = [line for line in self.story.lines if line["what"] != "enqueued"]
 
     def rescued(self, job, attempt, at):
         self.story.rescues[job, attempt] = at * MILLISECOND
@@ -407,3 +418,71 @@ class TestPlan:
         assert plan == sorted(plan)
         assert all(0 < blow.at + blow.down < 20.0 for blow in plan)
         assert {blow.worker for blow in by_kind["kill"]} <= set(range(WORKERS)) - {freeze.worker}
+
+
+class TestRuns:
+    @pytest.fixture
+    def told(self, telling):
+        """Two runs of one contact, one after the other."""
+        for number, run in enumerate(("x", "y")):
+            telling.run(run, "one")
+            for place, step in enumerate(STEPS):
+                began = 1_000 * number + 300 * place
+                telling.stepped(run, step, began, began + 10)
+        return telling
+
+    def test_runs_one_after_the_other_are_well(self, told):
+        assert [] == told.complaints()
+
+    def test_one_that_begins_while_another_sleeps_is_seen(self, told):
+        told.run("z", "one")
+        for place, step in enumerate(STEPS):
+            told.stepped("z", step, 100 + 20 * place, 110 + 20 * place)  # x is between two steps
+
+        assert "one had 2 at once, 1 allowed: x (" in told.complaint()
+
+    def test_a_step_that_begins_as_two_jobs_is_seen(self, told):
+        told.stepped("x", STEPS[1], 400, 410, job="another")
+
+        assert "step mail of run x began as 2 jobs: another, x mail" == told.complaint()
+
+    def test_a_step_that_begins_again_without_excuse_is_seen(self, told):
+        told.stepped("x", STEPS[1], 400, 410, attempt=2, outcome="Failed")
+
+        assert "step mail of run x began again, as attempt 2" in told.complaint()
+
+    def test_a_step_that_was_lost_may_begin_again(self, telling):
+        telling.run("x", "one")
+        telling.stepped("x", "draft", 0, pid=ILL)
+        telling.killed(ILL, 5)
+        telling.rescued("x draft", 1, 3_100)
+        telling.stepped("x", "draft", 3_200, 3_210, attempt=2)
+        telling.stepped("x", "mail", 3_300, 3_310)
+        telling.stepped("x", "file", 3_400, 3_410)
+
+        assert [] == telling.complaints()
+
+    def test_a_run_that_skips_a_step_is_seen(self, telling):
+        telling.run("x", "one")
+        telling.stepped("x", "draft", 0, 10)
+
+        assert "run x is done, but no handler completed mail, file" == telling.complaint()
+
+    @pytest.mark.parametrize("state", ["running", "deferred", "failed"])
+    def test_a_run_that_does_not_end_well_is_seen(self, telling, state):
+        telling.run("x", "one", state=state)
+
+        assert f"run x is {state}" == telling.complaint()
+
+    def test_a_run_that_is_lost_or_unasked_is_seen(self, told):
+        told.story.runs["z"] = told.story.runs.pop("y")
+
+        assert ["run y is lost", "run z was never started"] == [
+            text for text in told.complaints() if "no handler" not in text
+        ]
+
+    def test_a_storm_that_strikes_no_step_is_gentle(self, told):
+        assert "no step of a run was taken from a worker" in Judge(told.story, RULES).gentle()
+
+        told.rescued("x draft", 1, 5)
+        assert "no step of a run was taken from a worker" not in Judge(told.story, RULES).gentle()

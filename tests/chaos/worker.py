@@ -112,7 +112,8 @@ def main():
         Watched(engine), app.handlers, refreshers=app.refreshers, queues=app.queues,
         lease=LEASE, threads=HANDS, concurrency=HANDS,
     )  # fmt: skip
-    worker.run(signals=True)
+    with app.connection.lent(engine):  # passes read memos
+        worker.run(signals=True)
     engine.close()
 
 

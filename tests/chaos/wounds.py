@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replaced
 
+from penstock.engine.conducting import Conducting
 from penstock.engine.engine import Engine
 from penstock.engine.settle import Settling
 from penstock.job import Enqueued
@@ -96,8 +97,44 @@ def jobs_that_are_forgotten():
     Engine.enqueue = forgetful
 
 
+def slots_given_back_during_a_sleep():
+    set_timer = Conducting._set_timer
+
+    def careless(conducting, run, *timer):
+        set_timer(conducting, run, *timer)
+        board = conducting.board
+        ((text,),) = board.db.all("SELECT gates FROM running WHERE seq = ?", run.seq)
+        gates = attempt_rows.gates_from_text(text)
+        board.load_gates(gates)
+        for gate in gates:
+            board.posts[gate].gate.release()
+        board.db.run("UPDATE running SET gates = '' WHERE seq = ?", run.seq)
+        board.ring(set(gates), released=True)
+
+    Conducting._set_timer = careless
+
+
+def steps_that_are_forgotten():
+    memo, put_new = Engine.memo, Conducting._put_new
+
+    def forgetful(engine, *args):
+        known = memo(engine, *args)
+        if known.entries and "draft" in known.entries[-1].key and random.random() < 0.2:
+            return replaced(known, entries=known.entries[:-1])
+        return known
+
+    def careless(conducting, run, key, kind):
+        if "draft" in key and run.step(key) is not None:
+            run.put(run.new(key, kind))
+            return True
+        return put_new(conducting, run, key, kind)
+
+    Engine.memo, Conducting._put_new = forgetful, careless
+
+
 _ALL = (
     one_slot_too_many, slots_that_are_not_given_back, a_window_that_lets_one_more_through, gaps_too_short,
     a_floating_limit_that_never_falls, a_fence_with_a_hole, leases_that_end_early, jobs_that_are_forgotten,
+    slots_given_back_during_a_sleep, steps_that_are_forgotten,
 )  # fmt: skip
 WOUNDS = {wound.__name__: wound for wound in _ALL}
