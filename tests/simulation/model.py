@@ -617,7 +617,7 @@ class Model:
     def refreshed(self, name: Name, fence: int, value: int | None) -> bool:
         """Take a value, or a failure; tell whether the refresh was still lent to the worker that brings it."""
         floating = self.gate(name).floating
-        if floating is None or floating.fence != fence:
+        if floating is None or floating.fence != fence or not floating.lent:
             return False
         floating.lent = False
         if value is None:

@@ -98,7 +98,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.floating:lend",
         ("board.now + wanted.lease)", "board.now)"),
     ),
-    "an old refresh that counts": ("engine.floating:_take", ("row.fence != report.fence", "False")),
+    "an old refresh that counts": ("engine.floating:_has", ("row.fence == fence and", "")),
     "a value refreshed and forgotten": (
         "engine.floating:_take",
         ("_set_value(board, row.gate, nearest(value, row.least, row.most))", "pass"),

@@ -11,12 +11,12 @@ from penstock.limits.rules import Limit, Numbers, Window
 RATED = (Limit("key", Numbers(rate=Window(1, 60_000_000))),)
 
 
-def claimed(tmp_path, pause):
+def claimed(tmp_path, pause, grace=50_000):
     async def work():
         engine = open_engine(str(tmp_path / "jobs.db"))
         engine.enqueue([NewJob("task", limits=RATED)])
         service = EngineService(engine)
-        jobs = await service.claim(ClaimFor(("default",), 1, "w"), Claims())
+        jobs = await service.claim(ClaimFor(("default",), 1, "w", grace=grace), Claims())
         await asyncio.sleep(pause)
         found = await service.in_time(jobs)
         counts = engine.count()
@@ -29,7 +29,7 @@ def claimed(tmp_path, pause):
 
 
 def test_what_is_told_in_time_is_begun(tmp_path):
-    assert claimed(tmp_path, 0) == (1, 1, {State.RUNNING: 1}, 0)
+    assert claimed(tmp_path, 0, grace=60_000_000) == (1, 1, {State.RUNNING: 1}, 0)
 
 
 def test_what_comes_too_late_is_given_back_and_was_no_start(tmp_path):
