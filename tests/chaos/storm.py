@@ -112,7 +112,7 @@ class Storm:
             if failure.kind == "LeaseLost"
         }
         # No handler of a task makes passes.
-        states = {view.id: view.state.value for view in views if view.queue != PASSES_QUEUE}
+        states = {view.id: _state(view) for view in views if view.queue != PASSES_QUEUE}
         runs = {view.id: view.state.value for view in self.engine.instances(limit=PAGE)[0]}
         lines = self._hear()
         halts = [(line["since"], line["at"]) for line in lines if line["what"] == "halted"]
@@ -229,3 +229,8 @@ class Storm:
         while not (answer := true()) and time.monotonic() < deadline:
             time.sleep(0.01)
         return answer
+
+
+def _state(view):
+    """Tell the state of a job, and why it failed if it did."""
+    return f"{view.state.value}: {view.error}" if view.error else view.state.value
