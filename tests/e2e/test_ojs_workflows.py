@@ -143,6 +143,29 @@ def test_names_in_camel_case_are_understood_in_a_retry_policy(server):
         ({"steps": [{"id": "a", **job("a"), "depends_on": ["a"]}]}, "depends_on"),
         ({"steps": [{"id": "a", **job("a", callback_type="on_fire")}]}, "steps[0].options.callback_type"),
         ({"steps": [{"id": 7, **job("a")}]}, "steps[0].id"),
+        ({"type": "chain", "steps": [{"type": "group"}]}, "steps[0].jobs"),
+        ({"type": "chain", "steps": [{"type": "group", "jobs": []}]}, "steps[0].jobs"),
+        ({"type": "chain", "steps": [{"type": ["group"]}]}, "steps[0].type"),
+        ({"type": "chain", "steps": [{"type": "group", "jobs": [{"type": "x"}]}]}, "steps[0].jobs[0].args"),
+        (
+            {"type": "group", "jobs": [{"type": "chain", "steps": [job("a")], "callbacks": {}}]},
+            "jobs[0].callbacks",
+        ),
+        (
+            {
+                "type": "group",
+                "jobs": [{"type": "batch", "jobs": [job("a")], "callbacks": {"on_success": 7}}],
+            },
+            "jobs[0].callbacks.on_success",
+        ),
+        ({"steps": [{"steps": [job("a")], "jobs": [job("a")]}]}, "steps[0].jobs"),
+        ({"steps": [{"id": "a", "steps": [{"steps": 7}]}]}, "steps[0].steps[0].steps"),
+        (
+            {"steps": [job("a"), {"steps": [job("b")], "options": {"callback_type": "on_success"}}]},
+            "steps[1].type",
+        ),
+        ({"steps": [{"id": "a", "steps": [{**job("b"), "depends_on": ["c"]}]}]}, "depends_on"),
+        ({"steps": [{"id": "a", **job("a"), "depends_on": ["b"]}, {"id": "a", "steps": [job("b")]}]}, "id"),
         ({"steps": [{"id": "a", **job("a", unique={"keys": ["type"]})}]}, "steps[0].options.unique"),
     ],
 )
@@ -166,3 +189,72 @@ def test_a_tenant_sees_only_its_own_workflows(server):
     assert [] == server.fetch("flow", X_OJS_Tenant="other")
     (one,) = server.fetch("flow", X_OJS_Tenant="acme")
     assert "acme" == one["meta"]["tenant_id"]
+
+
+def test_a_workflow_may_stand_in_the_place_of_a_job(server):
+    inner = {"type": "group", "id": "mine", "name": "both", "jobs": [job("b"), job("c")]}
+    started = server.post("/ojs/v1/workflows", {"type": "chain", "steps": [job("a"), inner, job("d")]})
+    assert (201, "chain", 4) == (started.status, started["type"], started["metadata"]["job_count"])
+    do(server, result=1)
+
+    assert [[1], [1]] == [do(server, result=result)["parent_results"] for result in ("b", "c")]
+    assert [["b", "c"]] == do(server)["parent_results"]
+    ended = server.get(f"/ojs/v1/workflows/{started['id']}")["workflow"]
+    assert ("completed", 4, 4) == tuple(ended[n] for n in ("state", "steps_total", "steps_completed"))
+    assert ["step-0", "step-1/job-0", "step-1/job-1", "step-2"] == [step["id"] for step in ended["steps"]]
+    assert 4 == ended["metadata"]["completed_count"]
+
+
+def test_a_step_that_is_a_group_of_one_job_is_taken(server):
+    plain = {"type": "a.b", "args": []}
+
+    answer = server.post(
+        "/ojs/v1/workflows", {"type": "chain", "steps": [plain, {"type": "group", "jobs": [plain]}]}
+    )
+
+    assert (201, 2) == (answer.status, answer["steps_total"])
+
+
+def test_a_batch_inside_tells_how_it_ended_before_the_chain_goes_on(server):
+    callbacks = {"on_success": job("yes"), "on_failure": job("no")}
+    inner = {
+        "type": "batch",
+        "jobs": [{"type": "chain", "steps": [job("a"), job("b")]}],
+        "callbacks": callbacks,
+    }
+    started = server.post(
+        "/ojs/v1/workflows", {"steps": [{"id": "in", **inner}, {**job("c"), "depends_on": ["in"]}]}
+    )
+
+    assert ["work.a", "work.b", "work.yes", "work.c"] == [do(server)["type"] for _ in range(4)]
+    assert [] == server.fetch("flow")
+    ended = server.get(f"/ojs/v1/workflows/{started['id']}")
+    assert ("completed", 3) == (ended["state"], ended["metadata"]["job_count"])
+
+
+def test_a_job_whose_type_is_called_like_a_workflow_is_a_job(server):
+    body = {"type": "chain", "steps": [{"type": "group", "args": [], "options": {"queue": "flow"}}]}
+
+    assert 201 == server.post("/ojs/v1/workflows", body).status
+    assert "group" == do(server)["type"]
+
+
+def nested(depth):
+    """Return so many workflows, one in another."""
+    inner = job("in")
+    for level in range(depth):
+        inner = {"type": "chain", "steps": [inner]} if level % 2 else {"type": "group", "jobs": [inner]}
+    return inner
+
+
+def test_workflows_are_nested_up_to_eight_levels(server):
+    assert 201 == server.post("/ojs/v1/workflows", nested(8)).status
+    assert "work.in" == do(server)["type"]
+
+    answer = server.post("/ojs/v1/workflows", nested(9))
+
+    assert 400 == answer.status
+    place = ".".join(["jobs[0]", "steps[0]"] * 4)
+    assert place == answer["error"]["details"]["field"]
+    assert "at most 8 workflows" in answer["error"]["message"]
+    assert 1 == server.get("/ojs/v1/workflows")["pagination"]["total"]

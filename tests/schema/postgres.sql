@@ -607,6 +607,7 @@ CREATE TABLE workflow_plan (
     queue text COLLATE "C" NOT NULL,
     job text COLLATE "C" NOT NULL,
     parents text COLLATE "C" NOT NULL,
+    results text COLLATE "C",
     CONSTRAINT workflow_plan_pkey PRIMARY KEY (step)
 );
 
@@ -623,6 +624,7 @@ CREATE TABLE workflow_step (
     job text COLLATE "C",
     children text COLLATE "C" NOT NULL,
     result text COLLATE "C",
+    opening bigint,
     CONSTRAINT workflow_step_pkey PRIMARY KEY (number)
 );
 CREATE INDEX workflow_step_failed ON workflow_step USING btree (workflow) WHERE state = 'failed'::text;

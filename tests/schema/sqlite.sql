@@ -565,7 +565,8 @@ CREATE TABLE workflow_plan (
     task TEXT NOT NULL,
     queue TEXT NOT NULL,
     job TEXT NOT NULL,
-    parents TEXT NOT NULL
+    parents TEXT NOT NULL,
+    results TEXT
 );
 
 CREATE TABLE workflow_step (
@@ -580,7 +581,8 @@ CREATE TABLE workflow_step (
     seq BIGINT,
     job TEXT,
     children TEXT NOT NULL,
-    result TEXT
+    result TEXT,
+    opening BIGINT
 );
 
 CREATE INDEX workflow_step_failed ON workflow_step (workflow) WHERE state = 'failed';

@@ -5,6 +5,7 @@ On PostgreSQL a transaction that changes a workflow holds the gates, so the ends
 Invariant: a job of a workflow ends, and what follows from that is written down, or neither.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,10 +26,11 @@ from penstock.store import workflows as rows
 from penstock.store.session import Locks, Session
 from penstock.store.workflows import ShownStep, StepRow, WorkflowRow
 from penstock.workflows.flow import Flow, Standing, Tally
-from penstock.workflows.steps import StepState, When, WorkflowState, check_steps, children
+from penstock.workflows.steps import Results, StepState, When, WorkflowState, check_steps, children
 
 PARENT_RESULTS: Final = "parent_results"
 _Adding = Callable[[Board, Sequence[NewJob], Sequence[int]], list[Enqueued]]
+_NUMBER: Final = re.compile(r"\d+")
 _ENDS: Final = {State.DONE: StepState.DONE, State.CANCELLED: StepState.CANCELLED}
 
 
@@ -113,12 +115,14 @@ def _start(board: Board, new: NewWorkflow) -> str:
                     total, total, 0, 0),
         [
             StepRow(number_of[s.id], number, waiting if s.depends_on else running, s.when.value, int(s.callback), None,
-                    len(s.depends_on), 0, 0, _joined(number_of[child] for child in followers[s.id]))
+                    len(s.depends_on), 0, 0, _joined(number_of[child] for child in followers[s.id]),
+                    None if s.opening is None else number_of[s.opening])
             for s in new.steps
         ],
         [
             (number_of[s.id], s.id, s.job.task, s.job.queue, msgspec.json.encode(s.job).decode(),
-             _joined(number_of[parent] for parent in s.depends_on))
+             _joined(number_of[parent] for parent in s.depends_on),
+             None if s.results is None else ",".join(_arranged(result, number_of) for result in s.results))
             for s in new.steps
         ],
     )  # fmt: skip
@@ -229,13 +233,13 @@ def _set_free(board: Board, flow: Flow) -> None:
     if not flow.free:
         return
     plans = rows.plans(board.db, flow.free)
-    parents = {step: _numbers(text) for step, _, text in plans}
-    results = rows.results(board.db, sorted({parent for each in parents.values() for parent in each}))
+    parents = {int(number) for _, _, wanted in plans for number in _NUMBER.findall(wanted)}
+    results = {number: result or "null" for number, result in rows.results(board.db, sorted(parents)).items()}
     _begin(
         board,
         [
-            (flow.steps[step].workflow, step, _with_results(text, [results.get(p) for p in parents[step]]))
-            for step, text, _ in plans
+            (flow.steps[step].workflow, step, _with_results(text, wanted, results))
+            for step, text, wanted in plans
         ],
         add,  # accepted when the workflow was; no bound of a queue turns them away now
     )
@@ -271,10 +275,12 @@ def _save_progress(board: Board, flow: Flow, locked: Mapping[int, _Locked]) -> N
     rows.save(board.db, saved)
 
 
-def _with_results(text: str, results: Sequence[str | None]) -> NewJob:
+def _with_results(text: str, wanted: str, results: Mapping[int, str]) -> NewJob:
+    """Return the job of a step with the results it wants: numbers of steps, some of them in brackets."""
     job = msgspec.json.decode(text, type=NewJob)
     meta = _meta(job)
-    meta[PARENT_RESULTS] = [msgspec.Raw((result or "null").encode()) for result in results]
+    told = _NUMBER.sub(lambda number: results.get(int(number[0]), "null"), wanted)
+    meta[PARENT_RESULTS] = msgspec.Raw(f"[{told}]".encode())
     return msgspec.structs.replace(job, meta=msgspec.json.encode(meta).decode())
 
 
@@ -289,7 +295,7 @@ def _meta(job: NewJob) -> dict[str, object]:
 def _standing(row: StepRow) -> Standing:
     return Standing(
         row.number, row.workflow, StepState(row.state), When(row.runs), bool(row.callback), row.seq is not None,
-        row.waiting, row.failed, row.skipped, _numbers(row.children),
+        row.waiting, row.failed, row.skipped, _numbers(row.children), row.opening,
     )  # fmt: skip
 
 
@@ -311,6 +317,13 @@ def _steps(found: list[ShownStep]) -> tuple[StepView, ...]:
         )
         for step in found
     )  # fmt: skip
+
+
+def _arranged(result: Results, number_of: Mapping[str, int]) -> str:
+    """Write the numbers of steps, with brackets around those of a list."""
+    if isinstance(result, str):
+        return str(number_of[result])
+    return f"[{','.join(_arranged(each, number_of) for each in result)}]"
 
 
 def _joined(numbers: Iterable[int]) -> str:

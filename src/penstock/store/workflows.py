@@ -28,7 +28,10 @@ class WorkflowRow(NamedTuple):
 
 
 class StepRow(NamedTuple):
-    """A step as it is stored; children are the numbers of the steps that depend on it."""
+    """A step as it is stored; children are the numbers of the steps that depend on it.
+
+    A callback with an opening runs only if that step began.
+    """
 
     number: int
     workflow: int
@@ -40,6 +43,7 @@ class StepRow(NamedTuple):
     failed: int
     skipped: int
     children: str
+    opening: int | None
 
 
 class ShownStep(NamedTuple):
@@ -58,7 +62,8 @@ class ShownStep(NamedTuple):
 
 # number, id, tenant, finished, state, unfinished, completed, failed
 ProgressRow = tuple[int, str, str, int | None, str, int, int, int]
-PlanRow = tuple[int, str, str, str, str, str]  # step, id, task, queue, job, parents
+# step, id, task, queue, job, parents, and how their results are arranged unless in that order
+PlanRow = tuple[int, str, str, str, str, str, str | None]
 _COLUMNS: Final = ", ".join(WorkflowRow._fields)
 _SHOWN: Final = """
     number, id, tenant, kind, name, meta, state, created, finished, total, completed,
@@ -71,9 +76,10 @@ _STEP_COLUMNS: Final = ", ".join(StepRow._fields)
 def add(db: Session, workflow: WorkflowRow, steps: Iterable[StepRow], plans: Iterable[PlanRow]) -> None:
     """Add a workflow, its steps and their plans."""
     db.run(f"INSERT INTO workflow ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", *workflow)
-    db.many(f"INSERT INTO workflow_step ({_STEP_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", steps)
+    db.many(f"INSERT INTO workflow_step ({_STEP_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", steps)
     db.many(
-        "INSERT INTO workflow_plan (step, id, task, queue, job, parents) VALUES (?, ?, ?, ?, ?, ?)", plans
+        "INSERT INTO workflow_plan (step, id, task, queue, job, parents, results) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        plans,
     )
 
 
@@ -164,10 +170,11 @@ def not_begun(db: Session, seq: int) -> None:
 
 
 def plans(db: Session, numbers: list[int]) -> list[tuple[int, str, str]]:
-    """Return (step, job, parents) of steps that are set free."""
+    """Return (step, job, results) of steps that are set free."""
     return db.all(
         """
-        SELECT step, job, parents FROM workflow_plan WHERE step IN (SELECT value FROM each(?)) ORDER BY step
+        SELECT step, job, coalesce(results, parents) FROM workflow_plan
+        WHERE step IN (SELECT value FROM each(?)) ORDER BY step
         """,
         numbers,
     )

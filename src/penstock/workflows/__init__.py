@@ -1,11 +1,13 @@
 """What does an outcome set free?  Steps of a workflow, what they wait for, and what becomes of them."""
 
 from penstock.workflows.flow import Flow, Standing, Tally
-from penstock.workflows.shapes import batch, chain, group
-from penstock.workflows.steps import Step, StepState, When, WorkflowState, check_steps, children
+from penstock.workflows.shapes import Shape, batch, chain, dag, group
+from penstock.workflows.steps import MAX_DEPTH, Step, StepState, When, WorkflowState, check_steps, children
 
 __all__ = [
+    "MAX_DEPTH",
     "Flow",
+    "Shape",
     "Standing",
     "Step",
     "StepState",
@@ -16,5 +18,6 @@ __all__ = [
     "chain",
     "check_steps",
     "children",
+    "dag",
     "group",
 ]

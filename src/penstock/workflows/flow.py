@@ -27,16 +27,17 @@ class Standing:
     failed: int
     skipped: int
     children: tuple[int, ...] = ()
+    opening: int | None = None
 
-    def hear(self, before: StepState, after: StepState) -> None:
+    def hear(self, change: "Change") -> None:
         """Note that one it depends on went from one state to another."""
-        for state, step in ((before, -1), (after, 1)):
+        for state, by in ((change.before, -1), (change.after, 1)):
             if state in LIVE:
-                self.waiting += step
+                self.waiting += by
             elif state in BAD:
-                self.failed += step
-            elif state is StepState.SKIPPED:
-                self.skipped += step
+                self.failed += by
+            elif state is StepState.SKIPPED and not change.step.callback:
+                self.skipped += by
 
     def verdict(self) -> StepState:
         """Say what becomes of it if no job was made for it yet; `RUNNING` sets it free."""
@@ -59,7 +60,7 @@ class Standing:
     def decided(self) -> bool:
         """Whether nothing that others do changes it any more."""
         # A callback that was told how all ended is not told again, though one of them was retried by hand.
-        return self.begun or (self.callback and self.state is not StepState.WAITING)
+        return self.begun or (self.callback and self.state is StepState.SKIPPED)
 
 
 class Change(NamedTuple):
@@ -129,15 +130,24 @@ class Flow:
             ]
 
     def _hear(self, step: Standing, change: Change) -> Change | None:
-        step.hear(change.before, change.after)
+        step.hear(change)
         self.touched[step.number] = step
-        verdict = step.state if step.decided else step.verdict()
+        verdict = step.state if step.decided else self._verdict(step)
         if verdict is step.state:
             return None
         if verdict is StepState.RUNNING:
             step.begun = True
             self.free.append(step.number)
         return self._changed(step, verdict)
+
+    def _verdict(self, step: Standing) -> StepState:
+        if step.opening is None or step.waiting:
+            return step.verdict()
+        self.bring([step.opening])
+        if self.steps[step.opening].begun:
+            return step.verdict()
+        # The batch inside another workflow never came to its turn: there is nothing to tell of it.
+        return StepState.CANCELLED if step.failed else StepState.SKIPPED
 
     def _changed(self, step: Standing, state: StepState) -> Change:
         change = Change(step, step.state, state)
