@@ -137,7 +137,9 @@ class TestNotDone:
         works.run("a", FAILED)
 
         assert works.claim() == ""
-        assert works.steps == {"a": "failed"} | dict.fromkeys("b c yes no anyhow d".split(), "cancelled")
+        assert works.steps == {"a": "failed"} | dict.fromkeys(
+            ["b", "c", "yes", "no", "anyhow", "d"], "cancelled"
+        )
         assert (works.state, works.view.steps_failed) == ("failed", 1)
 
     def test_a_batch_around_it_is_told_of_a_failure_inside(self, works):

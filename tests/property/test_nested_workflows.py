@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from penstock.workflows import Step, StepState, When, WorkflowState, batch, chain, dag, group
 from penstock.workflows.steps import BAD, LIVE
-from tests.property.test_workflows import OUTCOMES, Book
+from tests.property.test_workflows import Book
 
 WHEN = {"on_success": When.DONE, "on_failure": When.FAILED, "on_complete": When.ENDED}
 
-outcomes = st.sampled_from(OUTCOMES)
+# Most are done: what comes after a failure has little to tell.
+outcomes = st.sampled_from((StepState.DONE,) * 6 + (StepState.FAILED, StepState.CANCELLED))
 told = st.dictionaries(st.sampled_from(sorted(WHEN)), outcomes)
 
 

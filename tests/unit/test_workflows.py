@@ -41,6 +41,12 @@ def test_a_step_after_a_group_waits_for_all_of_it_and_is_told_a_list():
     )
 
 
+def test_each_job_of_a_group_after_a_group_is_told_the_list_of_the_first():
+    assert chain([group(["a", "b"]), group(["c"])])[2:] == (
+        Step("step-1/job-0", "c", both := ("step-0/job-0", "step-0/job-1"), results=(both,)),
+    )
+
+
 def test_the_result_of_a_chain_is_that_of_its_last_step():
     assert batch([chain(["a", "b"]), "c"], on_complete="d") == (
         Step("job-0/step-0", "a"),
