@@ -36,8 +36,8 @@ PAUSE = 0.04
 # Few enough to be worked off soon after the storm, and enough to keep every gate busy.
 BACKLOG = 60
 LOOK_EVERY = 5
-# Runs of workflows that wait for their contact, and that wait for an answer: some are answered before they ask.
-LINE, UNANSWERED = 4, 3
+# Runs of workflows that wait for their contact, and how many may lack an answer: some are answered before they ask.
+LINE, UNANSWERED = 4, 8
 
 
 def main():
@@ -83,7 +83,8 @@ class Runs:
             tries = insist(lambda: outreach.with_options(id=run).start(run, contact))
             caller.tell("run", run=run, passes=[rules.contact(contact)], tries=tries)
             self._unanswered.append(run)
-            self.answer(self._chance.randint(0, UNANSWERED))
+        # Also while enough wait: they may wait for one that waits for its answer.
+        self.answer(self._chance.randint(0, UNANSWERED))
 
     def answer(self, most):
         """Answer runs, the oldest first, until at most so many are left."""
