@@ -190,6 +190,7 @@ def test_groups(world, sql, expected):
 @pytest.mark.parametrize("columns", ["task_group, status_kind", "task_group, status_kind, id"])
 def test_counting_by_what_is_alike_and_one_by_one_is_the_same(world, columns):
     """The second asks for a column that is different in each, so that jobs are looked at one by one."""
+    world.enqueue([job(name, 4) for name in "ghi"])
     sql = f"SELECT {columns}, COUNT(*) c, SUM(priority) s FROM jobs WHERE priority > 1 GROUP BY {columns}"
 
     found = {}
@@ -197,7 +198,7 @@ def test_counting_by_what_is_alike_and_one_by_one_is_the_same(world, columns):
         before = found.get((group, status), (0, 0))
         found[group, status] = before[0] + count, before[1] + total
 
-    assert found == {("even", "Waiting"): (2, 6), ("odd", "Waiting"): (2, 8)}
+    assert found == {("even", "Waiting"): (5, 18), ("odd", "Waiting"): (2, 8)}
 
 
 def test_columns_have_their_names_and_types(world):
@@ -509,6 +510,14 @@ def test_what_a_query_keeps_is_bounded(world, monkeypatch, sql):
     assert ask(world, sql, "x" * 100)
 
 
+def test_groups_that_are_not_in_the_answer_are_kept_too(world, monkeypatch):
+    monkeypatch.setattr(query_meter, "MAX_HELD", 1 << 20)
+    sql = "SELECT COUNT(*) AS n FROM jobs GROUP BY id || $1 HAVING COUNT(*) > 9"
+
+    assert "keep more than 1 MiB" in refused(world, sql, "x" * 200_000)
+    assert [] == ask(world, sql, "x")
+
+
 def test_a_text_cannot_grow_without_bounds(world):
     doubled = " || ".join(["$1"] * 40)
 
@@ -579,6 +588,30 @@ def test_a_query_that_wants_few_rows_looks_at_few(world, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("%a%a%", "a", False),
+        ("%a%a%", "aa", True),
+        ("a%a", "a", False),
+        ("a%_a", "aa", False),
+        ("%_b%b", "ab", False),
+        ("%_b%b", "abb", True),
+        ("", "", True),
+        ("%", "", True),
+        ("_", "", False),
+        ("_", "\n", True),
+        ("100\\%", "100%", True),
+        ("100\\%", "1000", False),
+        ("a\\_c", "abc", False),
+        ("a.c", "abc", False),
+        ("a\\", "a\\", True),
+    ],
+)
+def test_a_pattern_is_as_long_as_it_is(pattern, text, expected):
+    assert matcher(pattern, "sql", fold=False)(text) is expected
+
+
+@pytest.mark.parametrize(
     "pattern", ["%a%a%a%a%a%a%a%a%a%a%b", "a" * 100 + "%b", "%" + "_" * 90 + "b", "%%%%%%%%b"]
 )
 def test_no_pattern_takes_longer_than_the_text_is_long(pattern):
@@ -622,6 +655,14 @@ def test_jobs_of_other_clients_are_shown_too(engine):
     )
 
     assert [("a", '{"x":[1]}', {}, "[]")] == ask(engine, "SELECT id, payload, metadata, limits FROM jobs")
+
+
+def test_a_key_that_tenants_share_is_no_queue_of_one_of_them(engine):
+    limits = (Limit("own", Numbers(slots=1)), Limit("shared", Numbers(slots=1), shared=True))
+    engine.enqueue([NewJob("task", id="a", tenant="acme", limits=limits)])
+
+    for table in ("queues", "queue_counts"):
+        assert ["own"] == values(engine, f"SELECT queue_name FROM {table}")
 
 
 def test_limits_are_shown_in_the_order_of_the_client():
