@@ -81,8 +81,8 @@ class Survey:
             while rest and (room := room - sizes[rest[-1].seq]) >= 0:
                 few.append(rest.pop())
             read = [job.seq for job in few if sizes[job.seq] <= LONGEST]
-            found = {seq: texts for seq, *texts in survey_rows.texts(self._db, names, read)} if read else {}
-            yield [job._replace(**dict(zip(names, found.get(job.seq, ()), strict=False))) for job in few]
+            found = {row[0]: row[1:] for row in survey_rows.texts(self._db, names, read)} if read else {}
+            yield [job.with_texts(found[job.seq]) if job.seq in found else job for job in few]
 
     def tallies(self, place: Place) -> Iterator[list[Tally]]:
         """Count the jobs in a place, many at a time: what is alike is counted again in the next list."""

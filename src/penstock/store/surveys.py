@@ -4,21 +4,24 @@ A page is so many jobs of any tenant, because only that bounds what a statement 
 """
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from penstock.store.lanes import IS_RESCHEDULED, RESCHEDULED
-from penstock.store.session import Row, Session
+from penstock.store.session import Session
 
-# Where to look for jobs; each value before `most` is the job's number at which the page before ended.
+_WAITING_IN: Final = ("scheduled", "ready", "lane_job", "door", "successor")
+
+
+def _page_of(table: str) -> str:
+    return f"SELECT seq FROM {table} WHERE seq < ? ORDER BY seq DESC LIMIT ?"
+
+
+# Where to look for jobs.  Of each table no more is read than the page may have.
 _PAGES: Final = {
-    "anywhere": "SELECT seq FROM job WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-    "running": "SELECT seq FROM running WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-    "ended": "SELECT seq FROM done WHERE seq < ? ORDER BY seq DESC LIMIT ?",
-    "pending": """
-        SELECT seq FROM scheduled WHERE seq < ? UNION ALL SELECT seq FROM ready WHERE seq < ?
-        UNION ALL SELECT seq FROM lane_job WHERE seq < ? UNION ALL SELECT seq FROM door WHERE seq < ?
-        UNION ALL SELECT seq FROM successor WHERE seq < ? ORDER BY seq DESC LIMIT ?
-    """,
+    "anywhere": _page_of("job"),
+    "running": _page_of("running"),
+    "ended": _page_of("done"),
+    "pending": " UNION ALL ".join(f"SELECT seq FROM ({_page_of(table)}) AS p" for table in _WAITING_IN),
 }
 _BY_PLACE: Final = {
     "running": "SELECT seq, 'running' AS state FROM running",
@@ -33,6 +36,7 @@ _BY_PLACE: Final = {
 _STATES: Final = {**_BY_PLACE, "anywhere": " UNION ALL ".join(_BY_PLACE.values())}
 PLACES: Final = tuple(_PAGES)
 TEXTS: Final = ("args", "meta", "limits")
+Texts: TypeAlias = tuple[str | None, str | None, str | None]
 
 
 class SurveyedJob(NamedTuple):
@@ -49,9 +53,14 @@ class SurveyedJob(NamedTuple):
     fence: int | None  # of the attempt that runs
     made: int  # attempts that a job has made which waits
     parked: int  # whether a limit keeps its lane
+    # The longer texts, in the order of TEXTS.
     args: str | None
     meta: str | None
     limits: str | None
+
+    def with_texts(self, texts: Texts) -> "SurveyedJob":
+        """Return the same job with its longer texts."""
+        return SurveyedJob._make(self[: -len(texts)] + texts)
 
 
 class SurveyedKey(NamedTuple):
@@ -87,7 +96,12 @@ _JOB: Final = f"""
 def page(db: Session, place: str, before: int, most: int) -> list[int]:
     """Return the numbers of jobs in a place, newest first."""
     sql = _PAGES[place]
-    return [seq for (seq,) in db.all(sql, *[before] * (sql.count("?") - 1), most)]
+    rows = db.all(
+        f"SELECT seq FROM ({sql}) AS pages ORDER BY seq DESC LIMIT ?",
+        *[before, most] * (sql.count("?") // 2),
+        most,
+    )
+    return [seq for (seq,) in rows]
 
 
 def jobs(db: Session, seqs: Sequence[int], tenant: str, now: int) -> list[SurveyedJob]:
@@ -119,11 +133,10 @@ def sizes(db: Session, names: Sequence[str], seqs: Sequence[int]) -> list[tuple[
     return db.all(f"SELECT seq, {length} FROM job WHERE seq IN (SELECT value FROM each(?))", list(seqs))
 
 
-def texts(db: Session, names: Sequence[str], seqs: Sequence[int]) -> list[Row]:
-    """Return the seq and the longer texts of these jobs."""
-    return db.all(
-        f"SELECT seq, {', '.join(names)} FROM job WHERE seq IN (SELECT value FROM each(?))", list(seqs)
-    )
+def texts(db: Session, names: Sequence[str], seqs: Sequence[int]) -> list[tuple[int, *Texts]]:
+    """Return the seq and all longer texts of these jobs, None for those that are not named."""
+    columns = ", ".join(name if name in names else "NULL" for name in TEXTS)
+    return db.all(f"SELECT seq, {columns} FROM job WHERE seq IN (SELECT value FROM each(?))", list(seqs))
 
 
 def census(

@@ -99,13 +99,14 @@ class Opening:
 
     def surveying(self, longest: int) -> str:
         """Begin a transaction that only reads, in which a statement takes no longer than so many milliseconds."""
-        return f"{self.reading()}, set_config('statement_timeout', '{longest}', true)"
+        settings = {"statement_timeout": longest, **_DEEPEST}
+        return ", ".join([self.reading(), *(_setting(name, value) for name, value in settings.items())])
 
     def _written(self, locks: Locks, *, keep: bool) -> str:
         settings = {"idle_in_transaction_session_timeout": _IDLE, **_DEEPEST}
         if not keep:
             settings["synchronous_commit"] = "off"
-        local = ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+        local = ", ".join(_setting(name, value) for name, value in settings.items())
         steps = [f"BEGIN; SELECT {NOW}, set_config('search_path', {self._path}, true), {local}"]
         # A lock is awaited in a statement of its own: what is read in the same one is older than the wait.
         if locks is Locks.STARTS:
@@ -121,6 +122,11 @@ class Opening:
             held = "true"
         steps.append(f"SELECT {NOW}, {held}")
         return "; ".join(steps)
+
+
+def _setting(name: str, value: object) -> str:
+    """Return what changes a setting until the transaction ends."""
+    return f"set_config('{name}', '{value}', true)"
 
 
 class ConnectionState:
