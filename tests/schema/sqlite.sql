@@ -565,9 +565,8 @@ CREATE TABLE workflow_plan (
     task TEXT NOT NULL,
     queue TEXT NOT NULL,
     job TEXT NOT NULL,
-    parents TEXT NOT NULL,
-    results TEXT
-);
+    parents TEXT NOT NULL
+, results TEXT);
 
 CREATE TABLE workflow_step (
     number INTEGER PRIMARY KEY,
@@ -581,9 +580,8 @@ CREATE TABLE workflow_step (
     seq BIGINT,
     job TEXT,
     children TEXT NOT NULL,
-    result TEXT,
-    opening BIGINT
-);
+    result TEXT
+, opening BIGINT);
 
 CREATE INDEX workflow_step_failed ON workflow_step (workflow) WHERE state = 'failed';
 
