@@ -131,6 +131,13 @@ def test_sqlite_is_measured_in_a_folder_only(tmp_path):
         factory_for("sqlite:///jobs.db", tmp_path)
 
 
+def test_a_workload_that_lacks_its_packages_is_refused_before_any_is_run(capsys, monkeypatch):
+    monkeypatch.setattr("penstock.bench.main.find_spec", lambda _: None)
+
+    assert main(["W2", "W12"], as_json=False, quick=True) == 2
+    assert "pip install 'penstock[silo]'" in capsys.readouterr().err
+
+
 def test_an_unknown_workload_is_wrong_usage(capsys):
     assert 2 == main(["W99"], as_json=True, quick=True)
     assert "no workload W99" in capsys.readouterr().err

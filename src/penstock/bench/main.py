@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Final
 
 from penstock.bench import (
@@ -58,16 +59,23 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
 BY_NAME: Final = {"MEM", "W8", "W9"}
 BY_NAME_ON_POSTGRES: Final = {"MEM", "W9", "W12"}
+# Extras that workloads need, each with a module that it brings.
+EXTRAS: Final = {"W9": ("server", "uvicorn"), "W12": ("silo", "grpc")}
 
 
 def main(workloads: list[str], as_json: bool, quick: bool, store: str = "") -> int:
-    """Run the named *workloads*; return 1 if a limit was broken, 2 if a name is unknown, else 0."""
+    """Run the named *workloads*; return 1 if a limit was broken, 2 if one cannot be run, else 0."""
     left_out = BY_NAME_ON_POSTGRES if store else BY_NAME
     names = [name.upper() for name in workloads] or [name for name in WORKLOADS if name not in left_out]
     missing = [name for name in names if name not in WORKLOADS]
     if missing:
         print(f"no workload {', '.join(missing)}; there are {', '.join(WORKLOADS)}", file=sys.stderr)
         return 2
+    for extra, module in (EXTRAS[name] for name in names if name in EXTRAS):
+        if find_spec(module) is None:
+            needed = f"pip install 'penstock[{extra}]', or name other workloads"
+            print(f"a workload needs more packages: {needed}", file=sys.stderr)
+            return 2
     began = time.perf_counter()
     figures: list[Figure] = []
     with prepared(store, quick=quick) as context:
