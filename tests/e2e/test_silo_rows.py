@@ -132,7 +132,7 @@ def test_row_7_limits_may_be_in_any_order(silo):
 
 def test_a_slot_is_held_from_lease_to_report_and_not_before(silo):
     key = concurrency("key", 1)
-    silo.enqueue("nobody polls this group", key, task_group="idle")
+    silo.enqueue("no worker polls this group", key, task_group="idle")
     silo.enqueue("free to go", key)
 
     assert ["free to go"] == payloads(silo.lease().tasks)

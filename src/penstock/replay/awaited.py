@@ -1,5 +1,6 @@
 """What a body may wait for, and a coroutine driven by hand that waits for such things."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Generator
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -39,16 +40,16 @@ class Error:
 Result = Value[T] | Error
 
 
-class Awaited(Generic[T_co]):
+class Awaited(ABC, Generic[T_co]):
     """Something that the body of a workflow can await, as often as it likes."""
 
+    @abstractmethod
     def look(self) -> Result[T_co] | None:
         """Return how it ended; None if it has not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cancel(self) -> None:
         """Give it up: it counts as cancelled from now on."""
-        raise NotImplementedError
 
     def __await__(self) -> "Generator[Awaited[T_co], Result[T_co], T_co]":
         ended = self.look()
