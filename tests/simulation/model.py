@@ -927,6 +927,11 @@ class Model:
             gate.paced = True
             gate.starts = [start for start in gate.starts if start.at + period > self.now]
 
+    def forget_pace(self, known: Collection[Name]) -> None:
+        """Note that the engine has forgotten gates: a throttle that comes there is the first one."""
+        for name, gate in self.gates.items():
+            gate.paced = gate.paced and name in known
+
     def _arrive(self, job: Job) -> None:
         job.ord = 0
         self._stand(job)

@@ -74,6 +74,7 @@ ENDED = (
 )
 SERVED = "SELECT queue, tenant, number FROM served"
 SLOTS = "SELECT kind, tenant, name, running FROM gate WHERE running <> 0 AND kind = 'key'"
+GATES = "SELECT kind, tenant, name FROM gate"
 TO_COME = "SELECT count(*) FROM scheduled"
 APART = "SELECT 1 FROM task_part WHERE queue = ? AND task = ?"
 IN_USE = "SELECT name FROM gate WHERE running <> 0 OR lanes <> 0"
@@ -670,6 +671,7 @@ class World:
         off = self.machine.wall - self.now
         done = self._ask(lambda engine: engine.upkeep())
         self.machine.counts["let in at the door"] += done["let_in"]
+        self.model.forget_pace(set(self.machine.store.read(lambda db: db.all(GATES))))
         if abs(off) >= STEP:
             self.machine.counts["clock followed"] += 1
             self.offset += off

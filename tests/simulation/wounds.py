@@ -514,6 +514,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.ahead:GrantsAhead.close",
         ("board.ring_pending()", "pass"),
     ),
+    "a heavy start that is remembered for longer though no throttle asks for it": (
+        "limits.gate:Starts._seen_for",
+        ("if self.paced:", "if True:"),
+    ),
     "a start granted while a rule is about to change": (
         "engine.admission.ahead:GrantsAhead._moment",
         ("next_change(board.now) <= self._last", "next_change(board.now) <= 0"),
