@@ -5,10 +5,17 @@ import asyncio
 import pytest
 
 from penstock.clock import SECOND
+from penstock.dialects.silo import silo_pb2 as pb
+from penstock.dialects.silo.call import Call, Node
+from penstock.dialects.silo.stored import TASK
+from penstock.dialects.silo.workers import lease_tasks
 from penstock.engine import open_engine
+from penstock.http.access import EVERYTHING
 from penstock.http.engine_service import Claims, EngineService
+from penstock.http.paced_answers import PacedAnswers
 from penstock.job import ClaimFor, NewJob, RefreshesFor, Renewal
-from penstock.limits.rules import Floating, Limit, Numbers
+from penstock.lifecycle.states import State
+from penstock.limits.rules import Floating, Limit, Numbers, Window
 from tests.unit.test_floating_batches import all_at_once, held
 
 LEASE = 10 * SECOND
@@ -86,3 +93,18 @@ def test_heartbeats_that_come_together_are_one_transaction(engine):
         return beats, [beat.alive for beat in alive], renewals, kept
 
     assert ([1, 4], [True] * 5, [1, 4], [True] * 5) == play(engine, work)
+
+
+def test_jobs_whose_answers_would_all_come_too_late_are_left_to_the_next_worker(engine, monkeypatch):
+    rate = Limit("key", Numbers(rate=Window(5, 60 * SECOND)))
+    engine.enqueue([NewJob(TASK, queue="q", limits=(rate,))])
+    monkeypatch.setattr(PacedAnswers, "in_time", lambda *_: False)
+
+    async def work(service):
+        call = Call(service, EVERYTHING, Node("node", "127.0.0.1:7450"))
+        return await lease_tasks(call, pb.LeaseTasksRequest(worker_id="w", max_tasks=1, task_group="q"))
+
+    answer = play(engine, work)
+
+    assert [] == list(answer.tasks)
+    assert {State.WAITING: 1} == engine.count()

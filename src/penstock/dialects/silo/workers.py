@@ -36,13 +36,11 @@ async def lease_tasks(call: Call, sent: pb.LeaseTasksRequest) -> pb.LeaseTasksRe
     service = call.service
     wanted = ClaimFor((group,), count, worker, LEASE, tasks=(TASK,), numbered=True)
     refreshing = RefreshesFor(count, worker, queues=(group,), lease=LEASE)
-    claimed, refreshes = await service.lease(wanted, refreshing, call.claims)
-    tasks: list[pb.Task] = []
     for _ in range(TRIES):
+        claimed, refreshes = await service.lease(wanted, refreshing, call.claims)
         tasks = await _in_time(call, claimed)
         if tasks or not claimed or refreshes:
             break
-        claimed, refreshes = await service.lease(wanted, refreshing, call.claims)
     return pb.LeaseTasksResponse(tasks=tasks, refresh_tasks=map(shown.refresh_task, refreshes))
 
 
