@@ -215,7 +215,7 @@ def test_a_function_that_will_not_end_is_not_handed_back_while_it_may_run(place)
 
 def test_the_late_outcome_of_a_frozen_worker_counts_for_nothing(place):
     frozen = place.hire(lease="1s")
-    (job,) = place.enqueue(seconds=0.5)
+    (job,) = place.enqueue(seconds=1.5)
     place.until(lambda: place.lines("began"))
     freeze(frozen.pid, str(place.store))
     other = place.hire(lease="1s")

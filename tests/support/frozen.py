@@ -28,7 +28,7 @@ def _state(task: Path) -> str:
 
 
 def _can_write(store: str) -> bool:
-    with closing(sqlite3.connect(store, timeout=1, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(store, timeout=0, isolation_level=None)) as connection:
         try:
             connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
