@@ -2,6 +2,8 @@
 
 import os
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,6 +34,13 @@ LONGEST = (
 collect_ignore = ["conformance"] if os.environ.get("PENSTOCK_OJS") == "none" else []
 CI = bool(os.environ.get("CI"))
 settings.load_profile("ci" if CI else "dev")
+
+# Stores in memory wait for no disk.  Where nothing can be run from there, examples of the docs could not be.
+MEMORY = Path("/dev/shm")
+if "TMPDIR" not in os.environ and MEMORY.is_dir():
+    there = os.statvfs(MEMORY)
+    if there.f_bavail * there.f_frsize >= 8 * 2**30 and not there.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 # A shell starts background commands with SIGINT ignored, and children inherit that.  A handler they do not
 # inherit: whatever the tests start begins with the default.
