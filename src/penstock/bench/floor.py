@@ -14,7 +14,8 @@ from typing import Any, Final
 BATCH: Final = 100
 
 _READY: Final = (
-    "SELECT seq, priority, ord FROM ready WHERE queue = 'default' ORDER BY priority DESC, ord LIMIT ?"
+    "SELECT seq, priority, ord FROM ready WHERE queue = 'default' AND part = ''"
+    " ORDER BY priority DESC, ord LIMIT ?"
 )
 _PAYLOAD: Final = (
     "SELECT seq, id, task, args, queue, timeout, meta, tenant, enqueued FROM job"

@@ -27,7 +27,8 @@ _SETTINGS: Final = (
 _READ: Final = """
     SELECT j.seq, j.id, j.task, j.args, j.queue, j.timeout, j.meta, j.tenant, j.enqueued
     FROM ready r JOIN job j ON j.seq = r.seq
-    WHERE r.queue = 'default' ORDER BY r.priority DESC, r.ord LIMIT $1::bigint FOR UPDATE OF r SKIP LOCKED
+    WHERE r.queue = 'default' AND r.part = '' ORDER BY r.priority DESC, r.ord
+    LIMIT $1::bigint FOR UPDATE OF r SKIP LOCKED
 """
 _TAKE: Final = """
     WITH taken AS (DELETE FROM ready WHERE seq = ANY($1::bigint[]) RETURNING *)

@@ -17,8 +17,8 @@ def show_table(figures: Sequence[Figure], machine: Machine) -> None:
     """Print *figures* with their targets, one line each."""
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    table.add_column("figure", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("figure")
     table.add_column("value", justify="right", no_wrap=True)
     table.add_column("unit", no_wrap=True)
     table.add_column("target", no_wrap=True)
