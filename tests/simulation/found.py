@@ -455,4 +455,14 @@ FOUND = {
         ("upkeep",),
         ("claim", ["q"], 3),
     ),
+    "a claim reads on though the last lane of its page moved up": found(
+        "a last lane that moved up and ends the reading",
+        enqueue(
+            job("a", "A c2"), job("b", tenant="x|c1"), job("c", "B c2"), job("d", "C c2"), job("e", "D c2")
+        ),
+        enqueue(job("f", "E c2"), job("g", "F c2"), job("free"), job("h", "G c2")),
+        ("configure", "type", "t1", "c1"),
+        enqueue(job("last"), job("unread", "H c2")),
+        ("claim", ["q"], 6),
+    ),
 }

@@ -343,6 +343,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.claiming:Claiming._consider_free",
         ("if self._queue_open(queue, cost):", "if self._queue_open(queue, 1):"),
     ),
+    "a last lane that moved up and ends the reading": (
+        "engine.admission.claiming:Claiming._read_on",
+        ("if not tenant.heap or tenant", "if tenant.heap and tenant.heap[0][2] in self._in_heap and tenant"),
+    ),
     "a rotation of tenants that begins again in each queue": (
         "engine.claim:_Claims._again",
         ("if self._board.lanes or self._rotates", "if False"),

@@ -207,6 +207,7 @@ class Claiming:
         while self._rotation and len(self.admitted) < self.count and self.budget.left > 0:
             tenant, taken = self._rotation[0], len(self.admitted)
             self._read(tenant)
+            self._read_on(tenant)
             if not tenant.heap:
                 self._rotation.popleft().in_rotation = False
                 continue
@@ -229,6 +230,16 @@ class Claiming:
             if (*queue.key, queue.part) in self._snapshot.with_free:
                 self._read_free(queue)
             if (*queue.key, queue.part) in self._snapshot.with_lanes:
+                self._read_lanes(queue)
+
+    def _read_on(self, tenant: _Tenant) -> None:
+        """Read further lanes where one that was not read yet may come before all that were."""
+        for queue in tenant.queues:
+            if queue.read_to is None or queue.shut:
+                continue
+            if not tenant.heap or tenant.heap[0][:2] >= queue.read_to:
+                self.budget.spend()
+                self.board.flush_lanes()
                 self._read_lanes(queue)
 
     def _consider_first(self, tenant: _Tenant) -> bool:
@@ -453,13 +464,6 @@ class Claiming:
 
     def _consider_lane(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
-        if queue.read_to is not None and lane.rank >= queue.read_to:
-            # A lane that has not been read yet may come before it.
-            self.budget.spend()
-            self._push(queue, lane)
-            board.flush_lanes()
-            self._read_lanes(queue)
-            return
         if not lane.ready or lane.head is None:
             return
         if not self.budget.spend():
