@@ -1,7 +1,7 @@
 """What time is it?
 
 Times are whole microseconds since the epoch, as integers, everywhere in penstock.
-Nothing else in the package may read a clock or sleep.
+Nothing else in the package may read the clock of the machine, but for what times things: `bench` and `demo`.
 """
 
 import time

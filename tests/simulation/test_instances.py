@@ -82,7 +82,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     "a pause that freezes nothing": ("engine.freezing:freeze", ("for seq in seqs:", "for seq in []:")),
     "a resume that thaws nothing": ("engine.freezing:thaw", ("rejoin(board, arriving)", "pass")),
     "a step that comes back to a paused instance": (
-        "engine.following:_go_on",
+        "engine.after_ends:_go_on",
         ("if returned and (paused", "if False and (paused"),
     ),
     "a step without its rate": (
@@ -102,11 +102,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("due_timers(board.db, board.now, BATCH)", "due_timers(board.db, 0, BATCH)"),
     ),
     "a retry that forgets what was done": (
-        "engine.retrying:_forget_failed",
+        "engine.retry_instance:_forget_failed",
         ("(found.seq, step.key) for step in forgotten}", "(found.seq, step.key) for step in steps}"),
     ),
     "a retry that passes no gate": (
-        "engine.retrying:retry",
+        "engine.retry_instance:retry",
         ("rejoin(board, [(found.seq, None, 0, 0)])", "pass"),
     ),
 }

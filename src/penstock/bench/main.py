@@ -17,7 +17,7 @@ from penstock.bench import (
     rate,
     sharing,
     throttle,
-    unknown,
+    unknown_tasks,
     workers,
 )
 from penstock.bench.figures import Figure, broken
@@ -52,7 +52,7 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W11": sharing.run,
     "W12": _silo,
     "W13": throttle.run,
-    "W14": unknown.run,
+    "W14": unknown_tasks.run,
     "W15": instances.run,
     "MEM": drain.run_memory,
 }

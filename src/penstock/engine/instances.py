@@ -11,14 +11,14 @@ from typing import Final
 
 from penstock import sequences
 from penstock.engine.admission.board import Board
+from penstock.engine.after_ends import follow
 from penstock.engine.commands import check_signal_name
 from penstock.engine.conducting import Conducting
 from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import check_text, enqueue
-from penstock.engine.following import follow
 from penstock.engine.freezing import freeze, thaw
 from penstock.engine.new_instances import add_instances, check_instance
-from penstock.engine.retrying import retry
+from penstock.engine.retry_instance import retry
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, NotFoundError, WrongStateError
 from penstock.ids import new_id

@@ -13,7 +13,7 @@ from penstock.worker.leases import Leases
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
 from penstock.worker.starter import Starter
-from penstock.worker.unknown import UnknownTasks
+from penstock.worker.unknown_tasks import UnknownTasks
 from penstock.worker.upkeep import Upkeep
 
 # How long to wait for the store to answer a call that is under way when everything else has stopped.
