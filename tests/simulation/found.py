@@ -465,4 +465,13 @@ FOUND = {
         enqueue(job("last"), job("unread", "H c2")),
         ("claim", ["q"], 6),
     ),
+    "a job that started after it was refused gets no turn": found(
+        "a turn for a job that started after it was refused",
+        enqueue(job("a", "A c1"), job("c", "C c1"), job("two", "A c2", "C c1")),
+        enqueue(job("small", "A c1", queue="r"), job("low", "A c3", priority=-1)),
+        ("claim", ["q", "r"], 5),
+        ("settle", [("a", ("done",), True), ("c", ("done",), True)]),
+        ("claim", ["q", "r"], 5),
+        mode="C",
+    ),
 }

@@ -343,6 +343,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.claiming:Claiming._consider_free",
         ("if self._queue_open(queue, cost):", "if self._queue_open(queue, 1):"),
     ),
+    "a turn for a job that started after it was refused": (
+        "engine.admission.claiming:Claiming._first_refused",
+        ("if lane.head == head and not lane.unread:", "if True:"),
+    ),
     "a last lane that moved up and ends the reading": (
         "engine.admission.claiming:Claiming._read_on",
         ("if not tenant.heap or tenant", "if tenant.heap and tenant.heap[0][2] in self._in_heap and tenant"),

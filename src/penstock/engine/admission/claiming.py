@@ -194,7 +194,8 @@ class Claiming:
         self._in_heap: dict[int, tuple[int, int]] = {}  # the rank at which each lane comes up
         self._payloads: dict[int, PayloadRow] = {}
         self._free_attempts: dict[int, tuple[int, int]] = {}
-        self._refused: dict[int, Lane] = {}  # by gate: the first lane that this claim found shut there
+        # By gate: the lanes that this claim found shut there, first to last, each with its first job of then.
+        self._refused: dict[int, deque[tuple[Lane, int | None]]] = {}
         self._tenants: dict[str, _Tenant] = {}
         self._queues = {(*q.key, q.part): q for q in self._open_queues(queues)}
         served = snapshot.served
@@ -492,7 +493,7 @@ class Claiming:
             self._next(queue, lane)
         else:
             for refusing in shut:
-                self._refused.setdefault(refusing.stand.gate, lane)
+                self._refused.setdefault(refusing.stand.gate, deque()).append((lane, lane.head))
             set_aside(board, lane, [s for s in shut if s.stand.on_limit is not OnLimit.DROP])
 
     def _passes_higher(self, lane: Lane) -> bool:
@@ -500,11 +501,21 @@ class Claiming:
         passed = [
             higher
             for stand in lane.stands
-            if (higher := self._refused.get(stand.gate)) is not None and higher.priority > lane.priority
+            if (higher := self._first_refused(stand.gate)) is not None and higher.priority > lane.priority
         ]
         for higher in passed:
             self.board.turns.demand(higher)
         return bool(passed)
+
+    def _first_refused(self, gate: int) -> Lane | None:
+        """Return the first lane that this claim found shut at a gate and whose job has not started since."""
+        lanes = self._refused.get(gate)
+        while lanes:
+            lane, head = lanes[0]
+            if lane.head == head and not lane.unread:
+                return lane
+            lanes.popleft()
+        return None
 
     def _start(self, queue: _Queue, lane: Lane) -> None:
         board = self.board
