@@ -8,13 +8,22 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 import pytest
 
+from penstock.bench.cluster import overlaps
 from penstock.bench.drain import free_jobs
 from penstock.bench.main import main
 from penstock.bench.pickup import CASES, WARM_UP
 from penstock.bench.rate import worst_window
 from penstock.bench.run_context import fill, opened, prepared
 from penstock.bench.store_factory import Files, factory_for
-from penstock.bench.worker_processes import Assignment, WorkerLostError, drained, served, started, stopped
+from penstock.bench.worker_processes import (
+    Assignment,
+    Sight,
+    WorkerLostError,
+    drained,
+    served,
+    started,
+    stopped,
+)
 from penstock.errors import InvalidError
 from penstock.lifecycle.states import State
 from tests.support.postgres import shared_url
@@ -56,6 +65,18 @@ def schemas():
 )
 def test_the_worst_window_is_found_wherever_it_begins(starts, worst):
     assert worst_window(starts) == worst
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "found"),
+    [
+        ([(1, 0, 10), (1, 10, 20)], [(2, 5, 15)], 0),
+        ([(1, 0, 10)], [(1, 9, 20)], 1),
+        ([(1, 0, 30), (1, 10, 20)], [(1, 40, 50)], 1),
+    ],
+)
+def test_handlers_of_one_key_are_seen_to_overlap_also_in_two_processes(ours, theirs, found):
+    assert overlaps([Sight(0, 1.0, 0, 0.0, [], spans) for spans in (ours, theirs)]) == found
 
 
 def test_jobs_to_pick_up_come_at_random_moments_for_one_and_for_four_idle_workers():

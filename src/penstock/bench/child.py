@@ -28,6 +28,7 @@ class Witness:
         self.begun = 0
         self.overlaps = 0
         self.starts: list[tuple[int, int]] = []
+        self.spans: list[tuple[int, int, int]] = []
         self.enough_at: float | None = None
         self.satisfied = threading.Event()
         self._enough = enough
@@ -57,6 +58,12 @@ class Witness:
         await asyncio.sleep(0.001)
         self._running[key] -= 1
 
+    async def held(self, key: int, milliseconds: int) -> None:
+        """Take so long, and note from when to when."""
+        began = time.monotonic_ns()
+        await asyncio.sleep(milliseconds / 1_000)
+        self.spans.append((key, began, time.monotonic_ns()))
+
     async def stamped(self, number: int) -> None:
         """Note the moment at once."""
         self.starts.append((number, time.time_ns()))
@@ -84,7 +91,7 @@ def main() -> None:
     clock = time.perf_counter()
     worker.run(until_idle=assignment.idle, signals=True)
     seconds = (witness.enough_at or time.perf_counter()) - clock
-    sight = Sight(began, seconds, witness.overlaps, _peak_megabytes(), witness.starts)
+    sight = Sight(began, seconds, witness.overlaps, _peak_megabytes(), witness.starts, witness.spans)
     sys.stdout.buffer.write(msgspec.json.encode(sight))
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from penstock.bench import (
     blocked,
+    cluster,
     drain,
     enqueue,
     instances,
@@ -54,10 +55,11 @@ WORKLOADS: Final[dict[str, Callable[[RunContext], list[Figure]]]] = {
     "W13": throttle.run,
     "W14": unknown_tasks.run,
     "W15": instances.run,
+    "W16": cluster.run,
     "MEM": drain.run_memory,
 }
 # Draining a million jobs takes minutes, and processes that share a file take turns: run by name only.
-BY_NAME: Final = {"MEM", "W8", "W9"}
+BY_NAME: Final = {"MEM", "W8", "W9", "W16"}
 BY_NAME_ON_POSTGRES: Final = {"MEM", "W9", "W12"}
 # Extras that workloads need, each with a module that it brings.
 EXTRAS: Final = {"W9": ("server", "uvicorn"), "W12": ("silo", "grpc")}

@@ -35,7 +35,8 @@ class Sight(msgspec.Struct, frozen=True):
     """What the handlers of one worker process saw.
 
     *began* is when it went to work, in microseconds; it took *seconds* until all, or *enough*, had begun;
-    *starts* are (number, nanoseconds) pairs.
+    *starts* are (number, nanoseconds) pairs, *spans* are the key, begin and end of handlers in nanoseconds of the
+    machine's uptime, which all processes share.
     """
 
     began: int
@@ -43,6 +44,7 @@ class Sight(msgspec.Struct, frozen=True):
     overlaps: int
     peak_megabytes: float
     starts: list[tuple[int, int]]
+    spans: list[tuple[int, int, int]]
 
 
 class WorkerLostError(RuntimeError):

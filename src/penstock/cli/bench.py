@@ -13,7 +13,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             metavar="[WORKLOAD...]",
-            help="W1 to W15, or MEM.",
+            help="W1 to W16, or MEM.",
             show_default="all but MEM, and W8 on SQLite",
         ),
     ] = None,
