@@ -1,15 +1,17 @@
 """What a query in SQL may ask, what it answers, and what is refused."""
 
+import re
 import threading
 import time
 import tracemalloc
 from contextlib import suppress
+from itertools import product
 
 import msgspec
 import pytest
 
 from penstock.clock import SECOND
-from penstock.dialects.silo import query_meter, query_texts, stored
+from penstock.dialects.silo import query_like, query_meter, query_texts, stored
 from penstock.dialects.silo.query import QueryResult, run_query
 from penstock.dialects.silo.query_like import matcher
 from penstock.dialects.silo.query_terms import MAX_DEPTH
@@ -70,6 +72,8 @@ def refused(engine: Engine, sql: str, *binds, field: str = "sql", **bounds) -> s
         ("priority IN (1, 3, 99)", "bd"),
         ("priority NOT IN (1, 3)", "acef"),
         ("priority IN (1, priority - 0)", "abcdef"),
+        ("'1' IN (1, 2)", "abcdef"),
+        ("priority IN ('1', 3)", "bd"),
         ("priority NOT IN (1, NULL)", ""),
         ("priority BETWEEN 2 AND 3", "cd"),
         ("priority NOT BETWEEN 2 AND 3", "abef"),
@@ -78,6 +82,8 @@ def refused(engine: Engine, sql: str, *binds, field: str = "sql", **bounds) -> s
         ("id NOT LIKE 'c'", "abdef"),
         ("id LIKE 'C'", ""),
         ("id ILIKE 'C'", "c"),
+        ("'ΑΣ' ILIKE 'ας' AND 'ΑΣΑ' ILIKE 'ΑΣ%'", "abcdef"),
+        ("'İ' ILIKE '_'", "abcdef"),
         ("priority % 2 = 0", "ace"),
         ("priority + 1 > 2 * 2 + 1", "f"),
         ("-priority > -2", "ab"),
@@ -96,6 +102,8 @@ def refused(engine: Engine, sql: str, *binds, field: str = "sql", **bounds) -> s
         ("upper(id) || lower('X') = 'Bx'", "b"),
         ("length(task_group) = 3", "bdf"),
         ("coalesce(metadata['odd'], 'no') = 'no'", "ace"),
+        ("coalesce(priority, 0.5) || '' = '1.0'", "b"),
+        ("CAST(CASE WHEN priority < 2 THEN priority ELSE 0.5 END AS VARCHAR) = '1.0'", "b"),
         ("CASE WHEN priority < 2 THEN 'low' WHEN priority < 4 THEN 'mid' ELSE 'high' END = 'mid'", "cd"),
         ("CASE task_group WHEN 'odd' THEN true END", "bdf"),
         ("NULL", ""),
@@ -274,6 +282,19 @@ def test_limit_and_offset_may_be_binds(world):
     assert ["c", "d"] == values(world, "SELECT id FROM jobs ORDER BY id LIMIT $1 OFFSET $2", 2, 2)
 
 
+@pytest.mark.parametrize("clauses", ["", "ORDER BY id"])
+def test_limit_and_offset_may_be_as_large_as_a_bind(world, clauses):
+    most = 2**64 - 1
+
+    assert 6 == len(values(world, f"SELECT id FROM jobs {clauses} LIMIT $1", most))
+    assert [] == values(world, f"SELECT id FROM jobs {clauses} LIMIT $1 OFFSET $1", most)
+
+
+def test_the_least_number_may_be_a_bind(world):
+    assert [-(2**63)] == values(world, "SELECT -$1 AS n", 2**63)
+    assert [2**63] == values(world, "SELECT -$1 + 0.0 AS n", -(2**63))
+
+
 @pytest.mark.parametrize(
     ("sql", "binds", "field", "problem"),
     [
@@ -301,6 +322,8 @@ def test_limit_and_offset_may_be_binds(world):
             "parameters[0]",
             "2000 characters as a pattern",
         ),
+        ("SELECT $1", ["x" * 1_000_001], "parameters[0]", "has 1000001 characters, and may have 1000000"),
+        ("SELECT -$1 AS n", [2**64 - 1], "sql", "does not fit into 64 bits"),
         ("SELECT id FROM jobs WHERE id = ?", ["a"], "sql", r"a parameter is written \$1"),
         ("SELECT id FROM jobs WHERE id = :id", ["a"], "sql", "cannot be read from ':'"),
     ],
@@ -425,6 +448,9 @@ def test_nothing_but_a_select_is_read(world, sql):
         ("SELECT 1 / 0", "division by zero"),
         ("SELECT 5 % 0", "division by zero"),
         ("SELECT 9223372036854775807 + 1", "does not fit into 64 bits"),
+        (f"SELECT ({' OR '.join(['true'] * 300)}) AS a FROM jobs HAVING {' OR '.join(['a'] * 300)}", "20000 parts"),
+        (f"SELECT ({' OR '.join(['true'] * 300)}) AS a FROM jobs ORDER BY {', '.join(['a'] * 300)}", "20000 parts"),
+        (f"SELECT ({' OR '.join(['true'] * 300)}) AS a FROM jobs GROUP BY {', '.join(['1'] * 300)}", "20000 parts"),
         ("SELECT CAST('x' AS BIGINT)", "cannot cast 'x' to Int64"),
         ("SELECT CAST('1e999' AS BIGINT)", "cannot cast"),
         ("SELECT CAST('1_0' AS BIGINT)", "cannot cast"),
@@ -501,6 +527,10 @@ def test_an_answer_with_too_many_rows_is_refused(world):
         "SELECT id || $1 AS x, COUNT(*) FROM jobs GROUP BY x",
         "SELECT COUNT(DISTINCT id || $1) FROM jobs",
         "SELECT DISTINCT id || $1 AS x FROM jobs",
+        "SELECT id FROM jobs ORDER BY id || $1",
+        "SELECT id FROM jobs ORDER BY task_group, id || $1",
+        "SELECT COUNT(*) AS n FROM jobs GROUP BY id HAVING MAX(id || $1) > ''",
+        "SELECT length(MIN(id || $1)) + length(MIN($1 || id)) + length(MAX(id || $1)) AS n FROM jobs",
     ],
 )
 def test_what_a_query_keeps_is_bounded(world, monkeypatch, sql):
@@ -508,6 +538,53 @@ def test_what_a_query_keeps_is_bounded(world, monkeypatch, sql):
 
     assert "keep more than 1 MiB at once; to narrow it, " in refused(world, sql, "x" * 200_000)
     assert ask(world, sql, "x" * 100)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT {} FROM jobs",
+        "SELECT id FROM jobs ORDER BY {}",
+        "SELECT id FROM jobs ORDER BY id, {}",
+        "SELECT COUNT(*) FROM jobs GROUP BY {}",
+    ],
+)
+def test_a_row_is_given_up_before_it_holds_too_much(world, monkeypatch, sql):
+    """A hundred columns of a million characters."""
+    monkeypatch.setattr(query_meter, "MAX_HELD", 1 << 20)
+    columns = ", ".join(f"$1 || {number}" for number in range(100))
+    tracemalloc.start()
+    try:
+        assert "keep more than 1 MiB at once" in refused(world, sql.format(columns), "x" * 1_000_000)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert most < 20 << 20
+
+
+def test_the_names_of_columns_are_kept_with_each_row(world, monkeypatch):
+    monkeypatch.setattr(query_meter, "MAX_HELD", 1 << 20)
+
+    assert "keep more than 1 MiB" in refused(world, f'SELECT 1 AS "{"x" * 99_000}" FROM jobs')
+    assert 6 == len(ask(world, f'SELECT 1 AS "{"x" * 50_000}" FROM jobs'))
+
+
+def test_a_text_that_is_not_ascii_takes_more(world, monkeypatch):
+    monkeypatch.setattr(query_meter, "MAX_HELD", 1 << 20)
+
+    assert ask(world, "SELECT $1 AS x", "x" * 400_000)
+    assert "keep more than 1 MiB" in refused(world, "SELECT $1 AS x", "é" * 400_000)
+
+
+def test_rows_that_do_not_stay_are_given_back(world, monkeypatch):
+    monkeypatch.setattr(query_meter, "MAX_HELD", 1 << 20)
+    world.enqueue([job(f"n{number:03}", number % 7) for number in range(60)])
+    long = "x" * 100_000
+
+    assert [66] == values(world, "SELECT COUNT(*) AS n FROM jobs GROUP BY $1 || 'x'", long)
+    assert ["n059"] == values(world, "SELECT MAX(id) AS n FROM jobs HAVING MAX(id || $1) > 'n'", long)
+    assert ["a"] == values(world, "SELECT id FROM jobs WHERE $1 || id LIKE '%xa'", long)
 
 
 def test_groups_that_are_not_in_the_answer_are_kept_too(world, monkeypatch):
@@ -561,6 +638,67 @@ def test_the_time_is_over_within_one_row(world, monkeypatch):
     assert "took longer than 50 s" in refused(world, f"SELECT {many} AS x", "x" * 100_000, span=50 * SECOND)
 
 
+@pytest.mark.parametrize(
+    "each",
+    [
+        "$1 LIKE '%y%'",
+        "$1 LIKE '%_y%'",
+        "lower($1) = 'y'",
+        "$1 || '' = 'y'",
+        "CAST($1 AS VARCHAR) || '' = 'y'",
+        "payload = $1",
+        "metadata['n'] = 'y'",
+        "limits = $1",
+    ],
+)
+def test_the_time_is_over_within_one_row_of_texts_that_are_not_so_long(engine, monkeypatch, each):
+    """Each of them is looked at many times."""
+    kept = stored.Kept(metadata={"n": "x" * 10_000})
+    payload = stored.text_of(msgspec.msgpack.encode("x" * 10_000), "payload")
+    engine.enqueue(
+        [NewJob(stored.TASK, id="a", tenant="acme", queue="q", args=payload, meta=stored.meta_of(kept))]
+    )
+    many = " OR ".join([each] * 500)
+    now = iter(range(0, 10**9, SECOND))
+    monkeypatch.setattr(query_meter, "monotonic", lambda: next(now))
+
+    assert "took longer than 50 s" in refused(
+        engine, f"SELECT {many} AS x, $1 AS y FROM jobs", "x" * 10_000, span=50 * SECOND
+    )
+
+
+def test_the_time_is_over_between_rows_of_one_page(world, monkeypatch):
+    """A page has thousands of rows, and a query thousands of parts."""
+    world.enqueue([job(f"n{number}", 1) for number in range(90)])
+    many = " OR ".join(["priority = 8"] * 3_000)
+    now = iter(range(0, 10**9, SECOND))
+    monkeypatch.setattr(query_meter, "monotonic", lambda: next(now))
+
+    for sql in (
+        f"SELECT id FROM jobs WHERE {many}",
+        f"SELECT id FROM jobs GROUP BY id, priority HAVING {many}",
+    ):
+        assert "took longer than 10 s" in refused(world, sql, span=10 * SECOND)
+
+
+def test_no_text_takes_long_to_be_found_no_number(world):
+    """If every way to read the digits were tried, this would take minutes."""
+    began = time.monotonic()
+
+    for text in (
+        "1" * 100_000 + "x",
+        "1." + "1" * 100_000 + "x",
+        " " * 100_000 + "x",
+        "1" + " " * 100_000 + "x",
+    ):
+        assert "cannot cast" in refused(world, "SELECT CAST($1 AS DOUBLE) AS x", text)
+        assert "is compared with a number" in refused(
+            world, "SELECT 1 = $1 AS x", text, field="parameters[0]"
+        )
+
+    assert time.monotonic() - began < 60
+
+
 def test_a_store_that_gives_up_is_told_in_the_same_words(world, monkeypatch):
     def endless(db, *_):
         return db.all(
@@ -608,7 +746,29 @@ def test_a_query_that_wants_few_rows_looks_at_few(world, monkeypatch):
     ],
 )
 def test_a_pattern_is_as_long_as_it_is(pattern, text, expected):
-    assert matcher(pattern, "sql", fold=False)(text) is expected
+    assert matcher(pattern, "sql", lambda _: None, fold=False)(text) is expected
+
+
+def test_a_pattern_is_looked_for_a_stretch_at_a_time(monkeypatch):
+    monkeypatch.setattr(query_like, "_AT_ONCE", 4)
+    texts = ["".join(signs) for length in range(7) for signs in product("ab", repeat=length)]
+    signs = {"%": ".*", "_": "."}
+
+    for pattern in ("".join(each) for length in range(5) for each in product("ab_%", repeat=length)):
+        meaning = re.compile("".join(signs.get(sign, sign) for sign in pattern))
+        is_like = matcher(pattern, "sql", lambda _: None, fold=False)
+        for text in texts:
+            assert bool(meaning.fullmatch(text)) == is_like(text), (pattern, text)
+
+
+def test_a_pattern_is_charged_for_what_it_compares():
+    """A million characters, each of which may be the first of eight hundred that are compared."""
+    spent = []
+
+    assert not matcher(f"%{'_a' * 400}b%", "sql", spent.append, fold=False)("a" * 1_000_000)
+
+    assert sum(spent) > 700 * 1_000_000
+    assert max(spent) <= 2_000_000
 
 
 @pytest.mark.parametrize(
@@ -620,7 +780,8 @@ def test_no_pattern_takes_longer_than_the_text_is_long(pattern):
     began = time.monotonic()
 
     threading.Thread(
-        target=lambda: (matcher(pattern, "sql", fold=False)("a" * 20_000), ended.set()), daemon=True
+        target=lambda: (matcher(pattern, "sql", lambda _: None, fold=False)("a" * 20_000), ended.set()),
+        daemon=True,
     ).start()
 
     assert ended.wait(60), f"{pattern} is still tried after {time.monotonic() - began} s"
@@ -655,6 +816,29 @@ def test_jobs_of_other_clients_are_shown_too(engine):
     )
 
     assert [("a", '{"x":[1]}', {}, "[]")] == ask(engine, "SELECT id, payload, metadata, limits FROM jobs")
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        '{"silo": {"limits": [{"concurrency": 5}]}}',
+        '{"silo": {"limits": [5]}}',
+        '{"silo": {"metadata": {"a": 5}}}',
+        r'{"silo": {"metadata": {"a": "\ud800"}}}',
+        r'{"other": "\ud800"}',
+    ],
+)
+def test_what_another_client_wrote_in_our_place_is_not_shown(engine, meta):
+    engine.enqueue([NewJob("task", id="a", tenant="acme", meta=meta)])
+
+    assert [({}, "[]")] == ask(engine, "SELECT metadata, limits FROM jobs")
+
+
+def test_numbers_of_other_clients_may_be_longer_than_64_bits(engine):
+    args = f"[{10**30}, {2**64 - 1}, {-(2**63)}, 1{'0' * 400}]"
+    engine.enqueue([NewJob("task", id="a", tenant="acme", args=args)])
+
+    assert [f"[1e30,{2**64 - 1},{-(2**63)},null]"] == values(engine, "SELECT payload FROM jobs")
 
 
 def test_a_key_that_tenants_share_is_no_queue_of_one_of_them(engine):

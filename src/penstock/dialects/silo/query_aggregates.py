@@ -60,12 +60,16 @@ class _Average:
 class _Best:
     """The least or the greatest value: *better* tells which of two it is."""
 
-    def __init__(self, better: Callable[..., Value]) -> None:
+    def __init__(self, better: Callable[..., Value], meter: Meter) -> None:
         self._better = better
+        self._meter = meter
         self.result: Value = None
 
     def add(self, value: Value, _weight: int) -> None:
-        self.result = value if self.result is None else self._better(self.result, value)
+        best = value if self.result is None else self._better(self.result, value)
+        if best is not self.result:
+            self._meter.hold(size_of(best) - size_of(self.result))
+            self.result = best
 
 
 class _Different:
@@ -78,7 +82,7 @@ class _Different:
 
     def add(self, value: Value, _weight: int) -> None:
         if value not in self._seen:
-            self._meter.hold(size_of((value,)))
+            self._meter.hold(size_of(value))
             self._seen.add(value)
             self._total.add(value, 1)
 
@@ -87,12 +91,12 @@ class _Different:
         return self._total.result
 
 
-_MAKERS: Final[dict[str, Callable[[], Total]]] = {
-    "count": _Count,
-    "sum": _Sum,
-    "avg": _Average,
-    "min": lambda: _Best(min),
-    "max": lambda: _Best(max),
+_MAKERS: Final[dict[str, Callable[[Meter], Total]]] = {
+    "count": lambda _meter: _Count(),
+    "sum": lambda _meter: _Sum(),
+    "avg": lambda _meter: _Average(),
+    "min": lambda meter: _Best(min, meter),
+    "max": lambda meter: _Best(max, meter),
 }
 
 
@@ -106,4 +110,4 @@ def aggregate(name: str, found: Compiled, meter: Meter, *, distinct: bool) -> tu
     if name == "sum" and found.type in INTS:
         type_ = INT
     make = _MAKERS[name]
-    return (type_, lambda: _Different(make(), meter)) if distinct else (type_, make)
+    return type_, lambda: _Different(make(meter), meter) if distinct else make(meter)

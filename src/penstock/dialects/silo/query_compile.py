@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from penstock.dialects.silo.query_functions import Compiled, Eval, Row, call
+from penstock.dialects.silo.query_functions import Compiled, Eval, Row, call, of_type
 from penstock.dialects.silo.query_like import matcher
 from penstock.dialects.silo.query_meter import Meter
 from penstock.dialects.silo.query_tree import (
@@ -66,7 +66,7 @@ class Compiler:
             ),
             Negative: lambda part: self._operation("-", _constant(_ZERO), self.compile(part.part)),
             Case: self._case,
-            Cast: lambda part: _cast(self.compile(part.part), part.type),
+            Cast: self._cast,
             Call: lambda part: call(part.name, [self.compile(each) for each in part.arguments], self._meter),
             Every: lambda part: _joined([self.condition(each) for each in part.parts], decides=False),
             Either: lambda part: _joined([self.condition(each) for each in part.parts], decides=True),
@@ -110,7 +110,7 @@ class Compiler:
     def _among(self, part: Among) -> Compiled:
         tested = self.compile(part.part)
         items = [self.compile(item) for item in part.items]
-        if any(item.constant is None for item in items):
+        if tested.constant is not None or any(item.constant is None for item in items):
             equal = [self._operation("=", tested, item).of for item in items]
             return _joined(equal, decides=True)
         values = {_alike(tested, item)[1].of(()) for item in items}
@@ -131,31 +131,38 @@ class Compiler:
             raise InvalidError("sql", "the pattern of LIKE must be a text or a parameter")
         if pattern.constant.value is None:
             return Compiled(BOOLEAN, lambda _row: None)
-        is_like = matcher(str(pattern.constant.value), pattern.constant.field, fold=part.fold)
-        of, look = tested.of, self._meter.look
-
-        def run(row: Row) -> Value:
-            text = of(row)
-            if not isinstance(text, str):
-                return None
-            look(text)
-            return is_like(text)
-
-        return Compiled(BOOLEAN, run)
+        is_like = matcher(
+            str(pattern.constant.value), pattern.constant.field, self._meter.spend, fold=part.fold
+        )
+        of = tested.of
+        return Compiled(BOOLEAN, lambda row: is_like(text) if isinstance(text := of(row), str) else None)
 
     def _case(self, part: Case) -> Compiled:
         whens = [(self.condition(condition), self.compile(value)) for condition, value in part.whens]
         otherwise = self.compile(part.otherwise)
         type_ = common([value.type for _, value in whens] + [otherwise.type], "CASE")
-        choices = [(condition, value.of) for condition, value in whens]
+        choices = [(condition, of_type(value, type_)) for condition, value in whens]
+        default = of_type(otherwise, type_)
 
         def run(row: Row) -> Value:
             for condition, value in choices:
                 if condition(row):
                     return value(row)
-            return otherwise.of(row)
+            return default(row)
 
         return Compiled(type_, run)
+
+    def _cast(self, part: Cast) -> Compiled:
+        found = self.compile(part.part)
+        of, turn, spend = found.of, cast(found.type, part.type), self._meter.spend
+
+        def run(row: Row) -> Value:
+            value = of(row)
+            if isinstance(value, str):
+                spend(len(value))
+            return None if value is None else turn(value)
+
+        return Compiled(part.type, run)
 
 
 def _constant(part: Constant) -> Compiled:
@@ -219,8 +226,3 @@ def _as_number(found: Compiled, other: Compiled) -> Compiled:
             found.constant.field, f"{str(found.constant.value)[:40]!r} is compared with a number"
         )
     return _constant(Constant(number, INT if isinstance(number, int) else FLOAT, found.constant.field))
-
-
-def _cast(found: Compiled, type_: str) -> Compiled:
-    of, turn = found.of, cast(found.type, type_)
-    return Compiled(type_, lambda row: None if (v := of(row)) is None else turn(v))

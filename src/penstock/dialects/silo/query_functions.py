@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from penstock.dialects.silo.query_meter import MAX_TEXT, Meter
-from penstock.dialects.silo.query_tree import BOOLEAN, INT, LIST, MAP, NULL, TEXT, Constant, Value
+from penstock.dialects.silo.query_tree import BOOLEAN, FLOAT, INT, LIST, MAP, NULL, TEXT, Constant, Value
 from penstock.dialects.silo.query_values import cast, common
 from penstock.errors import InvalidError
 
@@ -21,6 +21,14 @@ class Compiled(NamedTuple):
 
 
 Maker: TypeAlias = Callable[[Sequence[Compiled], Meter], Compiled]
+
+
+def of_type(found: Compiled, type_: str) -> Eval:
+    """Return what *found* is of a row, as a value of a type that it has together with others."""
+    if type_ != FLOAT or found.type in {FLOAT, NULL}:
+        return found.of
+    of, turn = found.of, cast(found.type, FLOAT)
+    return lambda row: None if (value := of(row)) is None else turn(value)
 
 
 def call(name: str, arguments: Sequence[Compiled], meter: Meter) -> Compiled:
@@ -66,7 +74,7 @@ def _of_text(function: Callable[[str], str]) -> Maker:
             text = part(row)
             if not isinstance(text, str):
                 return None
-            meter.look(text)
+            meter.spend(len(text))
             return function(text)
 
         return Compiled(TEXT, run)
@@ -76,11 +84,11 @@ def _of_text(function: Callable[[str], str]) -> Maker:
 
 def _coalesce(arguments: Sequence[Compiled], _meter: Meter) -> Compiled:
     type_ = common([argument.type for argument in arguments], "coalesce")
-    parts = [argument.of for argument in arguments]
+    parts = [of_type(argument, type_) for argument in arguments]
     return Compiled(type_, lambda row: next((v for part in parts if (v := part(row)) is not None), None))
 
 
-def _concatenated(arguments: Sequence[Compiled], _meter: Meter) -> Compiled:
+def _concatenated(arguments: Sequence[Compiled], meter: Meter) -> Compiled:
     one, other = (argument.of for argument in arguments)
     texts = [cast(argument.type, TEXT) for argument in arguments]
 
@@ -89,8 +97,10 @@ def _concatenated(arguments: Sequence[Compiled], _meter: Meter) -> Compiled:
         if first is None or second is None:
             return None
         first, second = str(texts[0](first)), str(texts[1](second))
-        if len(first) + len(second) > MAX_TEXT:
+        length = len(first) + len(second)
+        if length > MAX_TEXT:
             raise InvalidError("sql", f"|| makes a text of more than {MAX_TEXT} characters")
+        meter.spend(length)
         return first + second
 
     return Compiled(TEXT, run)

@@ -1,26 +1,40 @@
 """LIKE: `%` stands for any text, `_` for one character, a backslash makes the next character plain.
 
-In time that grows with the text and the pattern at most, whatever they are: the longest way to match is never tried.
+In time that grows with the text times the pattern at most, whatever they are: no way to match is tried twice.
 """
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from penstock.errors import InvalidError
 
 MAX_PATTERN: Final = 1_000
 _ONE: Final = None  # stands for `_`
+_AT_ONCE: Final = 500_000  # characters that are compared before the clock may be looked at
+
+Spend: TypeAlias = Callable[[int], None]
 
 
-def matcher(pattern: str, field: str, *, fold: bool) -> Callable[[str], bool]:
-    """Return what tells whether a text is like *pattern*; with *fold*, whatever the case."""
+def matcher(pattern: str, field: str, spend: Spend, *, fold: bool) -> Callable[[str], bool]:
+    """Return what tells whether a text is like *pattern*; with *fold*, whatever the case.
+
+    It calls *spend* with the number of characters that it will compare next.
+    """
     if len(pattern) > MAX_PATTERN:
         raise InvalidError(field, f"has {len(pattern)} characters as a pattern, and may have {MAX_PATTERN}")
-    pieces = [_Piece(piece) for piece in _pieces(pattern.lower() if fold else pattern)]
-    if fold:
-        return lambda text: _is_like(text.lower(), pieces)
-    return lambda text: _is_like(text, pieces)
+    pieces = [_Piece(piece, spend) for piece in _pieces(_folded(pattern) if fold else pattern)]
+
+    def is_like(text: str) -> bool:
+        spend(len(text))
+        return _is_like(_folded(text) if fold else text, pieces)
+
+    return is_like
+
+
+def _folded(text: str) -> str:
+    """Return a text in small letters, each as it is alone: none is longer, none depends on the next."""
+    return text.replace("İ", "i").lower().replace("ς", "Σ".lower())
 
 
 def _pieces(pattern: str) -> list[list[str | None]]:
@@ -44,8 +58,9 @@ def _pieces(pattern: str) -> list[list[str | None]]:
 class _Piece:
     """Characters that follow each other, some of which may be any."""
 
-    def __init__(self, characters: list[str | None]) -> None:
+    def __init__(self, characters: list[str | None], spend: Spend) -> None:
         self.size = len(characters)
+        self._spend = spend
         self._plain = None if _ONE in characters else "".join(filter(None, characters))
         signs = ["." if character is _ONE else re.escape(character) for character in characters]
         self._pattern = re.compile("".join(signs), re.DOTALL)
@@ -59,8 +74,14 @@ class _Piece:
         """Return where it stands first; -1 if nowhere."""
         if self._plain is not None:
             return text.find(self._plain, begin, end)
-        found = self._pattern.search(text, begin, end)
-        return -1 if found is None else found.start()
+        most = _AT_ONCE // self.size
+        for first in range(begin, end - self.size + 1, most):
+            last = min(first + most + self.size - 1, end)
+            self._spend((last - first) * self.size)
+            found = self._pattern.search(text, first, last)
+            if found is not None:
+                return found.start()
+        return -1
 
 
 def _is_like(text: str, pieces: list[_Piece]) -> bool:

@@ -1,5 +1,6 @@
 """How much time and memory a query may still use."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from penstock.clock import SECOND, monotonic
@@ -8,8 +9,10 @@ from penstock.errors import InvalidError
 
 MAX_HELD: Final = 64 * 1024 * 1024  # bytes of groups, sorted rows and answers, as they are estimated
 MAX_TEXT: Final = 16 * 1024 * 1024  # characters of one text
-LONG: Final = 50_000  # characters of a text that takes so long to look at that the clock is looked at too
+STEPS: Final = 50_000  # a few milliseconds of work at most, after which the clock is looked at
 _EACH: Final = 64  # bytes that a value takes beside its characters
+_PER_CHARACTER: Final = 2  # bytes of a character, in memory and as it is sent
+_PER_WIDE_CHARACTER: Final = 8  # of one in a text that is not ASCII
 
 NARROWER: Final = (
     "name ids or a status_kind (Running, Waiting and Scheduled look only at jobs that have not ended), "
@@ -24,6 +27,7 @@ class Meter:
         self._span = span
         self._end = monotonic() + span
         self._held = 0
+        self._steps = 0
 
     @property
     def left(self) -> int:
@@ -48,21 +52,31 @@ class Meter:
             problem = f"the query must keep more than {MAX_HELD >> 20} MiB at once; to narrow it, {NARROWER}"
             raise InvalidError("sql", problem)
 
-    def look(self, text: str) -> None:
-        """Look at the clock before a *text* is gone through, if it is long."""
-        if len(text) > LONG:
+    def spend(self, steps: int) -> None:
+        """Count work before it is done, a step for each part of the query or character; raise if the time is over."""
+        self._steps += steps
+        if self._steps > STEPS:
+            self._steps = 0
             self.check()
 
+    def keep(self, values: Iterable[Value]) -> tuple[tuple[Value, ...], int]:
+        """Return *values* that are made one after the other, and the bytes that were counted for them."""
+        kept: list[Value] = []
+        size = 0
+        for value in values:
+            each = size_of(value)
+            self.hold(each)
+            size += each
+            kept.append(value)
+        return tuple(kept), size
 
-def size_of(values: tuple[Value, ...]) -> int:
-    """Estimate the bytes that a row takes."""
-    size = _EACH
-    for value in values:
-        size += _EACH
-        if isinstance(value, str):
-            size += 2 * len(value)
-        elif isinstance(value, dict):
-            size += sum(2 * _EACH + 2 * len(key) + 2 * len(text) for key, text in value.items())
-        elif isinstance(value, list):
-            size += sum(_EACH + 2 * len(text) for text in value)
-    return size
+
+def size_of(value: Value) -> int:
+    """Estimate the bytes that a value takes."""
+    if isinstance(value, str):
+        return _EACH + len(value) * (_PER_CHARACTER if value.isascii() else _PER_WIDE_CHARACTER)
+    if isinstance(value, dict):
+        return _EACH + sum(size_of(key) + size_of(text) for key, text in value.items())
+    if isinstance(value, list):
+        return _EACH + sum(map(size_of, value))
+    return _EACH

@@ -4,6 +4,7 @@ What is not in this grammar cannot be asked for: there is no other statement, no
 no function but those of `query_functions`.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -19,12 +20,15 @@ from penstock.dialects.silo.query_tree import (
     Constant,
     Item,
     Order,
+    Part,
     Select,
 )
 from penstock.dialects.silo.query_words import Kind, words_of
 from penstock.errors import InvalidError
 
 Bind: TypeAlias = bool | int | float | str | bytes | None
+
+MAX_BIND: Final = 1_000_000  # characters: a query may look at each many thousand times
 
 _TIGHT: Final = frozenset({"(", ".", "[", "]", "::"})  # signs next to which no space is written
 
@@ -42,6 +46,8 @@ def _constant(field: str, bind: Bind) -> Constant:
         except UnicodeDecodeError as error:
             raise InvalidError(field, f"is not UTF-8, and no column has other bytes ({error})") from None
     if isinstance(bind, str):
+        if len(bind) > MAX_BIND:
+            raise InvalidError(field, f"has {len(bind)} characters, and may have {MAX_BIND}")
         _encodable(field, bind)
     kinds: dict[type, str] = {bool: BOOLEAN, int: INT, float: FLOAT, str: TEXT, type(None): NULL}
     return Constant(bind, kinds[type(bind)], field)
@@ -67,7 +73,7 @@ class _Clauses(Terms):
         items = self._items()
         table = self._table() if self._take("from") else None
         where = self._term() if self._take("where") else None
-        groups = self._terms() if self._take("group", "by") else ()
+        groups = self._groups() if self._take("group", "by") else ()
         having = self._term() if self._take("having") else None
         orders = self._orders() if self._take("order", "by") else ()
         limit, offset = self._bounds()
@@ -121,6 +127,12 @@ class _Clauses(Terms):
             self._refuse("only the tables jobs, tasks, queues, tenant_counts and queue_counts can be read")
         return table
 
+    def _groups(self) -> tuple[Part, ...]:
+        groups = [self._term()]
+        while self._sign(","):
+            groups.append(self._term())
+        return tuple(groups)
+
     def _orders(self) -> tuple[Order, ...]:
         orders = [self._order()]
         while self._sign(","):
@@ -154,7 +166,7 @@ class _Clauses(Terms):
         if type(value) is not int or value < 0:
             field = part.field if isinstance(part, Constant) else "sql"
             raise InvalidError(field, f"{what} must be a whole number that is not negative")
-        return value
+        return min(value, sys.maxsize)
 
     def _expect_end(self) -> None:
         word = self._word

@@ -1,14 +1,16 @@
 """Decide how a query is answered: which columns it needs, what it groups by, what it keeps."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from penstock.dialects.silo.query_aggregates import Total, aggregate
 from penstock.dialects.silo.query_compile import Compiler
 from penstock.dialects.silo.query_functions import Compiled, Eval
-from penstock.dialects.silo.query_meter import Meter
+from penstock.dialects.silo.query_meter import Meter, size_of
 from penstock.dialects.silo.query_tables import TABLES, Table
+from penstock.dialects.silo.query_terms import MAX_PARTS
 from penstock.dialects.silo.query_tree import (
     BOOLEAN,
     INT,
@@ -34,8 +36,8 @@ from penstock.errors import InvalidError
 class TableScope:
     """The rows of a table; it notes which columns are needed."""
 
-    def __init__(self, table: Table | None, tenant: str) -> None:
-        self._columns = {} if table is None else table.columns(tenant)
+    def __init__(self, table: Table | None, tenant: str, meter: Meter) -> None:
+        self._columns = {} if table is None else table.columns(tenant, meter)
         self.needed: set[str] = set()
 
     def find(self, part: Part) -> tuple[str, Eval] | None:
@@ -94,6 +96,8 @@ class Plan:
     orders: tuple[tuple[Eval, Order], ...]
     limit: int | None
     offset: int
+    parts: int  # of the query, each of which may be looked at for each row
+    size_of_names: int
 
     @property
     def counts(self) -> bool:
@@ -106,7 +110,8 @@ def plan(select: Select, tenant: str, meter: Meter) -> Plan:
     """Return how *select* is answered for a *tenant*; raise if it cannot be."""
     table = _table(select.table)
     select = _resolved(select, table)
-    scope = TableScope(table, tenant)
+    parts = _count(select)
+    scope = TableScope(table, tenant, meter)
     compiler = Compiler(scope, meter)
     where = None if select.where is None else compiler.condition(select.where)
     grouping = None
@@ -120,7 +125,8 @@ def plan(select: Select, tenant: str, meter: Meter) -> Plan:
     return Plan(
         table, frozenset(scope.needed), _wanted(select.where), where, grouping,
         tuple(item.name for item in select.items), tuple(item.type for item in items),
-        tuple(item.of for item in items), tuple(orders), select.limit, select.offset,
+        tuple(item.of for item in items), tuple(orders), select.limit, select.offset, parts,
+        sum(size_of(item.name) for item in select.items),
     )  # fmt: skip
 
 
@@ -142,9 +148,8 @@ def _resolved(select: Select, table: Table | None) -> Select:
             items += [Item(Column(name), name) for name in table.names]
         else:
             items.append(item)
-    names = [item.name for item in items]
-    for name in names:
-        if names.count(name) > 1:
+    for name, count in Counter(item.name for item in items).items():
+        if count > 1:
             raise InvalidError(
                 "sql", f"two columns of the answer are named {name!r}; name one of them with AS"
             )
@@ -170,6 +175,24 @@ def _meant(part: Part, items: Sequence[Item], named: dict[str, Part]) -> Part:
             raise InvalidError(part.field, f"there is no column {part.value} in the answer")
         return items[int(part.value or 0) - 1].part or part
     return part
+
+
+def _count(select: Select) -> int:
+    """Return how many parts a query has whose names stand for expressions; raise if they are too many."""
+    count = 0
+    for part in _parts(select):
+        for _ in walk(part):
+            count += 1
+            if count > MAX_PARTS:
+                raise InvalidError("sql", f"has more than {MAX_PARTS} parts")
+    return count
+
+
+def _parts(select: Select) -> Iterator[Part]:
+    yield from (item.part for item in select.items if item.part is not None)
+    yield from (part for part in (select.where, select.having) if part is not None)
+    yield from select.groups
+    yield from (order.part for order in select.orders)
 
 
 def _has_aggregate(part: Part) -> bool:

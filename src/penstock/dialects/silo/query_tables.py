@@ -6,13 +6,14 @@ A row is what the survey has; a column is what is read of it, and only if the qu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from penstock.clock import MILLISECOND
 from penstock.dialects.silo.query_functions import Eval
+from penstock.dialects.silo.query_meter import Meter
 from penstock.dialects.silo.query_texts import limits_of, metadata_of, payload_of
-from penstock.dialects.silo.query_tree import INT, MAP, TEXT
+from penstock.dialects.silo.query_tree import INT, MAP, TEXT, Value
 from penstock.dialects.silo.stored import NO_TENANT, SHARD, shown_priority, task_id
 from penstock.engine.surveys import Place, Survey, Text
 from penstock.limits.rules import Limit
@@ -59,12 +60,16 @@ class Table:
     @property
     def names(self) -> list[str]:
         """The names of all columns."""
-        return list(self.columns(""))
+        return [*owned(""), *self.own]
 
-    def columns(self, tenant: str) -> dict[str, tuple[str, Eval]]:
-        """Return all columns, for a tenant."""
+    def columns(self, tenant: str, meter: Meter) -> dict[str, tuple[str, Eval]]:
+        """Return all columns, for a tenant; *meter* is told of longer texts before they are gone through."""
         same = {name: (TEXT, _always(value)) for name, value in owned(tenant).items()}
-        return {**same, **self.own}
+        own = {
+            name: (type_, _counted(of, _TEXTS[name], meter) if name in _TEXTS else of)
+            for name, (type_, of) in self.own.items()
+        }
+        return {**same, **own}
 
 
 def owned(tenant: str) -> dict[str, str]:
@@ -74,6 +79,17 @@ def owned(tenant: str) -> dict[str, str]:
 
 def _always(value: str) -> Eval:
     return lambda _row: value
+
+
+def _counted(of: Eval, text: Text, meter: Meter) -> Eval:
+    """Return what reads a column that is made of a longer *text*."""
+    source = attrgetter(text)
+
+    def read(row: SurveyedJob) -> Value:
+        meter.spend(len(source(row) or ""))
+        return of(row)
+
+    return read
 
 
 def _place(reading: Reading) -> Place:

@@ -1,6 +1,7 @@
 """Read the expressions of a query."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from penstock.dialects.silo.query_cursor import RESERVED, Cursor
@@ -57,7 +58,7 @@ class Terms(Cursor):
         self._qualifiers: set[str] = set()  # before the names of columns
 
     def _term(self) -> Part:
-        """Read one expression that is neither too deep nor too large."""
+        """Read a whole expression, which is neither too deep nor too large."""
         part = self._expression()
         for count, (_, depth) in enumerate(walk(part)):
             if depth > MAX_DEPTH:
@@ -66,10 +67,10 @@ class Terms(Cursor):
                 raise InvalidError("sql", f"has an expression of more than {MAX_PARTS} parts")
         return part
 
-    def _terms(self) -> tuple[Part, ...]:
-        parts = [self._term()]
+    def _expressions(self) -> tuple[Part, ...]:
+        parts = [self._expression()]
         while self._sign(","):
-            parts.append(self._term())
+            parts.append(self._expression())
         return tuple(parts)
 
     def _expression(self) -> Part:
@@ -118,7 +119,7 @@ class Terms(Cursor):
         if self._take("in"):
             self._expect("(")
             self._no_query()
-            items = self._terms()
+            items = self._expressions()
             self._expect(")")
             return Among(part, items)
         if self._take("between"):
@@ -150,8 +151,10 @@ class Terms(Cursor):
         part = self._suffixed()
         if not negative:
             return part
-        if isinstance(part, Constant) and type(part.value) in {int, float}:
-            return Constant(-part.value, part.type, part.field)  # type: ignore[operator]
+        if isinstance(part, Constant) and part.type in {INT, FLOAT}:
+            value = part.value
+            if isinstance(value, int | float) and value <= _LARGEST:
+                return replace(part, value=-value)
         return Negative(part)
 
     def _suffixed(self) -> Part:
@@ -224,7 +227,7 @@ class Terms(Cursor):
         if name == "count" and self._sign("*"):
             self._expect(")")
             return self._no_window(Aggregate("count", None))
-        arguments = () if self._is_sign(")") else self._terms()
+        arguments = () if self._is_sign(")") else self._expressions()
         self._expect(")")
         if name not in AGGREGATES:
             return self._no_window(Call(name, arguments))

@@ -11,7 +11,7 @@ from penstock.errors import InvalidError
 Number: TypeAlias = int | float
 
 _WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,19}\s*")
-_FRACTION: Final = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*")
+_FRACTION: Final = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?\s*")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _WORDS: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 

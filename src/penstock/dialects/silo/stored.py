@@ -1,5 +1,6 @@
 """How a job of Silo's clients is kept: its bytes as JSON, its priority, and what only its clients understand."""
 
+import json
 import re
 from base64 import b64decode, b64encode
 from typing import Any, Final
@@ -35,7 +36,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
 
     priority: int = USUAL
     metadata: dict[str, str] = {}
-    limits: list[dict[str, Any]] = []
+    limits: list[dict[str, dict[str, Any]]] = []
     retry_policy: dict[str, Any] | None = None
 
 
@@ -62,7 +63,16 @@ def bytes_of(text: str | None) -> bytes:
         return b""
     if text.startswith(_BEFORE) and text.endswith(_AFTER):
         return b64decode(text[len(_BEFORE) : -len(_AFTER)])
-    return msgspec.msgpack.encode(msgspec.json.decode(text))
+    try:
+        return msgspec.msgpack.encode(msgspec.json.decode(text))
+    except OverflowError:
+        return msgspec.msgpack.encode(json.loads(text, parse_int=_number))
+
+
+def _number(digits: str) -> int | float:
+    """Return a whole number; one that msgpack cannot say is not exact, as its clients read it in JSON."""
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else float(digits)
 
 
 def meta_of(kept: Kept) -> str:
@@ -74,7 +84,7 @@ def kept_in(meta: str) -> Kept:
     """Return what a job keeps in its *meta*."""
     try:
         return _decode(meta).silo
-    except msgspec.ValidationError:  # written by another client
+    except msgspec.DecodeError:  # written by another client
         return Kept()
 
 
