@@ -179,6 +179,19 @@ def test_keys_have_their_counts_and_the_numbers_in_force(desk):
     assert ["k"] == look(desk, lambda s: [key.key for page in s.key_pages("k") for key in page])
 
 
+def test_a_job_that_a_limit_reschedules_does_not_wait_at_its_key(desk):
+    desk.enqueue("now later", slots("k", 1, "reschedule"), tenant="acme")
+    desk.enqueue("waits", slots("k", 1), tenant="acme")
+    desk.claim()
+
+    (found,) = look(desk, lambda s: [key for page in s.key_pages() for key in page])
+
+    assert ("running", "scheduled", "waiting") == tuple(
+        jobs(desk)[name].state for name in ("now", "later", "waits")
+    )
+    assert (1, 1) == (found.running, found.waiting)
+
+
 def test_jobs_that_have_not_come_to_their_gates_are_counted_there(desk, store, url):
     """On PostgreSQL a job that is enqueued in a transaction of the caller's own waits at the door."""
     desk.enqueue("runs", slots("k", 1), tenant="acme")

@@ -160,11 +160,12 @@ def census(
 def keys(db: Session, tenant: str, name: str | None, after: str, most: int) -> list[SurveyedKey]:
     """Return the keys of a tenant, by name: all that come after one, or the one of this name."""
     rows = db.all(
-        """
+        f"""
         SELECT g.id, g.name, g.running, g.rules, g.own,
             (SELECT l.gates FROM lane_gate p JOIN lane l ON l.id = p.lane WHERE p.gate = g.id
                 ORDER BY p.lane DESC LIMIT 1),
-            (SELECT count(*) FROM lane_gate p JOIN lane_job w ON w.lane = p.lane WHERE p.gate = g.id),
+            (SELECT count(*) FROM lane_gate p JOIN lane_job w ON w.lane = p.lane
+                WHERE p.gate = g.id AND p.lane NOT IN ({RESCHEDULED})),
             (SELECT count(*) FROM floating f WHERE f.gate = g.id)
         FROM gate g WHERE g.kind = 'key' AND g.tenant = ? AND g.name > ? AND (? = 1 OR g.name = ?)
         ORDER BY g.name LIMIT ?
