@@ -201,6 +201,33 @@ def test_a_job_of_another_client_is_shown_and_left_to_its_workers(silo, lasting_
     assert [job["id"]] == [each["id"] for each in lasting_silo.fetch("default")]
 
 
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"limits": [{"nonsense": {}}]},
+        {"limits": [{"concurrency": {"key": 5}}]},
+        {"limits": [{"concurrency": {"key": "k", "max_concurrency": -1}}]},
+        {"limits": [5]},
+        {"priority": 2**40},
+        {"retry_policy": {}},
+        {"retry_policy": {"retry_count": "x"}},
+        {"metadata": 5},
+    ],
+    ids=str,
+)
+def test_a_job_with_which_another_client_poses_as_ours_is_no_trouble_to_workers(silo, lasting_silo, kept):
+    job = lasting_silo.enqueue({"type": "silo", "args": [10**30], "meta": {"silo": kept}})
+    silo.enqueue("mine")
+
+    tasks = silo.lease().tasks
+
+    assert [{"args": [1e30]}, "mine"] == payloads(tasks)
+    assert ({}, []) == (dict(tasks[0].metadata), list(tasks[0].limits))
+    assert (pb.RUNNING, {"args": [1e30]}) == (
+        silo.GetJob(id=job["id"]).status, unpack(silo.GetJob(id=job["id"]).payload),
+    )  # fmt: skip
+
+
 def test_calls_are_counted_among_the_requests(silo, lasting_silo):
     silo.enqueue("x")
 

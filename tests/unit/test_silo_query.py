@@ -841,6 +841,13 @@ def test_numbers_of_other_clients_may_be_longer_than_64_bits(engine):
     assert [f"[1e30,{2**64 - 1},{-(2**63)},null]"] == values(engine, "SELECT payload FROM jobs")
 
 
+@pytest.mark.parametrize("args", ['{"msgpack":"a"}', '{"msgpack":"é"}', '{"msgpack":"no bytes!"}'])
+def test_what_only_looks_like_a_payload_of_ours_is_shown_as_it_is(engine, args):
+    engine.enqueue([NewJob("task", id="a", tenant="acme", args=args)])
+
+    assert [args] == values(engine, "SELECT payload FROM jobs")
+
+
 def test_a_key_that_tenants_share_is_no_queue_of_one_of_them(engine):
     limits = (Limit("own", Numbers(slots=1)), Limit("shared", Numbers(slots=1), shared=True))
     engine.enqueue([NewJob("task", id="a", tenant="acme", limits=limits)])

@@ -1,7 +1,7 @@
 """Write jobs, their attempts and floating limits as Silo's clients read them."""
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,6 +21,8 @@ from penstock.dialects.silo.stored import (
 from penstock.job import Claimed, JobView, PastAttempt, Refresh
 from penstock.lifecycle.outcomes import Ending
 from penstock.lifecycle.states import State
+
+T = TypeVar("T")
 
 MOST_SLOTS: Final = 2**32 - 1  # that the protocol can tell of
 _STATUS: Final = {
@@ -46,7 +48,18 @@ def status_of(view: JobView) -> int:
 
 def task(job: Claimed) -> pb.Task:
     """Return what a worker is told of an attempt."""
-    kept = kept_in(job.meta)
+    return _of_kept(job.meta, lambda kept: _task(job, kept))
+
+
+def _of_kept(meta: str, make: Callable[[Kept], T]) -> T:
+    """Return what *make* makes of what a job keeps; of nothing kept, if another client wrote what cannot be said."""
+    try:
+        return make(kept_in(meta))
+    except (TypeError, ValueError, LookupError):
+        return make(Kept())
+
+
+def _task(job: Claimed, kept: Kept) -> pb.Task:
     return pb.Task(
         id=task_id(job.seq, job.fence),
         job_id=job.id,
@@ -82,7 +95,11 @@ def refresh_task(refresh: Refresh) -> pb.RefreshFloatingLimitTask:
 
 def job(view: JobView, history: Sequence[PastAttempt], *, attempts: bool) -> pb.GetJobResponse:
     """Return a job, with its *attempts* if they are wanted."""
-    kept, status = kept_in(view.meta), status_of(view)
+    return _of_kept(view.meta, lambda kept: _job(view, kept, history, attempts=attempts))
+
+
+def _job(view: JobView, kept: Kept, history: Sequence[PastAttempt], *, attempts: bool) -> pb.GetJobResponse:
+    status = status_of(view)
     waits = status == pb.SCHEDULED
     changed = _changed(view, history)
     return pb.GetJobResponse(

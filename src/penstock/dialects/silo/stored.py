@@ -3,6 +3,7 @@
 import json
 import re
 from base64 import b64decode, b64encode
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -62,7 +63,8 @@ def bytes_of(text: str | None) -> bytes:
     if text is None:
         return b""
     if text.startswith(_BEFORE) and text.endswith(_AFTER):
-        return b64decode(text[len(_BEFORE) : -len(_AFTER)])
+        with suppress(ValueError):  # other JSON may look like it
+            return b64decode(text[len(_BEFORE) : -len(_AFTER)], validate=True)
     try:
         return msgspec.msgpack.encode(msgspec.json.decode(text))
     except OverflowError:
