@@ -179,6 +179,30 @@ def test_keys_have_their_counts_and_the_numbers_in_force(desk):
     assert ["k"] == look(desk, lambda s: [key.key for page in s.key_pages("k") for key in page])
 
 
+def test_a_key_where_no_job_waits_has_the_number_of_the_newest(desk):
+    for number, name in enumerate("abc", 2):
+        desk.enqueue(name, slots("k", number), tenant="acme")
+    assert "a b c" == desk.claim()
+    desk.engine.upkeep()
+
+    (found,) = look(desk, lambda s: [key for page in s.key_pages() for key in page])
+
+    assert (3, 0, 4) == (found.running, found.waiting, found.numbers.slots)
+
+
+def test_a_job_that_is_due_waits_at_its_key_before_a_worker_asks(desk):
+    due = desk.clock.now() + SECOND
+    desk.enqueue("a", slots("k", 1), slots("n", 2), tenant="acme", due=due)
+    desk.enqueue("later", slots("k", 1), tenant="acme", due=due + SECOND)
+    desk.enqueue("other", slots("k", 1), tenant="other", due=due)
+    desk.wait(SECOND)
+
+    found = look(desk, lambda s: {key.key: key.waiting for page in s.key_pages() for key in page})
+
+    assert ("waiting", "scheduled") == tuple(jobs(desk)[name].state for name in ("a", "later"))
+    assert {"k": 1, "n": 1} == found
+
+
 def test_a_job_that_a_limit_reschedules_does_not_wait_at_its_key(desk):
     desk.enqueue("now later", slots("k", 1, "reschedule"), tenant="acme")
     desk.enqueue("waits", slots("k", 1), tenant="acme")

@@ -122,7 +122,7 @@ class Survey:
     def _coming(self) -> dict[str, tuple[Numbers, int]]:
         """Return what the jobs at the door will bring to each key, and how many they are."""
         found: dict[str, tuple[Numbers, int]] = {}
-        for text, jobs in survey_rows.at_door(self._db, self._tenant):
+        for text, jobs in survey_rows.at_door(self._db, self._tenant, self.now):
             for limit in limits_from_json(text):
                 if not limit.group and limit.owner(self._tenant) == self._tenant:
                     _, before = found.get(limit.key, (limit.numbers, 0))

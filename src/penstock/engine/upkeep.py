@@ -110,7 +110,8 @@ def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     successor_rows.to_door(board.db)
     rows = lane_rows.empty(board.db, BATCH)
     stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)]
-    gate_rows.keep_own(board.db, [(stand.own.text, stand.gate) for _, stand in stands])
+    own = {stand.gate: stand.own.text for _, stand in stands}  # of the newest lane
+    gate_rows.keep_own(board.db, [(text, gate) for gate, text in own.items()])
     lane_rows.delete(board.db, [lane for lane, _ in rows], [(stand.gate, lane) for lane, stand in stands])
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
     if not last:

@@ -179,12 +179,15 @@ def keys(db: Session, tenant: str, name: str | None, after: str, most: int) -> l
     return list(map(SurveyedKey._make, rows))
 
 
-def at_door(db: Session, tenant: str) -> list[tuple[str, int]]:
+def at_door(db: Session, tenant: str, now: int) -> list[tuple[str, int]]:
     """Return (limits, how many) of a tenant's jobs that have not come to their gates yet though they wait."""
     return db.all(
         """
-        SELECT j.limits, count(*) FROM (SELECT seq FROM door UNION ALL SELECT seq FROM successor) AS d
+        SELECT j.limits, count(*) FROM (
+                SELECT seq FROM door UNION ALL SELECT seq FROM successor
+                UNION ALL SELECT seq FROM scheduled WHERE due <= ?) AS d
             JOIN job j ON j.seq = d.seq WHERE j.tenant = ? AND j.limits <> '' GROUP BY j.limits
         """,
+        now,
         tenant,
     )
