@@ -77,6 +77,11 @@ SLOTS = "SELECT kind, tenant, name, running FROM gate WHERE running <> 0 AND kin
 GATES = "SELECT kind, tenant, name FROM gate"
 TO_COME = "SELECT count(*) FROM scheduled"
 APART = "SELECT 1 FROM task_part WHERE queue = ? AND task = ?"
+# The lanes of some jobs, each with its line if it is parked.
+LANES = """
+    SELECT DISTINCT l.id, l.line FROM job j JOIN lane_job i ON i.seq = j.seq JOIN lane l ON l.id = i.lane
+    WHERE j.id IN (SELECT value FROM each(?))
+    """
 IN_USE = "SELECT name FROM gate WHERE running <> 0 OR lanes <> 0"
 TURNS = """
     SELECT kind, gate.tenant, name, job.id FROM turn
@@ -885,6 +890,10 @@ class World:
             same(f"earliest start of {job.name}", self.model.opening([job]), earliest)
         elif rivals and all(rival.kind == job.kind and rival.task == job.task for rival in rivals):
             ahead = sum(rival.rank < job.rank for rival in rivals)
+            names = [job.name, *(rival.name for rival in rivals)]
+            lanes = self.machine.store.read(lambda db: db.all(LANES, names))
+            if len(lanes) > 1 and any(line is None for _, line in lanes):
+                return  # those that came while their type was limited stand in a lane of their own, and are not in line
             if any(scope == "key" for scope, *_ in job.names):
                 same(f"place of {job.name}", ahead, place)
             ((name, own),) = [gate[:2] for gate in job.gates if gate[0] in ruled][:1]
