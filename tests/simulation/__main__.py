@@ -6,7 +6,7 @@ import sys
 import time
 
 from tests.simulation.history import STEPS, Failure, Played, play, told, trace
-from tests.simulation.many import TRIED, find_all, play_all
+from tests.simulation.many import find_all, play_all
 from tests.simulation.wounds import WOUNDS
 
 
@@ -66,11 +66,11 @@ def _tell(result: Played | Failure) -> int:
 
 
 def _find_wounds(processes: int, steps: int) -> int:
-    print(f"{'wound':44} seeds  what was noticed")
+    print(f"{'wound':44} tried  what was noticed")
     missed = 0
     for name, seeds, error in find_all(processes, steps):
         missed += seeds is None
-        print(f"{name:44} {seeds or f'> {TRIED}':>5}  {error[:100]}", flush=True)
+        print(f"{name:44} {seeds or 'all':>5}  {error[:100]}", flush=True)
     print(f"{len(WOUNDS) - missed} of {len(WOUNDS)} wounds were found")
     return missed
 
