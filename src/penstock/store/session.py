@@ -88,7 +88,7 @@ class Session(Protocol):
         ...
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run a statement once for each of *rows*."""
+        """Run a statement once for each of *rows*, no two of which may change the same row: in any order."""
         ...
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
