@@ -63,10 +63,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("place(board, lane, Budget(1_000))", "lane.ready = 0"),
     ),
     "a queue's own bars taken for separators": (
-        "engine.admission.lane:line_of",
+        "engine.admission.rows:line_of",
         ('lane.queue.replace("|", "\\x1f")', "lane.queue"),
     ),
-    "one line for all numbers": ("engine.admission.lane:line_of", ("{stand.own.text}{apart}", "{apart}")),
+    "one line for all numbers": ("engine.admission.rows:line_of", ("{stand.own.text}{apart}", "{apart}")),
     "a newcomer that barges": (
         "engine.admission.placement:join",
         ("(-priority, ord_) < lane.rank", "-priority <= -lane.priority"),
@@ -400,7 +400,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("(self.burst - min(cost, self.burst))", "(self.burst + (self.burst > 1) - min(cost, self.burst))"),
     ),
     "a bucket that is not written down": (
-        "engine.admission.board:_memory",
+        "engine.admission.rows:memory_row",
         ("if starts.bucket is None else astuple(starts.bucket)", "if True else ()"),
     ),
     "a bucket that does not move with the clock": (
@@ -416,8 +416,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("cost_at(n, *costs)", "costs[0]"),
     ),
     "a job tested by the costs of the one before it": (
-        "engine.admission.board:Board.next_head",
-        ("lane.cost, lane.costs, lane.task = lane.upcoming", "lane.cost, _, lane.task = lane.upcoming"),
+        "engine.admission.lane:Lane.begin_with",
+        ("self.cost, self.costs, self.task = job", "self.cost, _, self.task = job"),
     ),
     "a hand-back at the cost of another gate": (
         "engine.settle:Settling._hand_back",
@@ -474,7 +474,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("return all(_worth_waiting(_gate(board, s), s, turn.cost_at(s), now) for s in shut)", "return True"),
     ),
     "one line for all parts of a queue": (
-        "engine.admission.lane:line_of",
+        "engine.admission.rows:line_of",
         ("if lane.part:", "if False:"),
     ),
     "a claim that forgets the parts it knows": (

@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming, LeaseTerms
-from penstock.engine.admission.lane import Lane, Post, Stand
+from penstock.engine.admission.lane import Lane, Post, Stand, with_gate
 from penstock.engine.claim import catch_up
 from penstock.engine.lookup import seq_of
 from penstock.engine.removal import leave_line
@@ -22,7 +22,7 @@ from penstock.errors import GateShutError, WrongStateError
 from penstock.job import LEASE, START_GRACE, Claimed, Topic
 from penstock.lifecycle.knowledge import knowledge_of
 from penstock.limits.gate import ON_RELEASE
-from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
+from penstock.limits.rules import UNLIMITED, Numbers
 from penstock.store import gates as gate_rows
 from penstock.store import history as history_rows
 from penstock.store import jobs as job_rows
@@ -104,7 +104,7 @@ class Picking(Claiming):
     def _candidate(self, job: ArrivingJob, place: Place, lane: Lane | None) -> Lane:
         """Return the job's lane as it would be if this job came first in it; it passes the gate of its type."""
         if lane is None:
-            lane = Lane(0, job.tenant, job.queue, "", "[]", None, 0, 0, 1, None, None, None, 0, None)
+            lane = Lane(0, job.tenant, job.queue, "", ())
         candidate = replace(
             lane,
             head=job.seq,
@@ -115,11 +115,8 @@ class Picking(Claiming):
             upcoming=[],
         )
         type_gate = self._types.get(job.task)
-        if type_gate is not None and all(stand.gate != type_gate for stand in candidate.stands):
-            candidate.stands = (
-                *candidate.stands,
-                Stand(type_gate, UNLIMITED, OnLimit.WAIT, len(candidate.stands)),
-            )
+        if type_gate is not None and not candidate.passes(type_gate):
+            candidate.stands = with_gate(candidate.stands, type_gate)
         return candidate
 
     def _refusals_of_queue(self, posts: Sequence[Post], job: Lane) -> list[Refusal]:

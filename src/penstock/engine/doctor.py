@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import stand_of
 from penstock.engine.transactions import Transactions
 from penstock.engine.why import FARTHEST, UNASKED
 from penstock.engine.wording import unasked_in_words
@@ -118,13 +117,11 @@ def _uncalled(board: Board) -> list[str]:
     Gates whose wake is due are left out: the next claim calls there first.
     """
     found = []
-    for line, lane_id in checks.dormant_firsts(board.db, board.now):
-        gate, _ = stand_of(line)
+    for gate, lane_id in checks.dormant_firsts(board.db, board.now):
         lane = board.lane(lane_id)
-        stand = next(s for s in lane.stands if s.gate == gate)
         if board.posts[gate].heavy or board.posts[gate].turn is not None:
             continue
-        if board.opens_at(stand, lane) <= board.now:
+        if board.opens_at(lane.stand_at(gate), lane) <= board.now:
             name = checks.gate_name(board.db, gate)
             found.append(f"gate {name} is open, but the first in line was not called")
     return found

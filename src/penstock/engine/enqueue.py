@@ -42,7 +42,7 @@ from penstock.lifecycle.retry import policy_to_json
 from penstock.lifecycle.states import LIVE, State
 from penstock.lifecycle.unique import OnDuplicate, Unique
 from penstock.limits.costs import costs_to_text
-from penstock.limits.spec import limits_to_json
+from penstock.limits.spec import in_order, limits_to_json
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
@@ -299,9 +299,12 @@ def _gives_way(unique: Unique, state: State) -> bool:
 
 def _one(board: Board, batch: _Batch, job: NewJob, seq: int, *, later: bool) -> Enqueued:
     id_ = job.id or new_id()
-    limits = limits_to_json(job.limits) if job.limits else ""
-    costs = costs_to_text(job.limits, job.cost) if job.limits else None
-    arrival = Arrival(seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, costs, seq, 0, 0)
+    known = in_order(job.limits)
+    limits = limits_to_json(known) if known else ""
+    costs = costs_to_text(known, job.cost) if known else None
+    arrival = Arrival(
+        seq, job.tenant, job.queue, job.task, limits, job.priority, job.cost, costs, seq, 0, 0, known=known
+    )
     placed = Placed(arrival, job.due or 0, board.now)
     if job.unique is not None:
         new = Replacement(arrival, id_, board.now, job.due or 0, job.unique.pause)

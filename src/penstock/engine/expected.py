@@ -10,7 +10,8 @@ from typing import Final
 
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Lane, Stand, line_of
+from penstock.engine.admission.lane import Lane, Stand
+from penstock.engine.admission.rows import line_of
 from penstock.engine.why import FARTHEST, start_behind
 from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE, Gate
@@ -46,7 +47,7 @@ class Expected:
         return max(starts)
 
     def _elsewhere(self, lane: Lane, stand: Stand, priority: int, ord_: int) -> int:
-        line = line_of(lane, stand)
+        line = line_of(lane, stand).name
         return view_rows.ahead_in_line(self._board.db, line, lane.id, priority, ord_, FARTHEST)
 
     def _at(self, stand: Stand, ahead: int, cost: int) -> int | None:

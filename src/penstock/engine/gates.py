@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Post, rules_to_text, stands_from_text
+from penstock.engine.admission.lane import Post
+from penstock.engine.admission.rows import rules_to_text, stands_from_text
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import in_short
 from penstock.errors import InvalidLimitError, NotFoundError
@@ -287,7 +288,7 @@ def _own_numbers(db: Session, gate_id: int) -> Numbers:
     text = view_rows.lane_gates(db, gate_id)
     if text is None:
         return numbers_from_text(view_rows.own_numbers(db, gate_id) or "")
-    return next((s.own for s in stands_from_text(text) if s.gate == gate_id), UNLIMITED)
+    return next((s.own for s in stands_from_text(text)[0] if s.gate == gate_id), UNLIMITED)
 
 
 def _window_resets_at(gate_: Gate, rate: Window | None, now: int) -> int | None:

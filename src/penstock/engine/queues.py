@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import rules_from_text
+from penstock.engine.admission.rows import rules_from_text
 from penstock.engine.gates import change, configured, count_running, gate_of
 from penstock.engine.removal import remove_all
 from penstock.engine.transactions import Transactions

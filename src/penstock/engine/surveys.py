@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeVar
 
-from penstock.engine.admission.lane import rules_from_text, stands_from_text
+from penstock.engine.admission.rows import rules_from_text, stands_from_text
 from penstock.engine.transactions import Transactions
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import Numbers, numbers_from_text
@@ -113,7 +113,7 @@ class Survey:
     def _counts(self, row: SurveyedKey, coming: tuple[Numbers, int] | None) -> KeyCounts:
         own = numbers_from_text(row.own or "")
         if row.gates is not None:
-            own = next((s.own for s in stands_from_text(row.gates) if s.gate == row.gate), own)
+            own = next((s.own for s in stands_from_text(row.gates)[0] if s.gate == row.gate), own)
         rules = rules_from_text(row.rules)
         numbers = own if rules is None else rules.effective(own, self.now)
         waiting = row.waiting + (coming[1] if coming else 0)

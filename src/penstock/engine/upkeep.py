@@ -9,7 +9,7 @@ from typing import Final
 from penstock.engine import uniqueness
 from penstock.engine.admission.arrivals import PART_LASTS, rejoin
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import stands_from_text
+from penstock.engine.admission.rows import stands_from_text
 from penstock.engine.gates import forget_past
 from penstock.engine.removal import remove_all
 from penstock.engine.schedules import fire
@@ -109,7 +109,7 @@ def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     """Delete empty lanes and unused gates; return the gate after which to go on, and counts."""
     successor_rows.to_door(board.db)
     rows = lane_rows.empty(board.db, BATCH)
-    stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)]
+    stands = [(lane, stand) for lane, gates in rows for stand in stands_from_text(gates)[0]]
     own = {stand.gate: stand.own.text for _, stand in stands}  # of the newest lane
     gate_rows.keep_own(board.db, [(text, gate) for gate, text in own.items()])
     lane_rows.delete(board.db, [lane for lane, _ in rows], [(stand.gate, lane) for lane, stand in stands])

@@ -7,7 +7,8 @@ from typing import Final
 
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Stand, line_of
+from penstock.engine.admission.lane import Stand
+from penstock.engine.admission.rows import line_of
 from penstock.engine.settings import maintenance
 from penstock.engine.uniqueness import pause_of
 from penstock.engine.wording import floating_value, scheduled, shut_rule, unasked
@@ -95,7 +96,7 @@ def _why_in_lane(
     starts = [reason.opens_at for reason in outside]
     for stand in lane.stands:
         ahead = in_lane + sum(
-            view_rows.ahead_in_line(board.db, line_of(each, stand), lane_id, priority, ord_, FARTHEST)
+            view_rows.ahead_in_line(board.db, line_of(each, stand).name, lane_id, priority, ord_, FARTHEST)
             for each in (replace(lane, part=part) for part in ("", part_of(view.task)))
         )
         reason, start = _at_gate(board, stand, ahead, cost_at(stand.place, cost, costs))

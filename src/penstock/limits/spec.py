@@ -205,6 +205,11 @@ def limits_to_json(limits: Sequence[Limit]) -> str:
 
     Without their costs: jobs of different costs share a lane.
     """
+    return _encode([_plain(limit) for limit in in_order(limits)]).decode()
+
+
+def in_order(limits: Sequence[Limit]) -> tuple[Limit, ...]:
+    """Return *limits* in the order of their keys, or raise unless one job can have them all."""
     if len(limits) > 1:
         limits = sorted(limits, key=_by_key)
         for first, second in pairwise(limits):
@@ -213,7 +218,7 @@ def limits_to_json(limits: Sequence[Limit]) -> str:
                 raise InvalidLimitError("limits", problem)
         if sum(limit.group for limit in limits) > 1:
             raise InvalidLimitError("limits", "a job takes a resource of one group, not of several")
-    return _encode([_plain(limit) for limit in limits]).decode()
+    return tuple(limits)
 
 
 @lru_cache(maxsize=16_384)

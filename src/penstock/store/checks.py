@@ -55,11 +55,11 @@ def lane_heads(db: Session) -> list[tuple[int, int | None, int | None]]:
     )
 
 
-def dormant_firsts(db: Session, now: int) -> list[tuple[str, int]]:
-    """Return (line, first lane) of the lines whose first lane is not ready and whose gate has no wake due."""
+def dormant_firsts(db: Session, now: int) -> list[tuple[int, int]]:
+    """Return (gate, first lane) of the lines whose first lane is not ready and whose gate has no wake due."""
     return db.all(
         """
-        SELECT l.line, l.id FROM lane l WHERE l.line IS NOT NULL AND l.ready = 0
+        SELECT l.behind, l.id FROM lane l WHERE l.line IS NOT NULL AND l.ready = 0
         AND NOT EXISTS (SELECT 1 FROM wake w WHERE w.gate = l.behind AND w.at <= ?)
         AND l.id = (SELECT x.id FROM lane x WHERE x.line = l.line ORDER BY x.priority DESC, x.ord LIMIT 1)
         """,

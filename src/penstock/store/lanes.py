@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from penstock.store.session import Part, Row, Session
+from penstock.store.waiting import Head
 
 
 class LaneRow(NamedTuple):
@@ -112,8 +113,8 @@ def dormant_firsts(db: Session, gates: list[int]) -> list[LaneRow]:
     return _lanes(rows)
 
 
-def heads(db: Session, lanes: list[int]) -> dict[int, tuple[int, int, int, int, str | None, str | None, int]]:
-    """Return the first job of each lane that has one: a `Head`, and the gate at which it was told of, or 0."""
+def heads(db: Session, lanes: list[int]) -> dict[int, tuple[Head, int]]:
+    """Return the first job of each lane that has one, and the gate at which it was told of, or 0."""
     rows = db.all(
         """
         SELECT lane, seq, priority, ord, cost, costs, (SELECT j.task FROM job j WHERE j.seq = lane_job.seq), told
@@ -123,7 +124,7 @@ def heads(db: Session, lanes: list[int]) -> dict[int, tuple[int, int, int, int, 
         """,
         lanes,
     )
-    return {lane: tuple(head) for lane, *head in rows}
+    return {lane: (tuple(head), told) for lane, *head, told in rows}
 
 
 def add(db: Session, rows: Iterable[LaneRow]) -> None:

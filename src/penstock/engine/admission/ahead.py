@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.admission.board import Board, Shut
-from penstock.engine.admission.lane import Lane, Post, Stand, stand_of
+from penstock.engine.admission.lane import Lane, Line, Post, Stand
 from penstock.job import Ahead
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit
@@ -37,7 +37,7 @@ class GrantsAhead:
         self._expected: list[tuple[Post, int, int, int]] = []  # gate, expected begin, latest begin, cost
         self.longest_grace = 0  # how late one of the starts that the caller holds may begin
         self._granted: set[int] = set()  # gates at which something starts later
-        self._lines: set[str] = set()  # those behind gates that open soon
+        self._lines: set[Line] = set()  # those behind gates that open soon
         self._moved: set[int] = set()  # lanes that stand behind another gate now
 
     def open(self) -> None:
@@ -104,14 +104,13 @@ class GrantsAhead:
         # Lanes that waited for a turn that is over may start in the next claim, by what the caller expects too.
         board.ring_pending()
         # A start that is granted opens no gate, so no lane need be called; a gate not looked at may wake too early.
-        stands = [stand_of(line) for line in self._lines]
-        if put_off := self._granted & {gate for gate, _ in stands}:
+        if put_off := self._granted & {line.gate for line in self._lines}:
             gate_rows.forget_wakes(board.db, put_off)
             for gate in put_off:
                 board.posts[gate].wake = None
                 board.lower_wake(gate, ON_RELEASE)
             board.next_wake = ON_RELEASE
-            for gate, own in stands:
+            for gate, own, _ in self._lines:
                 if gate in put_off:
                     board.lower_wake(gate, board.posts[gate].gate.opens_at(own, 1, board.now))
         for post, at, begin_by, cost in self._expected:

@@ -10,12 +10,13 @@ from typing import Final, NamedTuple
 
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.lane import Lane, Stand, in_part, stands_to_text
+from penstock.engine.admission.lane import Lane, Stand, stands_at, with_gate
 from penstock.engine.admission.placement import Budget, join, new_lane
+from penstock.engine.admission.rows import in_part
 from penstock.engine.floating import begin, floats, wake
 from penstock.job import INSTANCES
 from penstock.lifecycle.knowledge import part_of
-from penstock.limits.rules import UNLIMITED, Limit, OnLimit
+from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
@@ -33,7 +34,8 @@ PART_LASTS: Final = 3_600 * SECOND
 class Arrival(NamedTuple):
     """A job about to stand in line at place *ord*, having made *attempt* attempts of which *lost* were lost.
 
-    One that takes another's place brings how often that one was *refused*.
+    One that takes another's place brings how often that one was *refused*.  A new one brings its limits, in the order
+    of their keys, as they are *known*; those of others are read.
     """
 
     seq: int
@@ -48,6 +50,7 @@ class Arrival(NamedTuple):
     attempt: int
     lost: int
     refused: int = 0
+    known: tuple[Limit, ...] | None = None
 
 
 class Kind(NamedTuple):
@@ -118,27 +121,16 @@ def rejoin(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -
 
 def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     board.db.need_gates()
-    lanes = _lanes(board, list(alike))
+    lanes = _lanes(board, {kind: _limits(jobs[0]) for kind, jobs in alike.items()})
     told = {kind: board.blocked.gate_of(lanes[kind]) for kind in alike}
     waiting_rows.join_lanes(
         board.db,
         [
-            (
-                j.seq,
-                lanes[kind].id,
-                j.priority,
-                j.ord,
-                j.cost,
-                j.costs,
-                j.attempt,
-                j.lost,
-                j.refused,
-                told[kind],
-            )
+            (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.costs, j.attempt, j.lost, j.refused, told[kind])
             for kind, jobs in alike.items()
             for j in jobs
         ],
-    )
+    )  # fmt: skip
     for kind, jobs in alike.items():
         first = min(jobs, key=lambda j: (-j.priority, j.ord))
         head = (first.seq, first.priority, first.ord, first.cost, first.costs, first.task)
@@ -148,28 +140,28 @@ def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
             board.blocked.joined(lanes[kind], [job.seq for job in jobs], told[kind])
 
 
-def _lanes(board: Board, kinds: list[Kind]) -> dict[Kind, Lane]:
+def _lanes(board: Board, kinds: dict[Kind, tuple[Limit, ...]]) -> dict[Kind, Lane]:
     by_signature = {kind.signature: kind for kind in kinds}
     board.flush_lanes()
     rows = lane_rows.by_signature(board.db, list(by_signature))
     adopted = board.adopt([row for _, row in rows])
     lanes = {by_signature[signature]: lane for (signature, _), lane in zip(rows, adopted, strict=True)}
-    missing = [kind for kind in kinds if kind not in lanes]
+    missing = {kind: limits for kind, limits in kinds.items() if kind not in lanes}
     if missing:
         gates = _gates(board, missing)
         board.load_gates(gates.values())
-        for id_, kind in zip(board.db.numbers(len(missing)), missing, strict=True):
-            text = _gates_text(kind, gates)
-            lanes[kind] = new_lane(board, id_, kind.signature, kind[:3], text)
+        for id_, (kind, limits) in zip(board.db.numbers(len(missing)), missing.items(), strict=True):
+            stands = _stands(kind, limits, gates)
+            lanes[kind] = new_lane(board, Lane(id_, *kind[:3], stands, signature=kind.signature))
     _use_floating(board, kinds, lanes)
     return lanes
 
 
-def _use_floating(board: Board, kinds: Sequence[Kind], lanes: dict[Kind, Lane]) -> None:
+def _use_floating(board: Board, kinds: dict[Kind, tuple[Limit, ...]], lanes: dict[Kind, Lane]) -> None:
     """Let the keys float that do not yet, or were deleted meanwhile; note that those that do are in use."""
     uses: dict[tuple[int, str, str], None] = {}
-    for kind in kinds:
-        for limit, stand in zip(_limits(kind), lanes[kind].stands, strict=False):
+    for kind, limits in kinds.items():
+        for limit, stand in zip(limits, lanes[kind].stands, strict=False):
             if limit.floating is not None and not floats(board, stand.gate):
                 begin(board, stand.gate, limit)
             if floats(board, stand.gate):
@@ -179,11 +171,11 @@ def _use_floating(board: Board, kinds: Sequence[Kind], lanes: dict[Kind, Lane]) 
         floating_rows.use(board.db, uses)
 
 
-def _gates(board: Board, kinds: list[Kind]) -> dict[tuple[str, str, str], int]:
+def _gates(board: Board, kinds: dict[Kind, tuple[Limit, ...]]) -> dict[tuple[str, str, str], int]:
     """Find or make the gates of lanes to be; return their ids by what they are of, tenant and name."""
     wanted: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for kind in kinds:
-        for limit in _limits(kind):
+    for kind, limits in kinds.items():
+        for limit in limits:
             wanted[_of(limit), limit.owner(kind.tenant)][limit.key] = None
     for tenant in sorted({kind.tenant for kind in kinds if kind.tenant and kind.queue != INSTANCES}):
         wanted["tenant", tenant][""] = None
@@ -208,18 +200,18 @@ def _find_or_add(board: Board, kind: str, tenant: str, names: list[str]) -> dict
     return found
 
 
-def _gates_text(kind: Kind, gates: dict[tuple[str, str, str], int]) -> str:
-    stands = [
-        Stand(gates[_of(limit), limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
-        for limit in _limits(kind)
-    ]
+def _stands(kind: Kind, limits: Sequence[Limit], gates: dict[tuple[str, str, str], int]) -> tuple[Stand, ...]:
+    stands = stands_at(
+        (gates[_of(limit), limit.owner(kind.tenant), limit.key], limit.numbers, limit.on_limit)
+        for limit in limits
+    )
     if kind.tenant and kind.queue != INSTANCES:
         # What an instance holds is kept for long, and its steps would wait for it: they pass the gate themselves.
-        stands.append(Stand(gates["tenant", kind.tenant, ""], UNLIMITED, OnLimit.WAIT))
-    if kind.type_gate is not None:
-        stands.append(Stand(kind.type_gate, UNLIMITED, OnLimit.WAIT))
-    return stands_to_text(stands)
+        stands = with_gate(stands, gates["tenant", kind.tenant, ""])
+    return stands if kind.type_gate is None else with_gate(stands, kind.type_gate)
 
 
-def _limits(kind: Kind) -> tuple[Limit, ...]:
-    return limits_from_json(kind.limits) if kind.limits else ()
+def _limits(job: Arrival) -> tuple[Limit, ...]:
+    if job.known is not None:
+        return job.known
+    return limits_from_json(job.limits) if job.limits else ()

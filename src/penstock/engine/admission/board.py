@@ -8,29 +8,25 @@ the line or the gate it changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
 from typing import Final, NamedTuple
 
 from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.groups import Groups
-from penstock.engine.admission.lane import Lane, Post, Stand, Turn, line_of, rules_from_text, stand_of
+from penstock.engine.admission.lane import Lane, Line, Post, Stand
 from penstock.engine.admission.loan_queue import LoanQueue
+from penstock.engine.admission.rows import lane_of, lane_row, line_of, memory_row, post_of, saved_lane
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
 from penstock.lifecycle.states import State
-from penstock.limits.bucket import Bucket
-from penstock.limits.gate import ALWAYS, ON_RELEASE, Gate, Starts
-from penstock.limits.groups import Group
+from penstock.limits.gate import ALWAYS, ON_RELEASE
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
-from penstock.store.attempts import gates_from_text
-from penstock.store.gates import MemoryRow
 from penstock.store.jobs import EndedRow
-from penstock.store.lanes import LaneRow, SavedLane
+from penstock.store.lanes import LaneRow
 from penstock.store.session import Session
 
 ADMISSIONS: Final = 128  # instances that one transaction admits; the rest are left to the next
@@ -137,26 +133,12 @@ class Board:
         self.db.need_gates()
         groups = []
         for row in gate_rows.load(self.db, missing):
-            gate = Gate(row.id, row.running, None, rules_from_text(row.rules))
-            if row.span is not None and row.starts is not None:
-                gate.starts = Starts.unpack(row.span, row.starts, paced=row.paced != 0)  # None if unknown
-                if row.gap is not None:
-                    gate.starts.bucket = Bucket(row.gap, row.folded_at, row.due)
-                gate.starts.prune(self.now)
-            turn = None
-            if row.seq is not None:
-                turn = Turn(row.seq, row.lane, row.priority, row.ord, row.cost, row.until, row.costs)
-            self.turns.present = self.turns.present or turn is not None
-            saved = (row.running, row.lanes, row.asking)
-            post = self.posts[row.id] = Post(gate, row.lanes, row.asking, bool(row.heavy), turn, saved)
-            if row.kind == "group":
-                post.gate = post.group = Group(row.id, row.running)
+            post = self.posts[row.id] = post_of(row, self.now)
+            self.turns.present = self.turns.present or post.turn is not None
+            self.groups.present = self.groups.present or bool(post.group or post.member_of)
+            if post.group is not None:
                 groups.append(row.id)
-            elif row.member_of is not None:
-                post.member_of = gates_from_text(row.member_of)
-                self.groups.present = True
         if groups:
-            self.groups.present = True
             self.groups.load(groups)
 
     def adopt(self, rows: Sequence[LaneRow]) -> list[Lane]:
@@ -168,7 +150,7 @@ class Board:
         for row in rows:
             lane = self.lanes.get(row.id)
             if lane is None:
-                lane = self.lanes[row.id] = Lane(*row)
+                lane = self.lanes[row.id] = lane_of(row)
             elif lane.task is None and lane.head == row.head:
                 lane.task = row.task
             lanes.append(lane)
@@ -225,7 +207,8 @@ class Board:
         left = lane.line
         if left != line:
             self.leave(lane)
-            self._behind(lane, stand.gate, line)
+            lane.line = line
+            self._post(line.gate).lanes += 1
         lane.ready = 0
         self.touch(lane)
         self.lower_wake(stand.gate, at)
@@ -234,20 +217,19 @@ class Board:
         if not any_job:
             self.call([line])
 
-    def call(self, lines: Iterable[str]) -> None:
+    def call(self, lines: Iterable[Line]) -> None:
         """Promote the first lane of each line: make it ready if its gate is open for it."""
         askable = []
         for line in lines:
-            gate, own = stand_of(line)
-            at = self._post(gate).gate.opens_at(own, 1, self.now)
+            at = self._post(line.gate).gate.opens_at(line.own, 1, self.now)
             if at <= self.now:
                 askable.append(line)
             else:
-                self.lower_wake(gate, at)
+                self.lower_wake(line.gate, at)
         if askable:
             self.flush_lanes()
-            self._call_firsts(lane_rows.firsts(self.db, askable))
-            self.turns.call_holders({stand_of(line)[0] for line in askable})
+            self._call_firsts(lane_rows.firsts(self.db, [line.name for line in askable]))
+            self.turns.call_holders({line.gate for line in askable})
 
     def ring(self, gates: Iterable[int], *, woken: bool = False, released: bool = False) -> None:
         """Call every line behind these gates in which a lane waits uncalled; *woken* by the clock.
@@ -276,13 +258,11 @@ class Board:
 
     # What else happens to lanes.
 
-    def leave(self, lane: Lane) -> str | None:
+    def leave(self, lane: Lane) -> Line | None:
         """Take a lane out of its line; return the line, which the caller must `call`."""
         left, lane.line = lane.line, None
-        if lane.behind is not None:
-            post = self._post(lane.behind)
-            post.lanes -= 1
-            lane.behind = None
+        if left is not None:
+            self._post(left.gate).lanes -= 1
             self.touch(lane)
         return left
 
@@ -300,7 +280,7 @@ class Board:
             lane.upcoming = waiting_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
             lane.upcoming.reverse()
         if lane.upcoming:
-            lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = lane.upcoming.pop()
+            lane.begin_with(lane.upcoming.pop())
         else:
             lane.head = None
         self.touch(lane)
@@ -362,10 +342,10 @@ class Board:
             self._firsts = {}
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
-            lane_rows.add(self.db, [_row(x) for x in fresh])
+            lane_rows.add(self.db, [lane_row(x) for x in fresh])
             lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
-        old = [_saved(lane) for lane in changed.values() if not lane.fresh]
+        old = [saved_lane(lane) for lane in changed.values() if not lane.fresh]
         if old:
             lane_rows.save(self.db, old, last=last)
         for lane in fresh:
@@ -388,7 +368,7 @@ class Board:
         ]
         if changed:
             gate_rows.save(self.db, changed)
-        memories = [_memory(p) for p in posts if p.memory_changed]
+        memories = [memory_row(p) for p in posts if p.memory_changed]
         if memories:
             gate_rows.save_memory(self.db, memories)
         wakes = [(p.gate.id, p.wake) for p in posts if p.wake is not None]
@@ -422,8 +402,7 @@ class Board:
         for lane in self.adopt(rows):
             if lane.ready or lane.line is None:
                 continue
-            gate, _ = stand_of(lane.line)
-            stand = next(s for s in lane.stands if s.gate == gate)
+            stand = lane.stand_at(lane.line.gate)
             if self._too_heavy(stand, lane):
                 heavy.append(lane)
                 continue
@@ -436,7 +415,7 @@ class Board:
                 self.turns.refused(lane)
             elif released and self.turns.is_passed_over(stand, lane):
                 self.set_ready(lane)
-            self.lower_wake(gate, at)
+            self.lower_wake(stand.gate, at)
         for lane in heavy:
             # It would block its line for ever.
             self._moves.set_apart(self, lane)
@@ -448,10 +427,10 @@ class Board:
         line = line_of(lane, stand)
         while True:
             self.flush_lanes()
-            first = next(iter(self.adopt(lane_rows.firsts(self.db, [line]))), None)
+            first = next(iter(self.adopt(lane_rows.firsts(self.db, [line.name]))), None)
             if first is None or first is lane or first.rank > lane.rank:
                 return ALWAYS
-            theirs = next(s for s in first.stands if s.gate == stand.gate)
+            theirs = first.stand_at(stand.gate)
             at = self.opens_at(theirs, first)
             if at <= self.now:
                 return ALWAYS
@@ -480,11 +459,6 @@ class Board:
             return False
         return self._post(stand.gate).gate.too_heavy(stand.own, cost, self.now)
 
-    def _behind(self, lane: Lane, gate: int, line: str) -> None:
-        lane.behind, lane.line = gate, line
-        post = self._post(gate)
-        post.lanes += 1
-
     def _post(self, gate: int) -> Post:
         if gate not in self.posts:
             self.load_gates([gate])
@@ -498,7 +472,8 @@ class Board:
         for lane in unread.values():
             lane.unread, lane.upcoming = False, []
             if lane.id in heads:
-                lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task, told = heads[lane.id]
+                job, told = heads[lane.id]
+                lane.begin_with(job)
                 if not told:
                     self.blocked.refused(lane)
                 self.touch(lane)
@@ -507,25 +482,3 @@ class Board:
                 # No other lane can be called: the gate was found shut for any job.
                 self.leave(lane)
                 self.touch(lane)
-
-
-def _row(lane: Lane) -> LaneRow:
-    return LaneRow(
-        lane.id, lane.tenant, lane.queue, lane.part, lane.gates, lane.head, lane.priority, lane.ord, lane.cost,
-        lane.costs, lane.behind, lane.line, lane.ready, lane.task,
-    )  # fmt: skip
-
-
-def _saved(lane: Lane) -> SavedLane:
-    return (
-        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.behind, lane.line, lane.ready, lane.id,
-    )  # fmt: skip
-
-
-def _memory(post: Post) -> MemoryRow:
-    starts = post.gate.starts
-    assert starts is not None  # noqa: S101 - only gates that remember are marked
-    bucket = (None, 0, 0) if starts.bucket is None else astuple(starts.bucket)
-    return (
-        post.gate.id, starts.span, int(post.heavy), starts.kept_until, starts.pack(), int(starts.paced), *bucket,
-    )  # fmt: skip

@@ -474,12 +474,12 @@ class Claiming:
             self._next(queue, lane)
             return
         type_gate = self._type_gate(lane)
-        if type_gate is not None and all(s.gate != type_gate for s in lane.stands):
+        if type_gate is not None and not lane.passes(type_gate):
             with_type(board, lane, type_gate, self.budget)
             self._next(queue, lane)
             return
         heavy_for = self._too_heavy_for(queue, lane.cost) if queue.posts else None
-        if heavy_for is not None and all(s.gate != heavy_for for s in lane.stands):
+        if heavy_for is not None and not lane.passes(heavy_for):
             with_queue(board, lane, heavy_for)
             self._next(queue, lane)
             return
@@ -581,7 +581,7 @@ class Claiming:
         """Tell whether this claim knows the task of a lane's first job, and the lane passes the gate of its type."""
         type_gate = self._type_gate(lane)
         known = self._known.is_all or self.task(lane) in self._known
-        return known and (type_gate is None or any(s.gate == type_gate for s in lane.stands))
+        return known and (type_gate is None or lane.passes(type_gate))
 
     def _is_strange(self, lane: Lane) -> bool:
         """Tell whether this claim does not know the task of a lane's first job, and move it to its part."""

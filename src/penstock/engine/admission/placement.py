@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from penstock.engine.admission.board import Board, Moves, Shut
-from penstock.engine.admission.lane import Lane, Stand, in_part, stands_to_text
+from penstock.engine.admission.lane import Lane, Stand, with_gate
+from penstock.engine.admission.rows import in_part
 from penstock.job import DROPPED_BY_LIMIT
 from penstock.lifecycle.knowledge import part_of
 from penstock.lifecycle.states import State
 from penstock.limits.costs import cost_at
-from penstock.limits.rules import UNLIMITED, OnLimit
+from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import parts as part_rows
@@ -100,14 +101,14 @@ def join(
         if cost > 1 or costs is not None:
             _mark_heavy(board, lane, cost, costs)
     if lane.head is None:
-        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = first
+        lane.begin_with(first)
         board.touch(lane)
         if drops and not judged:
             board.set_ready(lane)
         else:
             place(board, lane, budget, arriving=True)
     elif (-priority, ord_) < lane.rank:
-        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task = first
+        lane.begin_with(first)
         lane.upcoming = []
         board.touch(lane)
         if drops and judged:
@@ -121,8 +122,7 @@ def join(
 
 def with_type(board: Board, lane: Lane, gate: int, budget: Budget) -> None:
     """Move a lane's first job to the lane that also passes the gate of its type, configured since it came."""
-    stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
-    _move_head(board, lane, sibling(board, lane, stands_to_text(stands), f"@{gate}"), budget)
+    _move_head(board, lane, sibling(board, lane, f"@{gate}", with_gate(lane.stands, gate)), budget)
 
 
 def with_type_now(board: Board, lane: Lane, gate: int) -> None:
@@ -137,16 +137,17 @@ def with_type_now(board: Board, lane: Lane, gate: int) -> None:
 
 def with_queue(board: Board, lane: Lane, gate: int) -> None:
     """Move a lane's first job, too heavy for its queue's own rate, to a lane behind the queue's gate."""
-    stands = [*lane.stands, Stand(gate, UNLIMITED, OnLimit.WAIT)]
-    gates = stands_to_text(stands, apart=lane.weight)
-    _move_head(board, lane, sibling(board, lane, gates, f"@{gate}#{lane.weight}"), Budget(2))
+    stands, weight = with_gate(lane.stands, gate), lane.weight
+    _move_head(board, lane, sibling(board, lane, f"@{gate}#{weight}", stands, weight), Budget(2))
 
 
 def to_part(board: Board, lane: Lane, task: str, budget: Budget) -> None:
     """Move a lane's first job, and jobs of its task that follow, to the like lane in the part of that task."""
     board.flush_lanes()
     part, name = part_of(task), lane_rows.signature(board.db, lane.id)
-    other = _find_or_make(board, in_part(part, name), (lane.tenant, lane.queue, part), lane.gates)
+    other = _find_or_make(
+        board, in_part(part, name), (lane.tenant, lane.queue, part), lane.stands, lane.apart
+    )
     # All of them first: the head may not stay in the lane that it joins, and the next one is read then.
     moved = set(part_rows.change_lane(board.db, lane.id, task, other.id, TOGETHER))
     other.upcoming = []
@@ -158,9 +159,9 @@ def to_part(board: Board, lane: Lane, task: str, budget: Budget) -> None:
 def apart_at_queue(board: Board, place_: Part, gate: int, job: FreeJob) -> None:
     """Stand a job without limits, too heavy for its queue's own rate, in a lane behind the queue's gate."""
     seq, priority, ord_, cost, attempt, lost, task = job
-    gates = stands_to_text([Stand(gate, UNLIMITED, OnLimit.WAIT)], apart=str(cost))
     _, queue, part = place_
-    lane = _find_or_make(board, in_part(part, f"\x1f{queue}\x1f@{gate}#{cost}"), place_, gates)
+    name = in_part(part, f"\x1f{queue}\x1f@{gate}#{cost}")
+    lane = _find_or_make(board, name, place_, with_gate((), gate), str(cost))
     waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, None, attempt, lost, 0, 0)])
     join(board, lane, (seq, priority, ord_, cost, None, task), Budget(2), [(cost, None)])
 
@@ -171,23 +172,26 @@ def set_apart(board: Board, lane: Lane) -> None:
     _go_on(board, lane)
 
 
-def sibling(board: Board, lane: Lane, gates: str, suffix: str) -> Lane:
+def sibling(
+    board: Board, lane: Lane, suffix: str, stands: tuple[Stand, ...], apart: str | None = None
+) -> Lane:
     """Find or make the lane that is like *lane* but for its gates."""
     board.flush_lanes()
-    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.where, gates)
+    return _find_or_make(board, lane_rows.signature(board.db, lane.id) + suffix, lane.where, stands, apart)
 
 
-def _find_or_make(board: Board, name: str, place_: Part, gates: str) -> Lane:
+def _find_or_make(
+    board: Board, name: str, place_: Part, stands: tuple[Stand, ...], apart: str | None
+) -> Lane:
     board.flush_lanes()
     for _, row in lane_rows.by_signature(board.db, [name]):
         return board.adopt([row])[0]
-    return new_lane(board, board.db.numbers(1)[0], name, place_, gates)
+    return new_lane(board, Lane(board.db.numbers(1)[0], *place_, stands, apart, signature=name))
 
 
-def new_lane(board: Board, id_: int, name: str, place_: Part, gates: str) -> Lane:
+def new_lane(board: Board, lane: Lane) -> Lane:
     """Put an empty lane on the board; its gates begin to remember what its rules need."""
-    lane = Lane(id_, *place_, gates, None, 0, 0, 1, None, None, None, 0, None, signature=name, fresh=True)
-    board.lanes[id_] = lane
+    board.lanes[lane.id], lane.fresh = lane, True
     board.touch(lane)
     board.load_gates(s.gate for s in lane.stands)
     for stand in lane.stands:
@@ -215,16 +219,16 @@ def _too_heavy(board: Board, lane: Lane, stand: Stand) -> bool:
 
 
 def _move_apart(board: Board, lane: Lane) -> None:
-    gates = stands_to_text(lane.stands, apart=lane.weight)
-    _move_head(board, lane, sibling(board, lane, gates, f"#{lane.weight}"), Budget(2))
+    weight = lane.weight
+    _move_head(board, lane, sibling(board, lane, f"#{weight}", lane.stands, weight), Budget(2))
 
 
 def _move_head(board: Board, lane: Lane, other: Lane, budget: Budget, *, judged: bool = True) -> None:
-    assert lane.head is not None  # noqa: S101 - the caller looked
+    moved = lane.first
+    assert moved is not None  # noqa: S101 - the caller looked
     board.turns.gone(lane)
-    waiting_rows.change_lane(board.db, lane.head, other.id)
+    waiting_rows.change_lane(board.db, moved[0], other.id)
     left = board.leave(lane)
-    moved = (lane.head, lane.priority, lane.ord, lane.cost, lane.costs, lane.task)
     lane.head, lane.upcoming = None, []
     board.touch(lane)
     join(board, other, moved, budget, [(lane.cost, lane.costs)], judged=judged)

@@ -11,10 +11,11 @@ did not know of that gate would keep slots for a job whose type is shut.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from penstock.clock import SECOND
-from penstock.engine.admission.lane import Lane, Post, Stand, Turn
+from penstock.engine.admission.lane import Lane, Post, Stand
+from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.groups import Group
 from penstock.store import gates as gate_rows
@@ -25,6 +26,26 @@ if TYPE_CHECKING:
 
 REFUSALS: Final = 4  # after so many a job has the turn
 GRACE: Final = SECOND  # a turn whose gates are all open lapses after this: perhaps no worker serves its queue
+
+
+class Turn(NamedTuple):
+    """Whose turn it is at a gate.  *until* is when it lapses, once all the holder's gates are open."""
+
+    seq: int
+    lane: int
+    priority: int
+    ord: int
+    cost: int
+    until: int | None
+    costs: str | None
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        return (-self.priority, self.ord)
+
+    def cost_at(self, stand: Stand) -> int:
+        """Return what the holder's start weighs at one of its gates."""
+        return cost_at(stand.place, self.cost, self.costs)
 
 
 class Turns:
@@ -101,7 +122,7 @@ class Turns:
         """End the turns of jobs of a type that is limited from now on, if their lanes do not pass its *gate*."""
         for seq, lane_id in gate_rows.turns_of_type(self._board.db, task):
             lane = self._board.lane(lane_id)
-            if all(stand.gate != gate for stand in lane.stands):
+            if not lane.passes(gate):
                 self.gone(lane, seq)
 
     def pass_on(self, lane: Lane, old: int, new: int) -> None:
@@ -145,10 +166,9 @@ class Turns:
             if turn is None:
                 continue
             lane = self._board.lane(turn.lane)
-            if lane.behind == gate and not lane.ready and lane.head == turn.seq:
-                stand = next(s for s in lane.stands if s.gate == gate)
-                if self._board.opens_at(stand, lane) <= self._board.now:
-                    self._board.set_ready(lane)
+            waits = lane.behind == gate and not lane.ready and lane.head == turn.seq
+            if waits and self._board.opens_at(lane.stand_at(gate), lane) <= self._board.now:
+                self._board.set_ready(lane)
 
     def look_after(self, gates: set[int]) -> None:
         """Set wakes so that turns at these gates lapse, and are looked at when a rule changes by itself."""
@@ -174,7 +194,7 @@ class Turns:
             return
         assert lane.head is not None  # noqa: S101 - only a waiting job is refused
         type_gate = gate_rows.type_of(self._board.db, lane.head)
-        if type_gate is not None and all(stand.gate != type_gate for stand in lane.stands):
+        if type_gate is not None and not lane.passes(type_gate):
             self.without_type[lane.id] = type_gate
             return
         for turn in others:
@@ -217,8 +237,7 @@ class Turns:
         return turn.cost if turn.costs is None else turn.cost_at(self._stand(turn, post))
 
     def _stand(self, turn: Turn, post: Post) -> Stand:
-        stands = self._board.lane(turn.lane).stands
-        return next(stand for stand in stands if stand.gate == post.gate.id)
+        return self._board.lane(turn.lane).stand_at(post.gate.id)
 
     def _is_in_the_way(self, post: Post, turn: Turn, cost: int, slots: int = 1) -> bool:
         """Tell whether a start of *cost* would leave no room for the holder, whose numbers may be smaller.
