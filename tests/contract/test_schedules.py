@@ -8,7 +8,6 @@ import pytest
 
 from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.placement import MOVES
 from penstock.engine.events import Events
 from penstock.engine.schedules import LATER, fire
 from penstock.engine.upkeep import BATCH
@@ -294,7 +293,7 @@ class TestOnce:
 
         def work(db) -> list[str]:
             now = desk.clock.now()
-            assert fire(Board(db, now, Events(now, wanted=False), moves=MOVES), BATCH) == 1
+            assert fire(Board(db, now, Events(now, wanted=False)), BATCH) == 1
             return [job.id for job in rival.claim(["q"], 5, worker="rival").jobs]
 
         assert desk.engine.store.write(work, locks=Locks.STARTS) == ["free"]

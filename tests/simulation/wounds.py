@@ -328,7 +328,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if drops and judged:", "if False:"),
     ),
     "a parked job too heavy for its key that blocks its line": (
-        "engine.admission.board:Board._too_heavy",
+        "engine.admission.heavy:Heavy.is_too_heavy",
         ("if cost == 1 or lane.heavy:", "if True:"),
     ),
     "a job too heavy for its queue that blocks its lane": (

@@ -5,7 +5,6 @@ from typing import Final, TypeVar
 
 from penstock.clock import Clock
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.placement import MOVES
 from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, Publisher, named
 from penstock.job import Event
@@ -83,7 +82,6 @@ class Transactions:
             db,
             events.now,
             events,
-            moves=MOVES,
             turns=self._turns,
             later=lambda: self._time.now(db),
             follow=self._follow,
@@ -102,6 +100,4 @@ class Transactions:
 
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()
-        return self.store.read(
-            lambda db: work(Board(db, now, Events(now, wanted=False), moves=MOVES, turns=self._turns))
-        )
+        return self.store.read(lambda db: work(Board(db, now, Events(now, wanted=False), turns=self._turns)))

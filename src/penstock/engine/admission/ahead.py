@@ -12,8 +12,8 @@ is over the gates remember all of them as for any other claim: when they will ha
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from penstock.engine.admission.board import Board, Shut
-from penstock.engine.admission.lane import Lane, Line, Post, Stand
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Lane, Line, Post, Shut, Stand
 from penstock.job import Ahead
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import UNLIMITED, OnLimit

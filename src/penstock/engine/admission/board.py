@@ -12,15 +12,16 @@ from typing import Final, NamedTuple
 
 from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.groups import Groups
-from penstock.engine.admission.lane import Lane, Line, Post, Stand
+from penstock.engine.admission.heavy import Heavy
+from penstock.engine.admission.lane import Lane, Line, Post, Shut, Stand
 from penstock.engine.admission.loan_queue import LoanQueue
+from penstock.engine.admission.other_lane import with_type_now
 from penstock.engine.admission.rows import lane_of, lane_row, line_of, memory_row, post_of, saved_lane
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
 from penstock.lifecycle.states import State
-from penstock.limits.gate import ALWAYS, ON_RELEASE
-from penstock.limits.rules import OnLimit
+from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
@@ -30,13 +31,6 @@ from penstock.store.lanes import LaneRow
 from penstock.store.session import Session
 
 ADMISSIONS: Final = 128  # instances that one transaction admits; the rest are left to the next
-
-
-class Shut(NamedTuple):
-    """A gate that refuses a lane's first job, and when it would not."""
-
-    stand: Stand
-    at: int
 
 
 class JobEnd(NamedTuple):
@@ -49,13 +43,6 @@ class JobEnd(NamedTuple):
     seen: int | None = None
 
 
-class Moves(NamedTuple):
-    """How a lane's first job is moved to a lane of other gates, and its lane given the next job."""
-
-    set_apart: "Callable[[Board, Lane], None]"  # it became too heavy
-    with_type: "Callable[[Board, Lane, int], None]"  # its type was limited since it came: by this gate
-
-
 class Board:
     """What one transaction has loaded and changed."""
 
@@ -65,13 +52,11 @@ class Board:
         now: int,
         events: Events,
         *,
-        moves: Moves,
         turns: bool = True,
         later: Callable[[], int] | None = None,
         follow: "Callable[[Board], None] | None" = None,
     ) -> None:
         self.db = db
-        self._moves = moves
         self.now = now
         self._later = later
         self.events = events
@@ -79,6 +64,7 @@ class Board:
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
         self.turns = Turns(self, enabled=turns)
+        self.heavy = Heavy(self)
         self.loans = LoanQueue(self)
         self.groups = Groups(self)
         self.blocked = Blocked(self)
@@ -192,7 +178,7 @@ class Board:
         for stand in lane.stands:
             at = self.opens_at(stand, lane)
             if at <= self.now and self.posts[stand.gate].heavy:
-                at = self._held_until(stand, lane)
+                at = self.heavy.held_until(stand, lane)
             if at > self.now:
                 shut.append(Shut(stand, at))
         return shut
@@ -208,7 +194,7 @@ class Board:
         if left != line:
             self.leave(lane)
             lane.line = line
-            self._post(line.gate).lanes += 1
+            self.post(line.gate).lanes += 1
         lane.ready = 0
         self.touch(lane)
         self.lower_wake(stand.gate, at)
@@ -221,7 +207,7 @@ class Board:
         """Promote the first lane of each line: make it ready if its gate is open for it."""
         askable = []
         for line in lines:
-            at = self._post(line.gate).gate.opens_at(line.own, 1, self.now)
+            at = self.post(line.gate).gate.opens_at(line.own, 1, self.now)
             if at <= self.now:
                 askable.append(line)
             else:
@@ -254,7 +240,7 @@ class Board:
             self.ring(gates)
             lanes, turns.without_type = turns.without_type, {}
             for lane, type_gate in lanes.items():
-                self._moves.with_type(self, self.lane(lane), type_gate)
+                with_type_now(self, self.lane(lane), type_gate)
 
     # What else happens to lanes.
 
@@ -262,7 +248,7 @@ class Board:
         """Take a lane out of its line; return the line, which the caller must `call`."""
         left, lane.line = lane.line, None
         if left is not None:
-            self._post(left.gate).lanes -= 1
+            self.post(left.gate).lanes -= 1
             self.touch(lane)
         return left
 
@@ -315,7 +301,7 @@ class Board:
 
     def lower_wake(self, gate: int, at: int) -> None:
         """Wake the gate *at* that moment at the latest, or when its rules change by themselves."""
-        post = self._post(gate)
+        post = self.post(gate)
         if post.gate.rules is not None:
             at = min(at, post.gate.rules.next_change(self.now))
         elif post.group is not None:
@@ -403,7 +389,7 @@ class Board:
             if lane.ready or lane.line is None:
                 continue
             stand = lane.stand_at(lane.line.gate)
-            if self._too_heavy(stand, lane):
+            if self.heavy.is_too_heavy(lane, stand):
                 heavy.append(lane)
                 continue
             at = self.opens_at(stand, lane)
@@ -418,48 +404,10 @@ class Board:
             self.lower_wake(stand.gate, at)
         for lane in heavy:
             # It would block its line for ever.
-            self._moves.set_apart(self, lane)
+            self.heavy.set_apart(lane)
 
-    def _held_until(self, stand: Stand, lane: Lane) -> int:
-        """Return when a heavier job ahead in the same line will have gathered its budget; ALWAYS if none waits."""
-        if self.turns.has_turn(lane):
-            return ALWAYS
-        line = line_of(lane, stand)
-        while True:
-            self.flush_lanes()
-            first = next(iter(self.adopt(lane_rows.firsts(self.db, [line.name]))), None)
-            if first is None or first is lane or first.rank > lane.rank:
-                return ALWAYS
-            theirs = first.stand_at(stand.gate)
-            at = self.opens_at(theirs, first)
-            if at <= self.now:
-                return ALWAYS
-            if self._too_heavy(theirs, first):
-                self._moves.set_apart(self, first)
-                continue
-            elsewhere = [
-                Shut(s, opening)
-                for s in first.stands
-                if s.gate != stand.gate and (opening := self.opens_at(s, first)) > self.now
-            ]
-            if not elsewhere:
-                self.lower_wake(stand.gate, at)
-                return at
-            # It could not start here even with the budget, so it holds no other.
-            waiting = [s for s in elsewhere if s.stand.on_limit is not OnLimit.DROP]
-            if waiting:
-                self.park(first, waiting)
-            else:
-                self.leave(first)
-                self.set_ready(first)  # to be dropped by the next claim
-
-    def _too_heavy(self, stand: Stand, lane: Lane) -> bool:
-        cost = lane.cost_at(stand)
-        if cost == 1 or lane.heavy:
-            return False
-        return self._post(stand.gate).gate.too_heavy(stand.own, cost, self.now)
-
-    def _post(self, gate: int) -> Post:
+    def post(self, gate: int) -> Post:
+        """Return one gate, loading it if need be."""
         if gate not in self.posts:
             self.load_gates([gate])
         return self.posts[gate]

@@ -14,18 +14,10 @@ from typing import Final, NamedTuple
 
 from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.arrivals import rejoin
-from penstock.engine.admission.board import Board, Shut
-from penstock.engine.admission.lane import Lane, Post, Stand
-from penstock.engine.admission.placement import (
-    Budget,
-    apart_at_queue,
-    place,
-    refused_and_gone,
-    set_aside,
-    to_part,
-    with_queue,
-    with_type,
-)
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.lane import Lane, Post, Shut, Stand
+from penstock.engine.admission.other_lane import to_part, with_type
+from penstock.engine.admission.placement import Budget, place, refused_and_gone, set_aside
 from penstock.job import AHEAD, Claimed, Topic
 from penstock.lifecycle.knowledge import Knowledge
 from penstock.limits.costs import cost_at
@@ -414,7 +406,7 @@ class Claiming:
                 break
             if (gate := self._too_heavy_for(queue, cost)) is not None:
                 waiting_rows.leave_ready(self.board.db, [seq])
-                apart_at_queue(self.board, (*queue.key, queue.part), gate, job)
+                self.board.heavy.stand_behind_queue((*queue.key, queue.part), gate, job)
                 self.budget.spend()
                 break
             if self._queue_open(queue, cost):
@@ -480,7 +472,7 @@ class Claiming:
             return
         heavy_for = self._too_heavy_for(queue, lane.cost) if queue.posts else None
         if heavy_for is not None and not lane.passes(heavy_for):
-            with_queue(board, lane, heavy_for)
+            board.heavy.move_behind_queue(lane, heavy_for)
             self._next(queue, lane)
             return
         shut = board.test(lane)

@@ -49,6 +49,13 @@ class Line(NamedTuple):
     name: str  # tells it from all others
 
 
+class Shut(NamedTuple):
+    """A gate that refuses a lane's first job, and when it would not."""
+
+    stand: Stand
+    at: int
+
+
 @dataclass(slots=True)
 class Lane:
     """The waiting jobs of one queue that carry exactly the same limits; only the first is ever tested.
