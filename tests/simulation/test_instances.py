@@ -42,7 +42,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "the next in line is not let in": (
         "engine.admission.instances:admit",
-        ("if _is_ready(lane)]\n    if not", "if _is_ready(lane) and not board.finished]\n    if not"),
+        (
+            "if _is_ready(lane)]\n    if not",
+            "if _is_ready(lane) and not board.to_follow.finished]\n    if not",
+        ),
     ),
     "an end is recorded, and nothing follows": (
         "engine.conducting:Conducting.end",

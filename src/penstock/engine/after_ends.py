@@ -12,9 +12,9 @@ from penstock.store.instances import EndOf
 
 def follow(board: Board, definitions: Definitions) -> None:
     """Move workflows and instances on, and admit the instances whose gates are open, until nothing follows."""
-    while board.has_sequel:
+    while board.to_follow.is_any:
         _go_on(board, definitions)
-        if board.admissions > 0 and (admitted := admit(board)):
+        if board.to_follow.admissions > 0 and (admitted := admit(board)):
             conducting = Conducting(board, definitions)
             conducting.begin(admitted)
             conducting.save()
@@ -22,10 +22,10 @@ def follow(board: Board, definitions: Definitions) -> None:
 
 def _go_on(board: Board, definitions: Definitions) -> None:
     """Take what ended, and do what follows."""
-    ended, board.ended = board.ended, {}
-    fired, board.fired = board.fired, []
-    returned, board.returned = board.returned, []
-    cancelling, board.cancelling = board.cancelling, []
+    ended, board.to_follow.ended = board.to_follow.ended, {}
+    fired, board.to_follow.fired = board.to_follow.fired, []
+    returned, board.to_follow.returned = board.to_follow.returned, []
+    cancelling, board.to_follow.cancelling = board.to_follow.cancelling, []
     found = rows.of_ends(board.db, list(ended)) if ended else []
     steps = [(end.of, end.step, ended[end.seq]) for end in found if end.step is not None]
     if steps:
@@ -42,7 +42,7 @@ def _go_on(board: Board, definitions: Definitions) -> None:
             conducting.cancel(seq, reason)
         conducting.save()
     for end in found:
-        if end.step is None and end.key is None and end.seq not in board.finished:
+        if end.step is None and end.key is None and end.seq not in board.to_follow.finished:
             _tell_gone(board, end, ended[end.seq].state.value)
 
 

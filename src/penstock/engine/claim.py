@@ -510,9 +510,9 @@ def settle_down(board: Board) -> None:
 def catch_up(board: Board, view: ClaimSnapshot | None = None) -> bool:
     """Do what is due; False if there is so much that the rest is left to the next transaction."""
     if view is None or "instances" in view.flags:
-        board.unadmitted = True
+        board.to_follow.unadmitted = True
     if view is None or view.moments.get("timer", ON_RELEASE) <= board.now:
-        board.fired += instance_rows.due_timers(board.db, board.now, BATCH)
+        board.to_follow.fired += instance_rows.due_timers(board.db, board.now, BATCH)
     return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
 
 

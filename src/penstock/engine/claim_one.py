@@ -98,7 +98,7 @@ class Picking(Claiming):
             self._free_attempts[job.seq] = place.made
         else:
             self.board.blocked.left(waiting_rows.told(self.board.db, [job.seq]))
-            self.board.left[job.seq] = leave_line(self.board, job.seq, lane) or place.made
+            self.board.heads.left[job.seq] = leave_line(self.board, job.seq, lane) or place.made
         return []
 
     def _candidate(self, job: ArrivingJob, place: Place, lane: Lane | None) -> Lane:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from penstock.engine.admission.board import Board, JobEnd
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.to_follow import JobEnd
 from penstock.engine.commands import check_command, check_signal_name, moment_of
 from penstock.engine.definitions import Definitions
 from penstock.engine.enqueue import add, reserve
@@ -77,7 +78,7 @@ class Conducting:
         missing = sorted({seq for seq in seqs if seq not in self.runs})
         if not missing:
             return
-        self.board.in_workflows = True
+        self.board.to_follow.in_workflows = True
         for row in rows.locked(self.board.db, missing):
             ending = None if row.ending is None else msgspec.json.decode(row.ending, type=Ending)
             self.runs[row.seq] = Run(
@@ -578,7 +579,7 @@ class Conducting:
         if not runs:
             return
         board = self.board
-        if any(run.seq in board.admitted for run in runs):
+        if any(run.seq in board.to_follow.admitted for run in runs):
             board.db.send_last()  # their starts
         ends, reasons = {}, {}
         for run in runs:
@@ -586,7 +587,7 @@ class Conducting:
             assert ending is not None  # noqa: S101 - the caller looked
             ends[run.seq] = JobEnd(ending.state, ending.result, ending.error)
             reasons[run.seq] = ending.reason
-            board.finished.add(run.seq)
+            board.to_follow.finished.add(run.seq)
             del self.runs[run.seq]
             board.events.tell(
                 f"instance.{ending.state.value}",

@@ -131,7 +131,9 @@ def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
         (j.seq, j.queue, "", j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)
     ]
     if free:
-        board.free_instances = board.free_instances or any(row[1] == INSTANCES for row in free)
+        board.to_follow.free_instances = board.to_follow.free_instances or any(
+            row[1] == INSTANCES for row in free
+        )
         waiting_rows.get_ready(board.db, free)
     if len(free) < len(arrivals):
         waiting_rows.to_door(board.db, [job.seq for job in arrivals if job.limits or job.tenant])

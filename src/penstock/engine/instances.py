@@ -205,7 +205,7 @@ def _create(board: Board, definitions: Definitions, new: Sequence[NewInstance]) 
     for each in new:
         check_instance(board.db, definitions, each)
     # Their creator is told which were admitted, so these count by themselves.
-    board.admissions = max(board.admissions, len(new))
+    board.to_follow.admissions = max(board.to_follow.admissions, len(new))
     added = add_instances(board, new, [None] * len(new), enqueue)
     board.follow()
     board.flush()

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.admission.board import Board, JobEnd
+from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.placement import Budget, place
+from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
@@ -62,7 +63,7 @@ def ask_to_stop(board: Board, seq: int) -> bool:
 
 
 def _tell(board: Board, seq: int, state: State, reason: str) -> None:
-    board.ended[seq] = JobEnd(state)
+    board.to_follow.ended[seq] = JobEnd(state)
     board.events.tell(f"job.{state.value}", job=seq, reason=reason)
 
 
@@ -78,7 +79,7 @@ def leave_line(board: Board, seq: int, lane: Lane) -> Made | None:
     made = job_rows.leave(board.db, "lane_job", seq)
     left = board.leave(lane)
     lane.upcoming = []
-    board.next_head(lane)
+    board.heads.next(lane)
     lane.ready = 0
     place(board, lane, Budget(1_000))
     if left is not None:

@@ -182,7 +182,7 @@ def _skip(board: Board, schedule: Schedule, reason: str) -> None:
 def _cancel(board: Board, schedule: Schedule, seq: int) -> None:
     reason = f"schedule {schedule.name} fired again"
     if schedule.sequence is not None:
-        board.cancelling.append((seq, reason))
+        board.to_follow.cancelling.append((seq, reason))
     elif not remove(board, seq, State.CANCELLED, reason):
         ask_to_stop(board, seq)
 

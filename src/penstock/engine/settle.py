@@ -9,7 +9,8 @@ from typing import Final
 
 from penstock.clock import MILLISECOND
 from penstock.engine.admission.arrivals import rejoin
-from penstock.engine.admission.board import Board, JobEnd
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.to_follow import JobEnd
 from penstock.engine.gates import keys, shut_until
 from penstock.engine.history import record
 from penstock.engine.leases import began_at, correct, spent
@@ -185,7 +186,7 @@ class Settling:
             began = self._stop(attempt, s.began_after)
             self._end(attempt, State.DONE, "", began=began)
             if attempt.instance is not None:
-                self.board.ended[attempt.seq] = JobEnd(
+                self.board.to_follow.ended[attempt.seq] = JobEnd(
                     State.DONE, commands=outcome.commands, seen=outcome.seen
                 )
             return None
@@ -268,7 +269,7 @@ class Settling:
     ) -> None:
         """Let a job wait for its next attempt, at this place; or let its successor wait instead."""
         if attempt.instance is not None:
-            self.board.returned.append(attempt.seq)
+            self.board.to_follow.returned.append(attempt.seq)
         if attempt.seq in self._successors:
             successor = self._successors[attempt.seq]
             if ord_ is not None:
@@ -382,7 +383,7 @@ class Settling:
                 )
             )
         if attempt.workflow is not None or attempt.instance is not None:
-            self.board.ended[attempt.seq] = JobEnd(state, result, error)
+            self.board.to_follow.ended[attempt.seq] = JobEnd(state, result, error)
         if attempt.seq in self._successors:
             successor = self._successors.pop(attempt.seq)
             if successor.due > now:

@@ -49,7 +49,7 @@ class Transactions:
 
         def watched(board: Board) -> T:
             answer = work(board)
-            if board.posts or board.lanes or board.in_workflows:
+            if board.posts or board.lanes or board.to_follow.in_workflows:
                 self._gated = LIKELY
             return answer
 
@@ -88,7 +88,7 @@ class Transactions:
         )
         answer = work(board)
         board.flush()
-        while board.has_sequel:
+        while board.to_follow.is_any:
             db.send_last()  # or it would undo what follows
             board.follow()
             board.flush()

@@ -40,8 +40,8 @@ class UpkeepVerbs(Transactions):
 
         def work(board: Board) -> dict[str, int]:
             board.now += self._time.follow(board.db)
-            board.unadmitted = instance_rows.is_any_ready(board.db)
-            board.fired += instance_rows.due_timers(board.db, board.now, BATCH)
+            board.to_follow.unadmitted = instance_rows.is_any_ready(board.db)
+            board.to_follow.fired += instance_rows.due_timers(board.db, board.now, BATCH)
             return bring_up_to_date(board)
 
         done = self._write(work, keep=False)

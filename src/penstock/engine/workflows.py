@@ -13,7 +13,8 @@ from typing import Final
 
 import msgspec
 
-from penstock.engine.admission.board import Board, JobEnd
+from penstock.engine.admission.board import Board
+from penstock.engine.admission.to_follow import JobEnd
 from penstock.engine.enqueue import add, check, check_text, enqueue
 from penstock.engine.removal import ask_to_stop, remove_all
 from penstock.engine.transactions import Transactions
@@ -204,7 +205,7 @@ def _change(
 
 def _lock(board: Board, numbers: Iterable[int]) -> dict[int, _Locked]:
     """Load workflows and lock them, so that no other transaction changes them meanwhile."""
-    board.in_workflows = True
+    board.to_follow.in_workflows = True
     return {
         number: _Locked(number, id_, tenant, finished, WorkflowState(state), Tally(*counts))
         for number, id_, tenant, finished, state, *counts in rows.locked(board.db, sorted(set(numbers)))

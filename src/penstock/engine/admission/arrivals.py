@@ -90,7 +90,7 @@ def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
         else:
             free.append(job)
     if free:
-        board.free_instances = board.free_instances or INSTANCES in queues
+        board.to_follow.free_instances = board.to_follow.free_instances or INSTANCES in queues
         waiting_rows.get_ready(
             board.db,
             [

@@ -8,39 +8,24 @@ the line or the gate it changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
 
 from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.groups import Groups
+from penstock.engine.admission.heads import Heads
 from penstock.engine.admission.heavy import Heavy
 from penstock.engine.admission.lane import Lane, Line, Post, Shut, Stand
 from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.other_lane import with_type_now
 from penstock.engine.admission.rows import lane_of, lane_row, line_of, memory_row, post_of, saved_lane
+from penstock.engine.admission.to_follow import ToFollow
 from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
-from penstock.lifecycle.states import State
 from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
-from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
-from penstock.store import waiting as waiting_rows
-from penstock.store.jobs import EndedRow
 from penstock.store.lanes import LaneRow
 from penstock.store.session import Session
-
-ADMISSIONS: Final = 128  # instances that one transaction admits; the rest are left to the next
-
-
-class JobEnd(NamedTuple):
-    """How a job ended.  A pass also asks for *commands*, having *seen* its memo in that version."""
-
-    state: State
-    result: str | None = None
-    error: str | None = None
-    commands: tuple[object, ...] | None = None
-    seen: int | None = None
 
 
 class Board:
@@ -63,6 +48,7 @@ class Board:
         self.posts: dict[int, Post] = {}
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
+        self.heads = Heads(self)
         self.turns = Turns(self, enabled=turns)
         self.heavy = Heavy(self)
         self.loans = LoanQueue(self)
@@ -72,26 +58,10 @@ class Board:
         self._firsts: dict[
             tuple[int, ...], list[LaneRow]
         ] = {}  # of dormant lines, as long as no lane changes
-        self._gone: list[int] = []  # jobs that left their lane's front
-        self._unread: dict[int, Lane] = {}
-        self._shortened: list[Lane] = []
         self._called: list[Lane] = []
-        self._ended: list[tuple[int, State, str]] = []
         self._follow = follow
-        # How jobs ended, until their workflows and instances, if any, have gone on.
-        self.ended: dict[int, JobEnd] = {}
-        self.in_workflows = False
-        self.returned: list[int] = []  # jobs of instances that wait for another attempt
-        self.admissible: list[Lane] = []  # lanes of instances that became ready
-        self.free_instances = False  # instances without limits wait
-        self.unadmitted = False  # lanes of instances are ready that an earlier transaction left
-        self.admitted: set[int] = set()  # instances
-        self.finished: set[int] = set()  # the same
-        self.fired: list[tuple[int, str]] = []  # timers that are over, as instance and key
-        self.cancelling: list[tuple[int, str]] = []  # instances to cancel, and why
-        self.admissions = ADMISSIONS  # so many more
+        self.to_follow = ToFollow()
         self.next_wake = ON_RELEASE  # the earliest of those that were set
-        self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
     def look_at_clock(self) -> None:
         """Go on at the present moment: this transaction may have waited for a lock since it began."""
@@ -100,14 +70,8 @@ class Board:
 
     def follow(self) -> None:
         """Let happen now what follows from the ends of this transaction's jobs, and from slots that became free."""
-        if self._follow is not None and self.has_sequel:
+        if self._follow is not None and self.to_follow.is_any:
             self._follow(self)
-
-    @property
-    def has_sequel(self) -> bool:
-        """Whether anything follows from what this transaction did."""
-        admissible = (self.admissible or self.free_instances or self.unadmitted) and self.admissions > 0
-        return bool(self.ended or self.returned or self.fired or self.cancelling or admissible)
 
     # Loading.
 
@@ -252,30 +216,6 @@ class Board:
             self.touch(lane)
         return left
 
-    def drop_head(self, lane: Lane) -> None:
-        """Take the first job off a lane, because it started, was dropped or moved elsewhere."""
-        if lane.head is not None:
-            self._gone.append(lane.head)
-        lane.gone += 1
-        self._shortened.append(lane)
-        self.touch(lane)
-
-    def next_head(self, lane: Lane, look_ahead: int = 1) -> None:
-        """Read which job stands first in a lane now."""
-        if not lane.upcoming:
-            lane.upcoming = waiting_rows.in_lane(self.db, lane.id, lane.gone, look_ahead)
-            lane.upcoming.reverse()
-        if lane.upcoming:
-            lane.begin_with(lane.upcoming.pop())
-        else:
-            lane.head = None
-        self.touch(lane)
-
-    def read_head_later(self, lane: Lane) -> None:
-        """Leave it to `flush_lanes` to find the lane's first job: it is refused, whichever it is."""
-        lane.unread = True
-        self._unread[lane.id] = lane
-
     def set_ready(self, lane: Lane) -> None:
         """Let claims look at a lane."""
         if not lane.ready:
@@ -283,7 +223,7 @@ class Board:
             self.newly_ready.append(lane)
             self._called.append(lane)
             if lane.queue == INSTANCES:
-                self.admissible.append(lane)
+                self.to_follow.admissible.append(lane)
         self.touch(lane)
 
     def empty(self, lane: Lane) -> None:
@@ -313,16 +253,7 @@ class Board:
 
     def flush_lanes(self, *, last: bool = False) -> None:
         """Write lanes back, so that statements about lines see them as they are; *last* if there are none."""
-        if self._gone:
-            gone = waiting_rows.leave_lanes(self.db, self._gone)
-            self.left.update((seq, (attempt, lost)) for seq, attempt, lost, _ in gone)
-            if self.events.wanted:
-                self.blocked.left((seq, told) for seq, _, _, told in gone)
-            self._gone = []
-            for lane in self._shortened:
-                lane.gone = 0
-            self._shortened = []
-        self._read_heads()
+        self.heads.flush()
         changed, self._changed_lanes = self._changed_lanes, {}
         if changed:
             self._firsts = {}
@@ -340,12 +271,10 @@ class Board:
     def flush(self) -> None:
         """Write everything back."""
         self.ring_pending()
-        while self._changed_lanes or self._gone or self._unread:
+        while self._changed_lanes or self.heads.changed:
             self.flush_lanes(last=True)
         self.blocked.flush()
-        if self._ended:
-            job_rows.end(self.db, [self._ended_row(*ended) for ended in self._ended])
-            self._ended = []
+        self.heads.write_ends()
         posts = self.posts.values()
         changed = [
             (p.gate.running, p.lanes, p.asking, p.gate.id)
@@ -370,18 +299,7 @@ class Board:
             post.saved = (post.gate.running, post.lanes, post.asking)
             post.memory_changed, post.wake = False, None
 
-    def end_head(self, lane: Lane, state: State, reason: str) -> None:
-        """Take the first job off a lane for good."""
-        assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
-        self._ended.append((lane.head, state, reason))
-        self.ended[lane.head] = JobEnd(state)
-        self.turns.gone(lane)
-        self.drop_head(lane)
-
     # Helpers.
-
-    def _ended_row(self, seq: int, state: State, reason: str) -> EndedRow:
-        return job_rows.unstarted(seq, state, self.now, self.left[seq], reason)
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
         heavy = []
@@ -411,22 +329,3 @@ class Board:
         if gate not in self.posts:
             self.load_gates([gate])
         return self.posts[gate]
-
-    def _read_heads(self) -> None:
-        if not self._unread:
-            return
-        unread, self._unread = self._unread, {}
-        heads = lane_rows.heads(self.db, list(unread))
-        for lane in unread.values():
-            lane.unread, lane.upcoming = False, []
-            if lane.id in heads:
-                job, told = heads[lane.id]
-                lane.begin_with(job)
-                if not told:
-                    self.blocked.refused(lane)
-                self.touch(lane)
-            else:
-                lane.head, lane.ready = None, 0
-                # No other lane can be called: the gate was found shut for any job.
-                self.leave(lane)
-                self.touch(lane)

@@ -263,7 +263,7 @@ class Claiming:
         if not self.admitted:
             return []
         fence, first, usual = db.fence(), terms.workers[0], terms.now + terms.lease
-        attempts = self.board.left | self._free_attempts
+        attempts = self.board.heads.left | self._free_attempts
         rows, free, claimed, ends = [], [], [], []
         for n, t in enumerate(self.admitted):
             payload = self._payloads[t.seq]
@@ -528,14 +528,14 @@ class Claiming:
         board.turns.started_at(lane)
         if taken is not None:
             board.turns.looked_at_again([taken.gate.id])
-        board.drop_head(lane)
+        board.heads.drop(lane)
         now = board.now
         shut = [
             Shut(s, at) for s in lane.stands if (at := board.posts[s.gate].gate.opens_at(s.own, 1, now)) > now
         ]
         if shut and all(s.on_limit is not OnLimit.DROP for s in lane.stands):
             # The next job is refused, whichever it is: it can be read later, for all lanes at once.
-            board.read_head_later(lane)
+            board.heads.read_later(lane)
             board.park(lane, shut, any_job=True)
             return
         left = board.leave(lane)
@@ -551,12 +551,12 @@ class Claiming:
         self._admit(
             queue, lane.head, lane.cost, lane.priority, lane.ord, lane.stands, lane.behind, lane.costs, at
         )
-        board.drop_head(lane)
+        board.heads.drop(lane)
         self._stay_parked(lane)
 
     def _stay_parked(self, lane: Lane) -> None:
         """Give a parked lane whose first job has left the next one, which finds the same gate shut."""
-        self.board.next_head(lane, self.count - len(self.admitted) + 1)
+        self.board.heads.next(lane, self.count - len(self.admitted) + 1)
         if lane.head is None:
             self.board.empty(lane)
         else:
@@ -585,9 +585,9 @@ class Claiming:
 
     def _next(self, queue: _Queue, lane: Lane) -> None:
         """Give a lane whose first job has left the next one that this claim knows, and a place."""
-        self.board.next_head(lane, self.count - len(self.admitted) + 1)
+        self.board.heads.next(lane, self.count - len(self.admitted) + 1)
         while lane.head is not None and self._is_strange(lane):
-            self.board.next_head(lane, self.count - len(self.admitted) + 1)
+            self.board.heads.next(lane, self.count - len(self.admitted) + 1)
             if not self.budget.spend():
                 break
         place(self.board, lane, self.budget)

@@ -18,11 +18,11 @@ from penstock.store.session import Part
 
 def admit(board: Board) -> list[int]:
     """Start the instances whose gates are open, as many as this transaction may still admit; return which."""
-    lanes, free = board.admissible, board.free_instances or board.unadmitted
-    if board.unadmitted:
+    lanes, free = board.to_follow.admissible, board.to_follow.free_instances or board.to_follow.unadmitted
+    if board.to_follow.unadmitted:
         board.flush_lanes()
-        lanes = [*lanes, *board.adopt(lane_rows.ready_instances(board.db, board.admissions))]
-    board.admissible, board.free_instances, board.unadmitted = [], False, False
+        lanes = [*lanes, *board.adopt(lane_rows.ready_instances(board.db, board.to_follow.admissions))]
+    board.to_follow.admissible, board.to_follow.free_instances, board.to_follow.unadmitted = [], False, False
     lanes = [lane for lane in {lane.id: lane for lane in lanes}.values() if _is_ready(lane)]
     if not lanes and not free:
         return []
@@ -32,12 +32,12 @@ def admit(board: Board) -> list[int]:
         others.append(lane)  # a claim of this transaction may want it
         return False
 
-    admitting = Admitting(board, _queues(lanes, free=free), board.admissions, 0, _nothing(free=free),
+    admitting = Admitting(board, _queues(lanes, free=free), board.to_follow.admissions, 0, _nothing(free=free),
                           knowledge_of(None), leave)  # fmt: skip
     admitting.run()
     board.newly_ready = others + board.newly_ready
     left = lanes if admitting.budget.left <= 0 else []
-    board.admissible = [lane for lane in [*left, *board.admissible] if _is_ready(lane)]
+    board.to_follow.admissible = [lane for lane in [*left, *board.to_follow.admissible] if _is_ready(lane)]
     return admitting.start()
 
 
@@ -68,7 +68,7 @@ class Admitting(Claiming):
         for t in self.admitted:
             if t.seq in self._free_attempts:
                 continue
-            attempt, lost = board.left[t.seq]
+            attempt, lost = board.heads.left[t.seq]
             gates = ",".join(map(str, t.gates))
             rows.append(
                 (t.seq, fence, INSTANCES, "", "", ON_RELEASE, now, t.begin_by, gates, t.cost, t.priority, t.ord,
@@ -84,6 +84,6 @@ class Admitting(Claiming):
         admitted = [t.seq for t in self.admitted]
         # It may run for years, in which no claim should look at this again.
         job_rows.keep_for_good(db, admitted)
-        board.admitted.update(admitted)
-        board.admissions -= len(admitted)
+        board.to_follow.admitted.update(admitted)
+        board.to_follow.admissions -= len(admitted)
         return admitted

@@ -80,6 +80,6 @@ def move_head(board: "Board", lane: Lane, other: Lane, budget: Budget, *, judged
 
 def go_on(board: "Board", lane: Lane) -> None:
     """Give a lane whose first job was moved its next one, and a place."""
-    board.next_head(lane)
+    board.heads.next(lane)
     lane.ready = 0
     place(board, lane, Budget(1_000))

@@ -37,7 +37,7 @@ def place(board: "Board", lane: Lane, budget: Budget, *, arriving: bool = False)
         shut = board.test(lane)
         if not refused_and_gone(board, lane, shut, arriving=arriving):
             break
-        board.next_head(lane)
+        board.heads.next(lane)
     waiting = [s for s in shut if s.stand.on_limit is not OnLimit.DROP]
     if not waiting:
         # Open; or a drop gate that only a turn shuts: the claim decides.
@@ -60,7 +60,7 @@ def refused_and_gone(board: "Board", lane: Lane, shut: list[Shut], *, arriving: 
     if gate is not None:
         assert lane.head is not None  # noqa: S101 - the caller looked
         board.blocked.dropped(lane, gate)
-        board.end_head(lane, State.DISCARDED, DROPPED_BY_LIMIT)
+        board.heads.end(lane, State.DISCARDED, DROPPED_BY_LIMIT)
         left = board.leave(lane)
         if left is not None:
             board.call([left])
