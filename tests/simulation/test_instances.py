@@ -38,7 +38,7 @@ def test_every_instance_stands_there_on_postgresql_too() -> None:
 WOUNDS: dict[str, tuple[Any, ...]] = {
     "slots are given back while an instance waits": (
         "engine.admission.instances:Admitting.start",
-        ('INSTANCES, "", "", ON_RELEASE, now', 'INSTANCES, "", "", now + 5_000_000, now'),
+        ('fence, "", "", ON_RELEASE, now', 'fence, "", "", now + 5_000_000, now'),
     ),
     "the next in line is not let in": (
         "engine.admission.instances:admit",

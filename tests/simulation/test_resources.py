@@ -92,7 +92,7 @@ def a_group_is_not_woken_at_midnight(put: pytest.MonkeyPatch) -> None:
     lower_wake = Board.lower_wake
 
     def lowered(self: Board, gate: int, at: int) -> None:
-        if self._post(gate).group is None:
+        if self.post(gate).group is None:
             lower_wake(self, gate, at)
 
     put.setattr(Board, "lower_wake", lowered)

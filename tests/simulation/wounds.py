@@ -25,8 +25,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("-(-self.period // self.limit)", "self.period // self.limit"),
     ),
     "starts remembered at the claim": (
-        "engine.admission.claiming:Claiming._remember",
-        ("post.gate.start(begin_by if", "post.gate.start(self.board.now if"),
+        "engine.admission.starting:Starting._remember",
+        ("post.gate.start(begin_by if", "post.gate.start(self._board.now if"),
     ),
     "a start too early by what it is reported": (
         "engine.leases:correct",
@@ -317,10 +317,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a dropped job that expires too": ("engine.removal:remove", ("board.flush_lanes()", "pass")),
     "a job of a type limited since that goes to the back": (
-        "engine.admission.claiming:Claiming._leave_free",
+        "engine.admission.free_jobs:FreeJobs._to_lane",
         (
-            "rejoin(self.board, [(seq, ord_, attempt, lost)])",
-            "rejoin(self.board, [(seq, None, attempt, lost)])",
+            "rejoin(self._board, [(seq, ord_, attempt, lost)])",
+            "rejoin(self._board, [(seq, None, attempt, lost)])",
         ),
     ),
     "a first newcomer that is not dropped": (
@@ -340,8 +340,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if heavy_for is not None and", "if not lane.heavy and heavy_for is not None and"),
     ),
     "a heavy start that a queue takes for a light one": (
-        "engine.admission.claiming:Claiming._consider_free",
-        ("if self._queue_open(queue, cost):", "if self._queue_open(queue, 1):"),
+        "engine.admission.free_jobs:FreeJobs.consider",
+        ("if claiming.queues.is_open(queue, cost):", "if claiming.queues.is_open(queue, 1):"),
     ),
     "a turn for a job that started after it was refused": (
         "engine.admission.claiming:Claiming._first_refused",
@@ -412,8 +412,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("weight * self.gap", "self.gap"),
     ),
     "one cost at all gates": (
-        "engine.admission.claiming:Claiming._remember",
-        ("cost_at(n, *costs)", "costs[0]"),
+        "engine.admission.starting:Starting._remember",
+        ("cost_at(n, lane.cost, lane.costs)", "lane.cost"),
     ),
     "a job tested by the costs of the one before it": (
         "engine.admission.lane:Lane.begin_with",
@@ -478,20 +478,20 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if lane.part:", "if False:"),
     ),
     "a claim that forgets the parts it knows": (
-        "engine.admission.claiming:Claiming._open_queues",
+        "engine.admission.claim_queues:ClaimQueues._open",
         ("for tenant, name, task in apart", "for tenant, name, task in ()"),
     ),
     "a claim that takes jobs without limits of tasks it does not know": (
-        "engine.admission.claiming:Claiming._set_strangers_apart",
+        "engine.admission.known_tasks:KnownTasks.send_free_away",
         ("if not strange:", "if True:"),
     ),
     "a claim that takes jobs with limits of tasks it does not know": (
-        "engine.admission.claiming:Claiming._is_strange",
+        "engine.admission.known_tasks:KnownTasks.send_away",
         ("if self._known.is_all or", "if True or"),
     ),
     "a part that is made and not noted": (
-        "engine.admission.claiming:Claiming._note_left",
-        ("part_rows.note(db, self._strangers, now)", "pass"),
+        "engine.admission.known_tasks:KnownTasks.note",
+        ("part_rows.note(self._board.db, self._strangers, self._board.now)", "pass"),
     ),
     "jobs of other tasks that move along to a part": (
         "store.parts:change_lane",
@@ -499,7 +499,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a lane called in a part that its claim does not see": (
         "engine.admission.claiming:Claiming._push_newly_ready",
-        ("if queue is None and (whole", "if False and (whole"),
+        ("self.queues.of(lane)", "self.queues.by_place.get(lane.where)"),
         ("self.unseen = self.unseen or self._is_wanted(lane)", "pass"),
     ),
     "starts granted ahead that others do not see in time": (

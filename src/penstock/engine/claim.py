@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.claiming import Claiming, LeaseTerms, claimed_free, start_at_once
+from penstock.engine.admission.claiming import Claiming
+from penstock.engine.admission.free_jobs import claimed_free, start_at_once
 from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.floating import lend_due
@@ -384,7 +386,7 @@ class _Claims:
                 return claim
 
         def is_wanted(lane: Lane) -> bool:
-            known = not lane.part or (lane.head is not None and claiming.task(lane) in self._known)
+            known = not lane.part or (lane.head is not None and claiming.tasks.knows(lane))
             return known and self._asked.tenant in (None, lane.tenant) and lane.queue in names
 
         claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants)
@@ -396,7 +398,7 @@ class _Claims:
                 empty = self._empty_handed(taken)
                 most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
             grants.grant(claiming, most)
-        claiming.read_payloads()
+        claiming.starting.read_payloads()
         if grants is not None:
             grants.close()
         board.flush()
@@ -406,7 +408,7 @@ class _Claims:
         more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
         if more or len(jobs) == count:
             return Claim(jobs, more, board.now)
-        next_at = _next_at(board, view, claiming.opens_at, jobs, early=ahead is not None)
+        next_at = _next_at(board, view, claiming.queues.opens_at, jobs, early=ahead is not None)
         return Claim(jobs, more=False, next_at=next_at)
 
     def _take_at_once(self, view: ClaimSnapshot, queue: Queue, count: int, terms: LeaseTerms) -> Claim | None:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from msgspec.structs import replace as with_fields
 
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.claiming import Claiming, LeaseTerms
+from penstock.engine.admission.claiming import Claiming
 from penstock.engine.admission.lane import Lane, Post, Stand, with_gate
+from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.claim import catch_up
 from penstock.engine.lookup import seq_of
 from penstock.engine.removal import leave_line
@@ -72,7 +73,7 @@ class Picking(Claiming):
         """Start the job, or return what keeps it."""
         lane = None if place.lane is None else self.board.lane(place.lane)
         candidate = self._candidate(job, place, lane)
-        queue = self._queues[job.tenant, job.queue, ""]
+        queue = self.queues.by_place[job.tenant, job.queue, ""]
         passed = {stand.gate for stand in candidate.stands}
         refusals = [self._refusal(shut.stand, candidate, shut.at) for shut in self.board.test(candidate)]
         refusals += self._refusals_of_queue(
@@ -80,22 +81,11 @@ class Picking(Claiming):
         )
         if refusals:
             return refusals
-        behind = None if lane is None else lane.behind
         taken = self.board.groups.choose(candidate) if self.board.groups.present else None
-        self._admit(
-            queue,
-            job.seq,
-            candidate.cost,
-            candidate.priority,
-            candidate.ord,
-            candidate.stands,
-            behind,
-            candidate.costs,
-            taken=taken,
-        )
+        self.starting.admit(queue, candidate, taken)
         self.board.turns.looked_at_again(passed if taken is None else {*passed, taken.gate.id})
         if lane is None:
-            self._free_attempts[job.seq] = place.made
+            self.starting.free[job.seq] = place.made
         else:
             self.board.blocked.left(waiting_rows.told(self.board.db, [job.seq]))
             self.board.heads.left[job.seq] = leave_line(self.board, job.seq, lane) or place.made
@@ -114,7 +104,7 @@ class Picking(Claiming):
             costs=job.costs,
             upcoming=[],
         )
-        type_gate = self._types.get(job.task)
+        type_gate = self.type_gates.get(job.task)
         if type_gate is not None and not candidate.passes(type_gate):
             candidate.stands = with_gate(candidate.stands, type_gate)
         return candidate
@@ -149,7 +139,7 @@ def _start(board: Board, job_id: str, seq: int, grace: int, terms: LeaseTerms) -
     refusals = picking.pick(job, place)
     if refusals:
         raise _shut(job_id, refusals)
-    picking.read_payloads()
+    picking.starting.read_payloads()
     board.flush()
     (claimed,) = picking.save(terms)
     board.db.tell(Topic.ROOM)

@@ -129,8 +129,8 @@ class GrantsAhead:
     def _moment(self, claiming: "Claiming", lane: Lane) -> int:
         """Return when the lane's first job may begin; 0 if that is not soon, or waits for more than the clock."""
         board = self._board
-        queue = claiming.queue_of(lane)
-        if lane.ready or lane.head is None or lane.heavy or queue is None:
+        queue = claiming.queues.of(lane)
+        if queue is None or queue.shut or lane.ready or lane.head is None or lane.heavy:
             return 0
         passed = [(board.posts[s.gate], s.own, lane.cost_at(s)) for s in lane.stands]
         passed += [(post, UNLIMITED, lane.cost) for post in queue.posts]

@@ -7,7 +7,7 @@ claim reads a bounded number of jobs for it, and none where all were told.
 Without listeners nothing is told, and nothing is read or written for it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from penstock.engine.admission.lane import Lane
@@ -64,12 +64,13 @@ class Blocked:
         """Tell nothing more of a job that was ended while it waited."""
         self._refused = [each for each in self._refused if each[1] != seq]
 
-    def started(self, job: Claimed, worker: str) -> None:
-        """Tell that a job starts, and that it is released if it was told to be blocked."""
+    def started(self, jobs: Sequence[Claimed], worker: Callable[[int], str]) -> None:
+        """Tell that jobs start, and which of them are released because they were told to be blocked."""
         events = self._board.events
-        if job.seq in self._told:
-            events.released(self._board, self._told[job.seq], job.seq)
-        events.started(job, worker)
+        for n, job in enumerate(jobs) if events.wanted else ():
+            if job.seq in self._told:
+                events.released(self._board, self._told[job.seq], job.seq)
+            events.started(job, worker(n))
 
     def flush(self) -> None:
         """Tell of those that were dropped, of those that were refused, and of jobs behind them."""

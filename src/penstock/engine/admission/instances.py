@@ -64,23 +64,15 @@ class Admitting(Claiming):
         if not self.admitted:
             return []
         board.flush_lanes()  # so that what the jobs brought from their lanes is known
-        fence, now, rows = db.fence(), board.now, []
-        for t in self.admitted:
-            if t.seq in self._free_attempts:
-                continue
-            attempt, lost = board.heads.left[t.seq]
-            gates = ",".join(map(str, t.gates))
-            rows.append(
-                (t.seq, fence, INSTANCES, "", "", ON_RELEASE, now, t.begin_by, gates, t.cost, t.priority, t.ord,
-                 attempt + 1, lost, 0, t.behind, t.costs, t.resource, t.counted)
-            )  # fmt: skip
-        if self._free_attempts:
-            attempt_rows.run_ready(db, list(self._free_attempts), fence, "", ON_RELEASE, now)
+        fence, now, free, left = db.fence(), board.now, self.starting.free, board.heads.left
+        rows = [
+            t.row(fence, "", "", ON_RELEASE, now, left[t.seq]) for t in self.admitted if t.seq not in free
+        ]
+        if free:
+            attempt_rows.run_ready(db, list(free), fence, "", ON_RELEASE, now)
         if rows:
             attempt_rows.start(db, rows)
-        if any(t.begin_by for t in self.admitted):
-            # A window must not forget its starts, even if the machine loses its power.
-            db.keep()
+        self.starting.keep()
         admitted = [t.seq for t in self.admitted]
         # It may run for years, in which no claim should look at this again.
         job_rows.keep_for_good(db, admitted)
