@@ -352,7 +352,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if not tenant.heap or tenant", "if tenant.heap and tenant.heap[0][2] in self._in_heap and tenant"),
     ),
     "a rotation of tenants that begins again in each queue": (
-        "engine.claim:_Claims._again",
+        "engine.claim_batch:ClaimBatch._again",
         ("if self._board.lanes or self._rotates", "if False"),
     ),
     "a shared gate that does not count jobs at the door": (

@@ -1,36 +1,24 @@
 """Claim jobs: for one worker or several in one transaction, from several queues in the order that each asks for."""
 
-import random
 from collections.abc import Sequence
-from itertools import accumulate, groupby
-from math import ceil
 from typing import Final
 
-from msgspec.structs import replace
-
-from penstock.engine.admission.ahead import GrantsAhead
 from penstock.engine.admission.board import Board
-from penstock.engine.admission.claiming import Claiming
-from penstock.engine.admission.free_jobs import claimed_free, start_at_once
-from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.free_jobs import claimed_free
 from penstock.engine.admission.starting import LeaseTerms
+from penstock.engine.claim_batch import claim_all, settle_down
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.floating import lend_due
-from penstock.engine.leases import begun
 from penstock.engine.settle import Settling, settled_at
 from penstock.engine.transactions import Transactions
-from penstock.engine.upkeep import BATCH, bring_up_to_date
 from penstock.errors import InvalidError
 from penstock.job import (
-    AT_ONCE,
     INSTANCES,
-    LEAD,
     LEASE,
     START_GRACE,
     Ahead,
     Claim,
-    Claimed,
     ClaimFor,
     Enqueued,
     NewJob,
@@ -39,20 +27,10 @@ from penstock.job import (
     RefreshesFor,
     Settled,
     Settlement,
-    Topic,
 )
 from penstock.lifecycle.knowledge import knowledge_of
-from penstock.limits.gate import ON_RELEASE
-from penstock.store import gates as gate_rows
-from penstock.store import history as history_rows
-from penstock.store import instances as instance_rows
-from penstock.store import parts as part_rows
-from penstock.store import queues as queue_rows
-from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
-from penstock.store.parts import FRESH
-from penstock.store.session import Locks, Queue, StartedJobs
+from penstock.store.session import Locks, StartedJobs
 
-CATCH_UP: Final = 20  # batches of what is due, in one claim
 SELDOM: Final = 8  # claims that go the long way after one that could not be answered in one statement
 
 
@@ -81,18 +59,8 @@ class ClaimVerbs(Transactions):
         allows soon.
         """
         wanted = ClaimFor(
-            tuple(queues),
-            count,
-            worker,
-            lease,
-            grace,
-            timed,
-            order,
-            tuple(weights),
-            tenant,
-            _named(tasks),
-            ahead,
-        )
+            tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks), ahead
+        )  # fmt: skip
         return self.claims([wanted])[0]
 
     def claims(self, requests: Sequence[ClaimFor]) -> list[Claim]:
@@ -104,7 +72,7 @@ class ClaimVerbs(Transactions):
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
         # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
-        return self._write_freely(lambda board: _claim_all(board, requests), Locks.STARTS, keep=self.far)
+        return self._write_freely(lambda board: claim_all(board, requests), Locks.STARTS, keep=self.far)
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one statement, where the store can and only jobs without limits matter."""
@@ -147,7 +115,7 @@ class ClaimVerbs(Transactions):
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
             answers = Settling(board).settle(settlements) if settlements else []
-            return answers, _claim_all(board, [wanted])[0]
+            return answers, claim_all(board, [wanted])[0]
 
         return self._write_freely(work, Locks.STARTS)
 
@@ -172,7 +140,7 @@ class ClaimVerbs(Transactions):
             settle_down(board)
             settled = settled_at(board, settlements) if settlements else []
             settle_down(board)
-            claims = _claim_all(board, requests)
+            claims = claim_all(board, requests)
             if refreshing:
                 settle_down(board)
             return added, settled, claims, lend_due(board, refreshing)
@@ -207,30 +175,6 @@ def _named(tasks: Sequence[str] | None) -> tuple[str, ...] | None:
     return None if tasks is None else tuple(tasks)
 
 
-def _claim_all(board: Board, requests: Sequence[ClaimFor]) -> list[Claim]:
-    """Answer claims one after the other; equal claims in a row are served together."""
-    answers: list[Claim] = []
-    for _, alike in groupby(requests, key=_asked):
-        if answers:
-            settle_down(board)
-        answers += _Claims(board, list(alike)).run()
-        if answers[-1].more:
-            # The claim that was cut short comes first next time.
-            answers += [Claim([], more=True, next_at=board.now) for _ in requests[len(answers) :]]
-            break
-    return _numbered(board, requests, answers)
-
-
-def _numbered(board: Board, requests: Sequence[ClaimFor], answers: list[Claim]) -> list[Claim]:
-    """Count all attempts of the jobs that were claimed, where that was asked for."""
-    asked = [claim for wanted, claim in zip(requests, answers, strict=True) if wanted.numbered and claim.jobs]
-    if asked:
-        made = history_rows.numbers(board.db, [job.seq for claim in asked for job in claim.jobs])
-        for claim in asked:
-            claim.jobs[:] = [replace(job, number=made.get(job.seq, 0) + 1) for job in claim.jobs]
-    return answers
-
-
 def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
     """Return the answer to a claim of one queue that was served in one statement."""
     now = taken.moment.now
@@ -240,312 +184,3 @@ def _claimed_at_once(request: ClaimFor, taken: StartedJobs) -> Claim:
         return Claim(jobs, more=False, next_at=now)
     moments = [job.lease for job in jobs] + ([] if taken.next_at is None else [taken.next_at])
     return Claim(jobs, more=False, next_at=min(moments, default=None))
-
-
-def _asked(request: ClaimFor) -> tuple[object, ...]:
-    return (
-        request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
-        request.tasks, request.ahead, request.numbered,
-    )  # fmt: skip
-
-
-class _Claims:
-    """Claims that differ only in their worker and their count."""
-
-    def __init__(self, board: Board, requests: Sequence[ClaimFor]) -> None:
-        self._board = board
-        self._requests = requests
-        self._asked = requests[0]
-        self._names = list(dict.fromkeys(self._asked.queues))
-        self._known = knowledge_of(self._asked.tasks)
-        self._count = sum(request.count for request in requests)
-        workers = [self._asked.worker]
-        if any(request.worker != self._asked.worker for request in requests):
-            workers = [request.worker for request in requests for _ in range(request.count)]
-        self._terms = LeaseTerms(board.now, workers, self._asked.lease, self._asked.timed)
-        self._rotates = False  # tenants had jobs here when this claim looked
-        self._last_served = 0  # the highest number given to a tenant that was served from these queues
-
-    def run(self) -> list[Claim]:
-        """Return the answer to each."""
-        board = self._board
-        if self._asked.ahead is not None and self._asked.ahead.begun:
-            begun(board, self._asked.ahead.begun)
-        view = self._look()
-        if "maintenance" in view.flags:
-            return [Claim([], more=False, next_at=None) for _ in self._requests]
-        if "door" in view.flags:
-            board.db.need_gates()
-        if view.is_due(board.now):
-            if not catch_up(board, view):
-                # A job that is due may come before all others, so no job starts yet.
-                return [Claim([], more=True, next_at=board.now) for _ in self._requests]
-            view = self._look()
-        if self._asked.tasks == ():
-            return [Claim([], more=False, next_at=None) for _ in self._requests]
-        self._note_known(view)
-        self._note_rotation(view)
-        if self._asked.order is Order.PRIORITY or len(self._names) == 1:
-            claim = self._take(view, self._names, self._count, self._terms, self._asked.ahead)
-            self._note_served(claim.jobs)
-        else:
-            claim = self._by_shares(view)
-        return self._divided(claim)
-
-    def _look(self) -> ClaimSnapshot:
-        if any(lane.tenant for lane in self._board.newly_ready):
-            self._board.flush_lanes()  # tenants are found by their lanes in the store
-        return read_snapshot(self._board.db, self._names, self._asked.tenant, self._known)
-
-    def _note_known(self, view: ClaimSnapshot) -> None:
-        """Write down, now and then, that there is a worker for tasks whose jobs stand apart."""
-        due = self._board.now - FRESH
-        if old := [pair for pair, known_at in view.parts.items() if known_at <= due]:
-            part_rows.known(self._board.db, old, self._board.now)
-
-    def _queues(self, view: ClaimSnapshot, names: Sequence[str]) -> list[Queue]:
-        """Return the queues of these names to look at: those with jobs, and those of no tenant or the one asked for."""
-        own = {queue for name in names if not view.is_paused(queue := (self._asked.tenant or "", name))}
-        return sorted(own | {queue for queue in view.with_jobs() if queue[1] in names})
-
-    def _by_shares(self, view: ClaimSnapshot) -> Claim:
-        """Take each queue's share; what one queue lacks is taken from the others."""
-        board, strict = self._board, self._asked.order is Order.STRICT
-        view = self._again(view)
-        jobs: list[Claimed] = []
-        more, moments = False, [_next_at(board, view, ON_RELEASE, ())]
-        spent: set[str] = set()
-        while len(jobs) < self._count and (names := self._with_jobs(view, spent)):
-            shares = self._shares(names, self._count - len(jobs))
-            for name, share in zip(names, shares, strict=True):
-                if not share:
-                    continue
-                claim = self._take(view, [name], share, self._terms.after(len(jobs)))
-                jobs += claim.jobs
-                self._note_served(claim.jobs)
-                if len(jobs) < self._count:
-                    view = self._again(view)
-                if len(claim.jobs) < share:
-                    spent.add(name)
-                    more = more or claim.more
-                    moments.append(claim.next_at)
-            if strict and more:
-                break  # the rest of this queue comes before the next queue
-        if more or len(jobs) == self._count:
-            return Claim(jobs, more and len(jobs) < self._count, board.now)
-        return Claim(jobs, more=False, next_at=min((at for at in moments if at is not None), default=None))
-
-    def _again(self, view: ClaimSnapshot) -> ClaimSnapshot:
-        """Write everything and read again.
-
-        A start of one queue may have called a lane of another, and a tenant that was served is the last in rotation.
-        """
-        settle_down(self._board)
-        if self._board.lanes or self._rotates:
-            view = self._look()
-            self._note_rotation(view)
-        return view
-
-    def _with_jobs(self, view: ClaimSnapshot, spent: set[str]) -> list[str]:
-        found = {name for _, name in view.with_jobs()}
-        return [name for name in self._names if name in found - spent]
-
-    def _shares(self, names: Sequence[str], count: int) -> list[int]:
-        chance = random.random()  # noqa: S311 - turns are drawn by lot, not kept secret
-        match self._asked.order:
-            case Order.ROUND_ROBIN:
-                return _by_weight([1] * len(names), count, chance)
-            case Order.WEIGHTED:
-                weights = dict(zip(self._asked.queues, self._asked.weights, strict=True))
-                return _by_weight([weights[name] for name in names], count, chance)
-            case Order.LEAST_LOADED:
-                running = queue_rows.running(self._board.db, names, self._asked.tenant)
-                return _by_load([running.get(name, 0) for name in names], count)
-            case _:
-                return [count, *[0] * (len(names) - 1)]
-
-    def _take(
-        self,
-        view: ClaimSnapshot,
-        names: Sequence[str],
-        count: int,
-        terms: LeaseTerms,
-        ahead: Ahead | None = None,
-    ) -> Claim:
-        """Start up to *count* jobs of these queues, the best first."""
-        board, queues = self._board, self._queues(view, names)
-        grants = None
-        if ahead is not None and _opens_soon(board, view, ahead):
-            board.db.need_gates()
-            grants = GrantsAhead(board, ahead)
-            grants.open()
-        ruled = view.type_gates or view.queue_gates or view.pool_gates
-        if not board.db.gated and not ruled and queues == [("", names[0])]:
-            claim = self._take_at_once(view, queues[0], count, terms)
-            if claim is not None:
-                return claim
-
-        def is_wanted(lane: Lane) -> bool:
-            known = not lane.part or (lane.head is not None and claiming.tasks.knows(lane))
-            return known and self._asked.tenant in (None, lane.tenant) and lane.queue in names
-
-        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants)
-        claiming.run()
-        if grants is not None and ahead is not None:
-            most = ahead.most
-            if ahead.alone:
-                taken = len(claiming.admitted)
-                empty = self._empty_handed(taken)
-                most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
-            grants.grant(claiming, most)
-        claiming.starting.read_payloads()
-        if grants is not None:
-            grants.close()
-        board.flush()
-        jobs = claiming.save(terms)
-        self._tell_room(view, jobs)
-        left_over = claiming.unseen or any(is_wanted(lane) and lane.ready for lane in board.newly_ready)
-        more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
-        if more or len(jobs) == count:
-            return Claim(jobs, more, board.now)
-        next_at = _next_at(board, view, claiming.queues.opens_at, jobs, early=ahead is not None)
-        return Claim(jobs, more=False, next_at=next_at)
-
-    def _take_at_once(self, view: ClaimSnapshot, queue: Queue, count: int, terms: LeaseTerms) -> Claim | None:
-        """Start jobs of a queue in one statement; None if they stand in several parts, or are not all known."""
-        board, tasks = self._board, self._known.names()
-        if any(lanes[:2] == queue for lanes in view.with_lanes):
-            board.db.need_gates()
-        parts = {part for *place, part in view.with_free if place == list(queue)}
-        if parts - {""} or (tasks is None and not self._known.is_all):
-            return None
-        jobs = start_at_once(board, queue[1], count, terms, tasks) if parts else []
-        if jobs is None:
-            return None
-        self._tell_room(view, jobs)
-        if len(jobs) == count:
-            return Claim(jobs, more=False, next_at=board.now)
-        return Claim(jobs, more=False, next_at=_next_at(board, view, ON_RELEASE, jobs))
-
-    def _tell_room(self, view: ClaimSnapshot, jobs: Sequence[Claimed]) -> None:
-        if view.awaited and any((job.tenant, job.queue) in view.awaited for job in jobs):
-            self._board.db.tell(Topic.ROOM)
-
-    def _note_rotation(self, view: ClaimSnapshot) -> None:
-        """Note whether tenants are in rotation.  Once they were, they are to the end, though none has a job left."""
-        self._last_served = max(self._last_served, view.last_served)
-        if any(tenant for tenant, _ in view.with_jobs()):
-            self._rotates = True
-            self._board.db.need_gates()  # so that which tenant is served, and when, is one decision
-
-    def _note_served(self, jobs: Sequence[Claimed]) -> None:
-        """Write down which tenants were served, in order, if they are in rotation."""
-        if not self._rotates:
-            return
-        # The last job of each counts.
-        served = {(job.queue, job.tenant): number for number, job in enumerate(jobs, self._last_served + 1)}
-        self._last_served += len(jobs)
-        queue_rows.serve(self._board.db, [(*key, number) for key, number in served.items()])
-
-    def _empty_handed(self, taken: int) -> list[ClaimFor]:
-        """Return the claims that get none of so many jobs, which go to one claim after the other."""
-        before = accumulate((request.count for request in self._requests), initial=0)
-        return [request for request, first in zip(self._requests, before, strict=False) if first >= taken]
-
-    def _divided(self, claim: Claim) -> list[Claim]:
-        """Divide the jobs: they were taken for one claim after the other, then one for each of those left empty."""
-        if len(self._requests) == 1:
-            return [claim]
-        taken, granted = claim.jobs, list[Claimed]()
-        if self._asked.ahead is not None and self._asked.ahead.alone:
-            taken = [job for job in claim.jobs if not job.begin_from]
-            granted = claim.jobs[len(taken) :]
-        answers, begin = [], 0
-        for request in self._requests:
-            jobs = taken[begin : begin + request.count]
-            if not jobs:
-                jobs, granted = granted[:1], granted[1:]
-            begin += request.count
-            full = len(jobs) == request.count
-            answers.append(Claim(jobs, claim.more and not full, self._board.now if full else claim.next_at))
-        return answers
-
-
-def _by_weight(weights: Sequence[int], count: int, chance: float) -> list[int]:
-    """Share *count* in proportion to *weights*, each share rounded down or up.
-
-    *chance*, from 0 up to but not including 1, decides which queue gets what is left over: each as often as its
-    weight says, also when there is only one to give at a time.
-    """
-    whole = sum(weights)
-    given = reached = 0
-    shares = []
-    for weight in weights:
-        reached += weight
-        upto = min(count, max(0, ceil(reached * count / whole - chance)))
-        shares.append(upto - given)
-        given = upto
-    return shares
-
-
-def _by_load(loads: Sequence[int], count: int) -> list[int]:
-    """Share *count* so that the loads get as equal as they can; of equal ones the first gets more."""
-    ranked = sorted(range(len(loads)), key=lambda n: loads[n])
-    filled, level, left = 1, loads[ranked[0]], count
-    while filled < len(ranked) and (loads[ranked[filled]] - level) * filled <= left:
-        left -= (loads[ranked[filled]] - level) * filled
-        level = loads[ranked[filled]]
-        filled += 1
-    level, over = level + left // filled, left % filled
-    shares = [0] * len(loads)
-    for place, n in enumerate(sorted(ranked[:filled])):
-        shares[n] = level - loads[n] + (place < over)
-    return shares
-
-
-def settle_down(board: Board) -> None:
-    """Write everything, so that the next claim of this transaction finds it."""
-    board.flush()
-    board.db.send_last()
-
-
-def catch_up(board: Board, view: ClaimSnapshot | None = None) -> bool:
-    """Do what is due; False if there is so much that the rest is left to the next transaction."""
-    if view is None or "instances" in view.flags:
-        board.to_follow.unadmitted = True
-    if view is None or view.moments.get("timer", ON_RELEASE) <= board.now:
-        board.to_follow.fired += instance_rows.due_timers(board.db, board.now, BATCH)
-    return any(BATCH not in bring_up_to_date(board).values() for _ in range(CATCH_UP))
-
-
-def _opens_soon(board: Board, view: ClaimSnapshot, ahead: Ahead) -> bool:
-    """Tell whether there may be starts to grant ahead."""
-    wakes = [post.wake for post in board.posts.values() if post.wake is not None]
-    wake = min(view.moments.get("wake", ON_RELEASE), *wakes, ON_RELEASE)
-    return bool(ahead.held or view.with_lanes) or wake <= board.now + ahead.within
-
-
-def _next_at(
-    board: Board, view: ClaimSnapshot, opens_at: int, jobs: Sequence[Claimed], *, early: bool = False
-) -> int | None:
-    """Return when the clock alone changes something for a claim; *early* enough to be granted starts ahead."""
-    if view.in_flight(board.now) or "instances" in view.flags:
-        # Another transaction is bringing it about and has not committed: its job is in no place that can be seen yet.
-        # Or there are more instances to admit than this transaction could.
-        return AT_ONCE
-    if view.is_due(board.now):
-        # Something stays due, as the expiry of a job that runs: look beyond it.
-        moment = next_moment(board.db, board.now)
-        moments = [] if moment is None else [moment]
-        wake = ON_RELEASE
-    else:
-        moments = [at for what, at in view.moments.items() if what != "wake"]
-        wake = view.moments.get("wake", ON_RELEASE)
-    if early and (stored := gate_rows.next_wake(board.db)) is not None:
-        wake = stored
-    wake = min(wake, board.next_wake)
-    if early and board.now < wake - LEAD < ON_RELEASE - LEAD:
-        # A gate that opens sooner has nothing to grant ahead: that would have been granted now.
-        wake -= LEAD
-    next_at = min(opens_at, wake, *(job.lease for job in jobs), *moments)
-    return None if next_at == ON_RELEASE else next_at

@@ -14,7 +14,7 @@ from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming
 from penstock.engine.admission.lane import Lane, Post, Stand, with_gate
 from penstock.engine.admission.starting import LeaseTerms
-from penstock.engine.claim import catch_up
+from penstock.engine.claim_batch import catch_up
 from penstock.engine.lookup import seq_of
 from penstock.engine.removal import leave_line
 from penstock.engine.transactions import Transactions

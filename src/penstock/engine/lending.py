@@ -10,7 +10,7 @@ from penstock.clock import SECOND
 from penstock.engine import floating
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
-from penstock.engine.claim import settle_down
+from penstock.engine.claim_batch import settle_down
 from penstock.engine.gates import find_or_add
 from penstock.engine.transactions import Transactions
 from penstock.engine.upkeep import bring_up_to_date
