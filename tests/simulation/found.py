@@ -474,4 +474,12 @@ FOUND = {
         ("claim", ["q", "r"], 5),
         mode="C",
     ),
+    "a start leaves the list no sooner than a heavier one before it": found(
+        "a bucket that later starts reach first",
+        enqueue(job("heavy", "X t1/3000000/2")),
+        ("claim", ["q"], 1),
+        enqueue(job("a", "X r1/3000000"), job("b", "X r1/3000000", queue="r"), job("c", "X t1/3000000/2")),
+        ("settle", [("heavy", ("done",), False, {"X": 4})]),
+        ("rest",),
+    ),
 }

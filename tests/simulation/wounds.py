@@ -392,8 +392,15 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("if row and row[0]:", "if False:"),
     ),
     "a bucket that forgets what leaves the list": (
-        "limits.gate:Starts._fold",
+        "limits.gate:Starts.prune",
         ("self.bucket.fold(at, weight)", "pass"),
+    ),
+    "a bucket that later starts reach first": (
+        "limits.gate:Starts.prune",
+        (
+            "kept = list(dropwhile(",
+            "pairs.sort(key=lambda pair: not self.forgets(*pair, now)); kept = list(dropwhile(",
+        ),
     ),
     "a bucket one larger than it is": (
         "limits.rules:Window.lead",

@@ -197,3 +197,15 @@ def test_a_start_leaves_room_for_another_as_long_as_the_bucket_has_enough_for_bo
     assert gate.leaves_room(bucket_of(3), 1, 1, 0)
     assert not gate.leaves_room(bucket_of(3), 2, 1, 0)
     assert not gate.leaves_room(bucket_of(1), 1, 1, 0)
+
+
+def test_starts_leave_the_list_in_order_also_after_a_heavy_one_that_is_seen_for_longer():
+    numbers = bucket_of(burst=2, limit=1, period=3)
+    gate = Gate(1)
+    gate.remember(numbers, 0)
+    for at, weight in ((0, 4), (3, 1), (6, 1)):
+        gate.start(at, weight)
+    before = gate.opens_at(numbers, 1, 6)
+    gate.starts.prune(11)
+
+    assert (before, gate.opens_at(numbers, 1, 11)) == (15, 15)

@@ -13,7 +13,7 @@ Invariant: a start is remembered at a moment no earlier than the one at which it
 from array import array
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, dropwhile, pairwise
 from typing import Final
 
 from penstock.limits.bucket import Bucket
@@ -56,11 +56,12 @@ class Starts:
         """
         if used == weight:
             return False
-        found = self.remove(at, weight)
-        forgotten = self.forgets(at, weight, now)
-        if forgotten and self.bucket is not None and not found:
+        forgotten, found = self.forgets(at, weight, now), False
+        if forgotten and self.bucket is not None:
             # The bucket lacks its weight already; more counts from now on.
             at, forgotten = now, False
+        else:
+            found = self.remove(at, weight)
         more = used if found or forgotten else used - weight
         if more > 0 and not self.forgets(at, more, now):
             self.add(at, more)
@@ -85,8 +86,14 @@ class Starts:
         old = bisect_right(self.times, now - self.span)
         if not old:
             return
-        pairs = zip(self.times[:old], self.weights[:old], strict=True)
-        kept = [(t, w) for t, w in pairs if not self.forgets(t, w, now) or self._fold(t, w)]
+        pairs = list(zip(self.times[:old], self.weights[:old], strict=True))
+        if self.bucket is None:
+            kept = [(t, w) for t, w in pairs if not self.forgets(t, w, now)]
+        else:
+            # In order: a heavy start, seen for longer, would count in full after later ones that left before it.
+            kept = list(dropwhile(lambda pair: self.forgets(*pair, now), pairs))
+            for at, weight in pairs[: old - len(kept)]:
+                self.bucket.fold(at, weight)
         self.times[:old] = [at for at, _ in kept]
         self.weights[:old] = [weight for _, weight in kept]
 
@@ -134,11 +141,6 @@ class Starts:
         for at, weight in zip(self.times, self.weights, strict=True):
             due = max(due, at) + weight * bucket.gap
         return due
-
-    def _fold(self, at: int, weight: int) -> bool:
-        if self.bucket is not None:
-            self.bucket.fold(at, weight)
-        return False
 
     def _seen_for(self, weight: int) -> int:
         if self.paced:
