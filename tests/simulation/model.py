@@ -62,6 +62,15 @@ def gap(throttle: tuple[int, int, int]) -> int:
     return (period + limit - 1) // limit
 
 
+def _span(told: Numbers) -> int:
+    """Return how far back rules look."""
+    rate = 0 if told.rate is None else told.rate[1]
+    if told.throttle is None:
+        return rate
+    limit, period, burst = told.throttle
+    return max(rate, period, burst * gap(told.throttle) if burst > 1 and limit else 0)
+
+
 def is_apart(throttle: tuple[int, int, int], starts: "Sequence[Start]", cost: int, now: int) -> bool:
     """Tell whether a throttle lets one more through: it is far enough from all others, or its bucket has enough."""
     if not throttle[0]:
@@ -83,6 +92,7 @@ class Start:
     cost: int
     gate: Name = ("", "", "")
     told: int | None = None  # what was reported of it since it could not change any more
+    forgotten: bool = False  # no rule looked so far back when the first bucket came
 
 
 def _apart_at(throttle: tuple[int, int, int], starts: Sequence[Start]) -> Iterator[int]:
@@ -106,6 +116,7 @@ class Gate:
     remembers: bool = False
     paced: bool = False
     bucket: tuple[int, int] | None = None  # how long it takes to fill, and how long for one
+    span: int = 0  # how far back the rules look that came so far
     starts: list[Start] = field(default_factory=list)
     floating: "Floating | None" = None
 
@@ -509,7 +520,7 @@ class Model:
         for name, at in moments.items():
             job = self.jobs[name]
             for start in job.starts if job.state == RUNNING else ():
-                if at <= start.at and not self._is_folded(start):
+                if at <= start.at and not self._is_folded(start, start.cost):
                     self._expected.append((start, start.at))
                     start.at = at
         yield
@@ -566,18 +577,20 @@ class Model:
         return True
 
     def _weigh(self, start: Start, used: int) -> None:
-        if not self._is_folded(start):
+        before = start.cost if start.told is None else start.told
+        folded = self._is_folded(start, before)
+        if not folded and not start.forgotten:
             start.cost = used
             return
-        before = start.cost if start.told is None else start.told
         start.told = used
-        if used > before:
-            self.gates[start.gate].starts.append(Start(self.now, used - before, start.gate))
+        more = Start(self.now if folded else start.at, used - before, start.gate)
+        if more.cost > 0 and not self._is_folded(more, more.cost):
+            self.gates[start.gate].starts.append(more)
 
-    def _is_folded(self, start: Start) -> bool:
+    def _is_folded(self, start: Start, cost: int) -> bool:
         """Tell whether a start is part of what a bucket lacks, and cannot change any more."""
         bucket = self.gate(start.gate).bucket
-        return bucket is not None and start.at + max(bucket[0], bucket[1] * start.cost) <= self.now
+        return bucket is not None and start.at + max(bucket[0], bucket[1] * cost) <= self.now
 
     def heartbeat(self, name: str, fence: int, lease: int) -> tuple[bool, bool]:
         """Return whether the attempt is alive and whether it should stop."""
@@ -916,16 +929,25 @@ class Model:
 
     def _remember(self, gate: Gate, told: Numbers) -> None:
         gate.remembers = gate.remembers or told.rate is not None or told.throttle is not None
+        before, gate.span = gate.span, max(gate.span, _span(told))
         if told.throttle is None or not told.throttle[0]:
             return
         limit, period, burst = told.throttle
         if burst > 1:
+            if gate.bucket is None:
+                self._forget_unseen(gate, before)
             fill = max(period, burst * gap(told.throttle))
             gate.bucket = max(gate.bucket or (0, 0), (fill, gap((limit, period, burst))))
         elif not gate.paced:
             # Until then heavy starts were remembered no longer than others.
             gate.paced = True
             gate.starts = [start for start in gate.starts if start.at + period > self.now]
+
+    def _forget_unseen(self, gate: Gate, span: int) -> None:
+        """Forget what no rule could see before the first bucket came: it lacks only what was remembered then."""
+        for start in gate.starts:
+            if start.cost and start.at + span * (start.cost if gate.paced else 1) <= self.now:
+                start.told, start.cost, start.forgotten = start.cost, 0, True
 
     def forget_pace(self, known: Collection[Name]) -> None:
         """Note that the engine has forgotten gates: a throttle that comes there is the first one."""
@@ -1022,7 +1044,7 @@ class Model:
 
     def _correct(self, job: Job, began: int) -> None:
         for start in job.starts:
-            if not self._is_folded(start):
+            if not self._is_folded(start, start.cost):
                 start.at = began + GUARD
 
     def _end(self, job: Job, how: str, *facts: Any) -> None:
@@ -1045,7 +1067,7 @@ class Model:
                 self._stand_again(job, 0 if meant else until)
             case "handed back":
                 if not facts[0]:
-                    forgotten = [start for start in job.starts if not self._is_folded(start)]
+                    forgotten = [start for start in job.starts if not self._is_folded(start, start.cost)]
                     for gate in self.gates.values():
                         gate.starts = [start for start in gate.starts if start not in forgotten]
                 self._stand_again(job, 0)

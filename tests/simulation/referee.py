@@ -17,7 +17,8 @@ class Pass(NamedTuple):
     """A gate that an attempt passes, and the numbers that were in force there when it was claimed.
 
     *counts* tells whether the gate remembers starts: only from then on do they count.  A start weighs *cost* there.
-    Where starts were not *paced* by a throttle yet, a heavy one is remembered no longer than others.
+    Where starts were not *paced* by a throttle yet, a heavy one is remembered no longer than others.  A bucket is
+    *kept* from the first throttle with a burst on: how much of what was before it lacks is not judged here.
     """
 
     gate: Any
@@ -27,6 +28,7 @@ class Pass(NamedTuple):
     counts: bool = True
     cost: int = 1
     paced: bool = True
+    kept: bool = True
 
 
 @dataclass(eq=False)
@@ -48,6 +50,10 @@ class Attempt:
     def is_paced(self, gate: Any) -> bool:
         """Tell whether a throttle paced the starts at a gate when this was claimed."""
         return any(passed.paced for passed in self.passes if passed.gate == gate)
+
+    def is_kept(self, gate: Any) -> bool:
+        """Tell whether a bucket was kept at a gate when this was claimed."""
+        return any(passed.kept for passed in self.passes if passed.gate == gate)
 
     def weight(self, gate: Any, order: int) -> int:
         """Return what its start weighed at a gate as far as was known when a claim of that *order* was made."""
@@ -131,7 +137,7 @@ class Referee:
             if not passed.counts or (passed.rate is None and passed.throttle is None):
                 continue
             earlier = [
-                (a.began, weight, a.is_paced(passed.gate))
+                (a.began, weight, a)
                 for a in self._at[passed.gate]
                 if a.order < last.order
                 and a.began is not None
@@ -155,15 +161,16 @@ class Referee:
                 )
                 return
 
-    def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int, bool]]) -> None:
+    def _judge_gaps(self, passed: Pass, last: Attempt, earlier: list[tuple[int, int, Attempt]]) -> None:
         limit, period, burst = passed.throttle or (1, 0, 1)
         step = (period + limit - 1) // limit if limit else FOREVER
         if burst > 1:
-            self._judge_bucket(passed, last, [(at, weight) for at, weight, _ in earlier], burst, step)
+            kept = [(at, weight) for at, weight, other in earlier if other.is_kept(passed.gate)]
+            self._judge_bucket(passed, last, kept, burst, step)
             return
-        for at, cost, paced in earlier:
+        for at, cost, other in earlier:
             needed = step * (cost if at <= last.began else passed.cost)
-            if abs(last.began - at) < (needed if paced else min(needed, period)):
+            if abs(last.began - at) < (needed if other.is_paced(passed.gate) else min(needed, period)):
                 self.complaints.append(
                     f"{passed.gate} let {last.job} start {abs(last.began - at)} us from another; {step} must be"
                 )

@@ -945,7 +945,14 @@ class World:
     def _passes(self, job: Job) -> list[Pass]:
         model, now = self.model, self.now
         return [
-            Pass(name, *model.in_force(name, own, now), gate.remembers, job.cost_at(name), gate.paced)
+            Pass(
+                name,
+                *model.in_force(name, own, now),
+                gate.remembers,
+                job.cost_at(name),
+                gate.paced,
+                gate.bucket is not None,
+            )
             for name, own, _ in job.gates
             if (gate := model.gates.get(name)) is not None
         ]
