@@ -12,7 +12,7 @@ from penstock import App, Cancel, Concurrency, RateLimited, Retry, RetryPolicy, 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.job import UnknownTask
 from penstock.logs import JobFields
-from penstock.worker import Handler, Worker, unknown, watchdog
+from penstock.worker import Handler, Worker, unknown_tasks, watchdog
 from tests.support.sharing import until
 from tests.support.stub_engine import StubEngine
 from tests.support.working import holding, work, working
@@ -477,9 +477,9 @@ class TestTheWorkerItself:
 
 class TestUnknownTasks:
     def test_a_task_that_no_worker_asks_for_is_told_of_once(self, log, monkeypatch):
-        monkeypatch.setattr(unknown, "EVERY", 0)
+        monkeypatch.setattr(unknown_tasks, "EVERY", 0)
         engine = StubEngine(unknown=[UnknownTask("q", "stranger", 0, 3)])
-        tasks = unknown.UnknownTasks(engine, ["q"])
+        tasks = unknown_tasks.UnknownTasks(engine, ["q"])
         tasks.look()
         tasks.look()
         engine.unknown.append(UnknownTask("q", "other", 0, 1))
@@ -492,7 +492,7 @@ class TestUnknownTasks:
         asked = []
         engine = StubEngine()
         engine.unknown_tasks = lambda queues: asked.append(queues) or []
-        tasks = unknown.UnknownTasks(engine, ["q"])
+        tasks = unknown_tasks.UnknownTasks(engine, ["q"])
         tasks.look()
         tasks.look()
 
