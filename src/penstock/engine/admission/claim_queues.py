@@ -47,6 +47,7 @@ class ClaimQueue:
     free: list[FreeJob] = field(default_factory=list)  # last first
     free_passed: int = 0  # rows at the front that were taken or passed over
     free_left: bool = True
+    lane_reads: int = 0  # so many pages of lanes were read
     read_to: tuple[int, int] | None = None  # lanes of a later rank may be unread
     shut: bool = False  # no further job may start from it now
 

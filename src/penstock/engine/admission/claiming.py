@@ -27,8 +27,8 @@ from penstock.store import lanes as lane_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Queue
 
-LEAST_PAGE: Final = 64
-LEAST_SHARE: Final = 8  # lanes to read of each of several tenants
+LEAST_PAGE: Final = 16  # lanes to read at first, at least; then twice as many each time
+LEAST_SHARE: Final = 8  # the same, of each of several tenants
 
 
 class Claiming:
@@ -119,7 +119,9 @@ class Claiming:
     def _read_lanes(self, queue: ClaimQueue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
-        page = max(self.count, LEAST_PAGE) if several <= 1 else max(self.count // several, LEAST_SHARE)
+        share, least = (self.count, LEAST_PAGE) if several <= 1 else (self.count // several, LEAST_SHARE)
+        page = max(share, least << queue.lane_reads)
+        queue.lane_reads += 1
         rows = lane_rows.ready(self.board.db, queue.place, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
         for lane in self.board.adopt(rows):
