@@ -590,8 +590,8 @@ class TestTurns:
         assert "both" in started
 
     def test_a_job_that_has_the_turn_keeps_one_resource_and_no_more(self, mail: Desk) -> None:
-        put(mail, "a", 9)
-        put(mail, "b", 9)
+        put(mail, "a", 99)
+        put(mail, "b", 99)
         for key in "ab":
             mail.engine.configure("key", key, Numbers(slots=1))
         mail.enqueue("k0", slots("k", 1))
@@ -599,14 +599,14 @@ class TestTurns:
         assert mail.claim() == "k0 m0 m1"
         mail.enqueue("both", MAIL, slots("k", 1))
         mail.enqueue(" ".join(f"n{n:02}" for n in range(40)), MAIL)
-        running, most = {"m0", "m1"}, 0
+        running, most = ["m0", "m1"], 0
 
         for _ in range(12):
-            mail.settle(running.pop())
-            running |= set(mail.claim().split())
+            mail.settle(running.pop(0))
+            running += mail.claim().split()
             most = max(most, len(running))
         mail.settle("k0")
-        mail.settle(running.pop())
+        mail.settle(running.pop(0))
 
         assert "both" in mail.claim() + " ".join(running)
         assert most <= 2
