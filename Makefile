@@ -51,11 +51,11 @@ demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spa
 bench-memory: $(READY) ## watch a worker's memory while it drains a million jobs (3 minutes)
 	$(BIN)/penstock bench MEM
 
-soak-drawn: $(READY) ## run the tests that draw their cases by lot with many more of them (4 minutes)
+soak-drawn: $(READY) ## run the tests that draw their cases by lot with many more of them (11 minutes)
 	PENSTOCK_SOAK=1 $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder \
 		$$(grep -rlE '@given|StateMachine|often\(' tests --include='test_*.py')
 
-soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a million jobs (16 minutes)
+soak: soak-drawn ## the same, then storms for minutes, wounded engines, half a million jobs (23 minutes)
 	$(BIN)/python -m pytest -s tests/chaos/soak_chaos.py tests/chaos/soak_wounds.py tests/chaos/soak_size.py
 
 simulate: $(READY) ## play a hundred thousand new random histories and stop at the first that fails (SIM_ARGS=...)
