@@ -11,7 +11,7 @@ from tests.support.postgres import empty_store
 from tests.support.soak import often
 
 STEPS = 120
-PARTS = often(2, 4)
+PARTS = often(2, 16)
 # What must have happened for so many histories to show anything.
 PLAYED = {
     "admitted", "by rate", "died", "lost", "settled done", "settled failed", "settled handed back", "settled late",
