@@ -11,6 +11,7 @@ from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming
 from penstock.engine.admission.free_jobs import start_at_once
 from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.own_lanes import need_lanes
 from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.claim_shares import shares_of
 from penstock.engine.leases import begun
@@ -89,6 +90,8 @@ class ClaimBatch:
         if "door" in view.flags:
             board.db.need_gates()
         if view.is_due(board.now):
+            if board.db.shares_gates:
+                board.db.need_gates()
             if not catch_up(board, view):
                 # A job that is due may come before all others, so no job starts yet.
                 return self._nothing(more=True)
@@ -181,7 +184,8 @@ class ClaimBatch:
             grants = GrantsAhead(board, ahead)
             grants.open()
         ruled = view.type_gates or view.queue_gates or view.pool_gates
-        if not board.db.gated and not ruled and queues == [("", names[0])]:
+        lanes = board.db.gated or board.newly_ready
+        if not lanes and not ruled and queues == [("", names[0])]:
             claim = self._take_at_once(view, queues[0], count, terms)
             if claim is not None:
                 return claim
@@ -216,7 +220,8 @@ class ClaimBatch:
         """Start jobs of a queue in one statement; None if they stand in several parts, or are not all known."""
         board, tasks = self._board, self._known.names()
         if any(lanes[:2] == queue for lanes in view.with_lanes):
-            board.db.need_gates()
+            need_lanes(board.db)
+            return None
         parts = {part for *place, part in view.with_free if place == list(queue)}
         if parts - {""} or (tasks is None and not self._known.is_all):
             return None
@@ -288,10 +293,11 @@ def catch_up(board: Board, view: ClaimSnapshot | None = None) -> bool:
 
 
 def _opens_soon(board: Board, view: ClaimSnapshot, ahead: Ahead) -> bool:
-    """Tell whether there may be starts to grant ahead."""
+    """Tell whether there may be starts to grant ahead; at lanes of their own the clock opens nothing."""
+    lanes = board.db.gated and bool(view.with_lanes)
     wakes = [post.wake for post in board.posts.values() if post.wake is not None]
     wake = min(view.moments.get("wake", ON_RELEASE), *wakes, ON_RELEASE)
-    return bool(ahead.held or view.with_lanes) or wake <= board.now + ahead.within
+    return bool(ahead.held) or lanes or wake <= board.now + ahead.within
 
 
 def _next_at(

@@ -124,6 +124,7 @@ def keys(board: Board, gates: Sequence[int]) -> list[str]:
 
 def change(board: Board, gate: int, edit: Callable[[Rules], Rules]) -> None:
     """Edit what was decided about a gate, and ring it."""
+    board.db.need_gates()
     board.load_gates([gate])
     post = board.posts[gate]
     rules = edit(post.gate.rules or Rules())

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from penstock.clock import Clock
 from penstock.engine.admission.board import Board
+from penstock.engine.admission.own_lanes import seem_own
 from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, Publisher, named
 from penstock.job import Event
@@ -13,6 +14,7 @@ from penstock.store.session import Locks, Session, Store
 T = TypeVar("T")
 
 LIKELY: Final = 32  # transactions for which the gates are taken at once after one that needed them
+ALONE: Final = 8  # the same, for the gates that are not shared
 
 
 class Transactions:
@@ -30,6 +32,7 @@ class Transactions:
         self._before_close: list[Callable[[], None]] = []
         self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates
+        self._alone = 0  # so many more are assumed to need them alone, because of lanes that share a gate
         store.write(self._time.now, keep=False)
 
     def close(self) -> None:
@@ -51,11 +54,16 @@ class Transactions:
             answer = work(board)
             if board.posts or board.lanes or board.to_follow.in_workflows:
                 self._gated = LIKELY
+                if self.far and board.db.gated and (shared or not _seem_own(board)):
+                    self._alone = ALONE
             return answer
 
+        shared = False
         if self._gated:
             self._gated -= 1
-            locks = Locks.GATES
+            shared = self.far and not self._alone
+            self._alone -= bool(self._alone)
+            locks = Locks.LANES if shared else Locks.GATES
         return self._write(watched, locks, keep=keep)
 
     def _write(self, work: Callable[[Board], T], locks: Locks = Locks.GATES, *, keep: bool = True) -> T:
@@ -101,3 +109,7 @@ class Transactions:
     def _read(self, work: Callable[[Board], T]) -> T:
         now = self._time.seen()
         return self.store.read(lambda db: work(Board(db, now, Events(now, wanted=False), turns=self._turns)))
+
+
+def _seem_own(board: Board) -> bool:
+    return not board.to_follow.in_workflows and seem_own(board.lanes.values(), board.posts.values())

@@ -1,7 +1,7 @@
 """Statements about gates: what they count and remember, when the clock opens them, which job has the turn."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.job import Topic
 from penstock.store.session import Session
@@ -39,6 +39,12 @@ class GateRow(NamedTuple):
     member_of: str | None  # the groups whose resource its key is
 
 
+# What a gate that only counts slots has after `lanes`.
+_PLAIN: Final = (
+    0, None, None, None, None, None, None, 0, 0, None, 0, 0, 0, 0, None, None, "key", None,
+)  # fmt: skip
+
+
 def load(db: Session, ids: list[int]) -> list[GateRow]:
     """Return the gates that exist."""
     rows = db.all(
@@ -52,6 +58,22 @@ def load(db: Session, ids: list[int]) -> list[GateRow]:
         ids,
     )
     return list(map(GateRow._make, rows))
+
+
+def load_own(db: Session, ids: Sequence[int]) -> list[GateRow]:
+    """Return those of the gates that count slots for one lane, and nothing else is known of them."""
+    rows = db.all(
+        """
+        SELECT g.id, g.running, g.lanes FROM gate g
+        WHERE g.id IN (SELECT value FROM each(?)) AND g.kind = 'key' AND g.rules IS NULL AND g.asking = 0
+            AND g.member_of IS NULL
+            AND NOT EXISTS (SELECT 1 FROM gate_memory m WHERE m.gate = g.id)
+            AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.gate = g.id)
+            AND (SELECT count(*) FROM (SELECT 1 FROM lane_gate x WHERE x.gate = g.id LIMIT 2) two) = 1
+        """,
+        list(ids),
+    )
+    return [GateRow._make((*row, *_PLAIN)) for row in rows]
 
 
 def save(db: Session, rows: Iterable[tuple[int, int, int, int]]) -> None:

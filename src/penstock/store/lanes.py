@@ -67,6 +67,32 @@ def ready(db: Session, part: Part, most: int) -> list[LaneRow]:
     return _lanes(rows)
 
 
+def ready_locked(db: Session, part: Part, most: int) -> list[LaneRow]:
+    """Do the same as `ready`, and lock the lanes; those that other transactions have locked are left out."""
+    rows = db.all(
+        f"""
+        SELECT {_COLUMNS} FROM lane WHERE tenant = ? AND queue = ? AND part = ? AND ready = 1
+        ORDER BY priority DESC, ord LIMIT ? FOR UPDATE SKIP LOCKED
+        """,
+        *part,
+        most,
+    )
+    return _lanes(rows)
+
+
+def locked_of(db: Session, gates: list[int]) -> list[LaneRow]:
+    """Lock and return a lane that passes each of these gates, if there is one."""
+    rows = db.all(
+        f"""
+        SELECT {_COLUMNS} FROM lane WHERE id IN EVERY (
+            SELECT (SELECT x.lane FROM lane_gate x WHERE x.gate = e.value LIMIT 1) FROM each(?) e)
+        ORDER BY id FOR UPDATE
+        """,
+        gates,
+    )
+    return _lanes(rows)
+
+
 def ready_instances(db: Session, most: int) -> list[LaneRow]:
     """Return the first ready lanes of instances, of all tenants."""
     rows = db.all(

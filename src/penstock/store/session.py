@@ -25,13 +25,15 @@ StartedRow = tuple[
 class Locks(Enum):
     """The locks that a transaction takes before anything else, where a store has more than one writer.
 
-    The gates are one lock: a transaction that looks at any gate, lane or line holds all of them.  A transaction
+    The gates are one lock: a transaction that looks at any gate, lane or line holds all of them.  Transactions that
+    look at lanes of their own only (`engine.admission.own_lanes`), and lock these, hold them together.  A transaction
     without locks may add jobs, and settle, start and renew jobs without limits.
     """
 
     NONE = auto()
     STARTS = auto()  # shared: no rule of a queue or a type changes meanwhile
     GATES_IF_FREE = auto()  # the gates, unless another transaction has them now
+    LANES = auto()  # the gates, shared with other transactions that lock the lanes which they look at
     GATES = auto()
     RULES = auto()  # the gates, and no other transaction starts anything meanwhile
 
@@ -117,11 +119,16 @@ class Session(Protocol):
 
     @property
     def gated(self) -> bool:
-        """Whether this transaction holds the gates."""
+        """Whether this transaction holds the gates alone."""
+        ...
+
+    @property
+    def shares_gates(self) -> bool:
+        """Whether this transaction holds the gates together with others."""
         ...
 
     def need_gates(self) -> None:
-        """Go on only if this transaction holds the gates; else it is run again with them."""
+        """Go on only if this transaction holds the gates alone; else it is run again with them."""
         ...
 
     def lock(self, names: Sequence[str]) -> None:

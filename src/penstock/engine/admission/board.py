@@ -16,6 +16,7 @@ from penstock.engine.admission.heavy import Heavy
 from penstock.engine.admission.lane import Lane, Line, Post, Shut, Stand
 from penstock.engine.admission.loan_queue import LoanQueue
 from penstock.engine.admission.other_lane import with_type_now
+from penstock.engine.admission.own_lanes import OwnLanes, need_lanes
 from penstock.engine.admission.rows import lane_of, lane_row, line_of, memory_row, post_of, saved_lane
 from penstock.engine.admission.to_follow import ToFollow
 from penstock.engine.admission.turns import Turns
@@ -25,7 +26,7 @@ from penstock.limits.gate import ON_RELEASE
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.lanes import LaneRow
-from penstock.store.session import Session
+from penstock.store.session import Part, Session
 
 
 class Board:
@@ -49,6 +50,7 @@ class Board:
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
         self.heads = Heads(self)
+        self.own = OwnLanes(self)
         self.turns = Turns(self, enabled=turns)
         self.heavy = Heavy(self)
         self.loans = LoanQueue(self)
@@ -80,9 +82,8 @@ class Board:
         missing = sorted({gate for gate in ids if gate not in self.posts})
         if not missing:
             return
-        self.db.need_gates()
         groups = []
-        for row in gate_rows.load(self.db, missing):
+        for row in gate_rows.load(self.db, missing) if self.db.gated else self.own.gates(missing):
             post = self.posts[row.id] = post_of(row, self.now)
             self.turns.present = self.turns.present or post.turn is not None
             self.groups.present = self.groups.present or bool(post.group or post.member_of)
@@ -95,7 +96,15 @@ class Board:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
         if not rows:
             return []
-        self.db.need_gates()
+        lanes = self.bring(rows)
+        if not self.db.gated:
+            self.own.check(lanes)
+        self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
+        return lanes
+
+    def bring(self, rows: Sequence[LaneRow]) -> list[Lane]:
+        """Bring lane rows onto the board, without their gates."""
+        need_lanes(self.db)
         lanes = []
         for row in rows:
             lane = self.lanes.get(row.id)
@@ -104,8 +113,11 @@ class Board:
             elif lane.task is None and lane.head == row.head:
                 lane.task = row.task
             lanes.append(lane)
-        self.load_gates(stand.gate for lane in lanes for stand in lane.stands)
         return lanes
+
+    def ready_lanes(self, part: Part, most: int) -> list[LaneRow]:
+        """Return the first *most* lanes of a part that a claim should look at."""
+        return lane_rows.ready(self.db, part, most) if self.db.gated else self.own.ready(part, most)
 
     def dormant_firsts(self, gates: Sequence[int]) -> list[LaneRow]:
         """Return the first lane of each line behind these gates in which a lane waits uncalled, as it is now."""

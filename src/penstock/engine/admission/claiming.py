@@ -23,7 +23,6 @@ from penstock.engine.admission.starting import LeaseTerms, Starting
 from penstock.job import Claimed, Topic
 from penstock.lifecycle.knowledge import Knowledge
 from penstock.limits.rules import OnLimit
-from penstock.store import lanes as lane_rows
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Queue
 
@@ -92,6 +91,8 @@ class Claiming:
         if any(queue.free for queue in self.queues.by_place.values()):
             # They were locked and not taken: no other claim could take them meanwhile.
             self.board.db.tell(Topic.WORK)
+        if self.board.own.left_ready:
+            self.board.db.tell(Topic.WORK)  # for the same reason
         return self.starting.save(terms)
 
     def _read(self, tenant: TenantQueues) -> None:
@@ -111,7 +112,7 @@ class Claiming:
         for queue in tenant.queues:
             if queue.read_to is None or queue.shut:
                 continue
-            if not tenant.heap or tenant.heap[0][:2] >= queue.read_to:
+            if not tenant.heap or tenant.heap[0][:2] > queue.read_to:
                 self.budget.spend()
                 self.board.flush_lanes()
                 self._read_lanes(queue)
@@ -121,8 +122,10 @@ class Claiming:
         several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
         share, least = (self.count, LEAST_PAGE) if several <= 1 else (self.count // several, LEAST_SHARE)
         page = max(share, least << queue.lane_reads)
+        if not self.board.db.gated and not queue.lane_reads:
+            page = self.wanted  # no other claim can take more of them meanwhile, and all of these can start
         queue.lane_reads += 1
-        rows = lane_rows.ready(self.board.db, queue.place, page)
+        rows = self.board.ready_lanes(queue.place, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
         for lane in self.board.adopt(rows):
             if lane.ready and lane.head is not None:

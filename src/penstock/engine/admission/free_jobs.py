@@ -41,7 +41,9 @@ class FreeJobs:
         """Take the first jobs of a queue, as long as they come before all others; one if tenants take turns."""
         claiming, heap = self._claiming, queue.tenant.heap
         left = 0 if len(claiming.queues.rotation) == 1 else claiming.wanted - 1
-        rival = heap[0][:2] if heap else None
+        # A lane that was not read yet comes after the last of those that were.
+        unread = [each.read_to for each in queue.tenant.queues if each.read_to is not None and not each.shut]
+        rival = min([*unread, *(entry[:2] for entry in heap[:1])], default=None)
         while queue.free and claiming.wanted > left and not queue.shut:
             seq, priority, ord_, cost, attempt, lost, task = job = queue.free[-1]
             if rival is not None and rival < (-priority, ord_):

@@ -112,6 +112,7 @@ def join(
 
 def new_lane(board: "Board", lane: Lane) -> Lane:
     """Put an empty lane on the board; its gates begin to remember what its rules need."""
+    board.db.need_gates()
     board.lanes[lane.id], lane.fresh = lane, True
     board.touch(lane)
     board.load_gates(s.gate for s in lane.stands)

@@ -115,12 +115,14 @@ class Opening:
             steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_STARTS})")
         if locks in {Locks.RULES, Locks.GATES}:
             steps.append(f"SELECT pg_advisory_xact_lock({self._number}, {_GATES})")
+        if locks is Locks.LANES:
+            steps.append(f"SELECT pg_advisory_xact_lock_shared({self._number}, {_GATES})")
         held = "false"
         if locks is Locks.GATES_IF_FREE:
             held = f"pg_try_advisory_xact_lock({self._number}, {_GATES})"
         elif locks in {Locks.RULES, Locks.GATES}:
             held = "true"
-        steps.append(f"SELECT {NOW}, {held}")
+        steps.append(f"SELECT {NOW}, {held}, {str(locks is Locks.LANES).lower()}")
         return "; ".join(steps)
 
 
@@ -187,6 +189,7 @@ class PostgresSession:
         self.topics: set[Topic] = set()
         self.wrote = False
         self.gated = False
+        self.shares_gates = False
         self._moment: Moment | None = None
         self._path = ""
 
@@ -204,7 +207,7 @@ class PostgresSession:
         while cursor.nextset():
             row = cursor.fetchone()
         assert row is not None  # noqa: S101 - the same
-        now, self.gated = row
+        now, self.gated, self.shares_gates = row
         # The answer to the last question is the youngest.
         self._moment = Moment(now, offset, now - heard)
 
@@ -304,7 +307,7 @@ class PostgresSession:
     def lock(self, names: Sequence[str]) -> None:
         # In one order everywhere, so that no two transactions wait for each other.
         ordered = sorted(f"{_NAMES}{name}" for name in names)
-        if not self.gated:
+        if not self.gated and not self.shares_gates:
             rows = self.all(f"SELECT pg_advisory_xact_lock({_HASH}), {NOW} FROM each(?) e", ordered)
         else:
             # A transaction of a caller's own may hold a name for long; the gates must not wait for that.

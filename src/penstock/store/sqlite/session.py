@@ -58,6 +58,10 @@ class SqliteSession:
     def gated(self) -> bool:
         return True
 
+    @property
+    def shares_gates(self) -> bool:
+        return False
+
     def need_gates(self) -> None: ...
 
     def lock(self, names: Sequence[str]) -> None: ...

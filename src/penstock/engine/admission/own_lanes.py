@@ -1,0 +1,95 @@
+"""Lanes of their own: each has one gate, with slots only, and no other lane passes it.
+
+On PostgreSQL a transaction that looks at no other lanes shares the gates with those that do the same, and locks the
+rows of its lanes.  While the gates are shared, no rule changes and no lane is added or deleted: that takes the gates
+alone.  So which lanes are their own does not change, and what does change of such a lane (its jobs, its place, the
+slots that its gate counts) changes under the lock of its row only.  Another lane or gate ends the transaction, which
+is then run again with the gates to itself.
+
+Invariant: a transaction that waits for the row of a lane holds none.  Those of attempts that end are locked together,
+in order, before any other; those that a claim finds are left out if another transaction has them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.engine.admission.lane import Lane, Post
+from penstock.job import INSTANCES
+from penstock.limits.rules import OnLimit
+from penstock.store import gates as gate_rows
+from penstock.store import lanes as lane_rows
+from penstock.store.gates import GateRow
+from penstock.store.lanes import LaneRow
+from penstock.store.session import Part, Session
+
+if TYPE_CHECKING:
+    from penstock.engine.admission.board import Board
+
+
+class OwnLanes:
+    """The lanes that a transaction has locked because it shares the gates with others."""
+
+    def __init__(self, board: "Board") -> None:
+        self._board = board
+        self._locked: set[int] = set()
+        self._gates: set[int] = set()
+
+    def ready(self, part: Part, most: int) -> list[LaneRow]:
+        """Lock and return the first *most* ready lanes of a part, without those that others have locked."""
+        rows = lane_rows.ready_locked(self._board.db, part, most)
+        self._locked.update(row.id for row in rows)
+        return rows
+
+    def gates(self, ids: Sequence[int]) -> list[GateRow]:
+        """Return gates, the lane of each of which is locked."""
+        db = self._board.db
+        need_lanes(db)
+        if unlocked := [gate for gate in ids if gate not in self._gates]:
+            if self._locked:
+                db.need_gates()  # it might have to wait for them, and may not while it holds others
+            lanes = lane_rows.locked_of(db, unlocked)
+            self._locked.update(lane.id for lane in lanes)
+            self.check(self._board.bring(lanes))
+        rows = gate_rows.load_own(db, ids) if self._gates.issuperset(ids) else []
+        if len(rows) < len(ids):
+            db.need_gates()
+        return rows
+
+    def check(self, lanes: Iterable[Lane]) -> None:
+        """Go on only if these lanes are locked, and each may be one of its own; its gate tells the rest."""
+        need_lanes(self._board.db)
+        for lane in lanes:
+            if lane.id not in self._locked or not has_slots_only(lane):
+                self._board.db.need_gates()
+            self._gates.add(lane.stands[0].gate)
+
+    @property
+    def left_ready(self) -> bool:
+        """Whether a lane stays ready that no other claim could take meanwhile."""
+        lanes = (self._board.lanes.get(id_) for id_ in self._locked)
+        return any(lane is not None and lane.ready and lane.head is not None for lane in lanes)
+
+
+def need_lanes(db: Session) -> None:
+    """Go on only if this transaction holds the gates, alone or with others."""
+    if not db.shares_gates:
+        db.need_gates()
+
+
+def has_slots_only(lane: Lane) -> bool:
+    """Tell whether jobs of a lane wait at one gate for slots, and for nothing else."""
+    if len(lane.stands) != 1 or lane.apart is not None or lane.queue == INSTANCES:
+        return False
+    stand = lane.stands[0]
+    own = stand.own
+    slots_only = own.slots is not None and own.rate is None and own.throttle is None and not own.floats
+    return slots_only and stand.on_limit is OnLimit.WAIT
+
+
+def seem_own(lanes: Iterable[Lane], posts: Iterable[Post]) -> bool:
+    """Tell whether all these lanes and gates may be such; whether other lanes pass the gates is not known."""
+    return all(map(has_slots_only, lanes)) and not any(
+        post.gate.rules is not None or post.gate.starts is not None or post.turn is not None or post.asking
+        or post.group is not None or post.member_of
+        for post in posts
+    )  # fmt: skip
