@@ -9,7 +9,6 @@ import pytest
 
 from penstock.engine import open_engine
 from penstock.limits.rules import Numbers
-from penstock.store.session import Locks
 from tests.support.desk import Desk, slots
 from tests.support.postgres import split_schema
 
@@ -127,7 +126,7 @@ class Held(Try):
         with suppress(Undone):
             self.commit()
 
-    def _write(self, work, *, keep=True, locks=Locks.GATES):
+    def _write(self, work, **options):
         def held(db):
             answer = work(db)
             self._reached.set()
@@ -136,7 +135,7 @@ class Held(Try):
                 raise Undone
             return answer
 
-        return type(self._desk.engine.store).write(self._desk.engine.store, held, keep=keep, locks=locks)
+        return type(self._desk.engine.store).write(self._desk.engine.store, held, **options)
 
 
 class Race:

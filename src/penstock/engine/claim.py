@@ -6,11 +6,11 @@ from typing import Final
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.free_jobs import claimed_free
 from penstock.engine.admission.starting import LeaseTerms
-from penstock.engine.claim_batch import claim_all, settle_down
+from penstock.engine.claim_batch import claim_all, look, settle_down
 from penstock.engine.enqueue import check as check_job
 from penstock.engine.enqueue import enqueue
 from penstock.engine.floating import lend_due
-from penstock.engine.settle import Settling, settled_at
+from penstock.engine.settle import Settling, settled_at, taken
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError
 from penstock.job import (
@@ -29,7 +29,7 @@ from penstock.job import (
     Settlement,
 )
 from penstock.lifecycle.knowledge import knowledge_of
-from penstock.store.session import Locks, StartedJobs
+from penstock.store.session import Locks, Session, StartedJobs
 
 SELDOM: Final = 8  # claims that go the long way after one that could not be answered in one statement
 
@@ -72,7 +72,10 @@ class ClaimVerbs(Transactions):
         if len(requests) == 1 and (claim := self._claim_at_once(requests[0])) is not None:
             return [claim]
         # If store and workers share a machine that loses its power, nothing runs: a forgotten claim breaks no limit.
-        return self._write_freely(lambda board: claim_all(board, requests), Locks.STARTS, keep=self.far)
+        return self._write_freely(
+            lambda board: claim_all(board, requests), Locks.STARTS, keep=self.far,
+            first=lambda db: look(db, requests[0]),
+        )  # fmt: skip
 
     def _claim_at_once(self, request: ClaimFor) -> Claim | None:
         """Claim in one statement, where the store can and only jobs without limits matter."""
@@ -114,10 +117,16 @@ class ClaimVerbs(Transactions):
         _check(wanted)
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
+            board.claims_from = (wanted.queues, count)
             answers = Settling(board).settle(settlements) if settlements else []
             return answers, claim_all(board, [wanted])[0]
 
-        return self._write_freely(work, Locks.STARTS)
+        def first(db: Session) -> None:
+            if settlements:
+                taken(db, settlements)
+            look(db, wanted)
+
+        return self._write_freely(work, Locks.STARTS, first=first)
 
     def batch(
         self,

@@ -26,7 +26,7 @@ from penstock.store import parts as part_rows
 from penstock.store import queues as queue_rows
 from penstock.store.claim_snapshot import ClaimSnapshot, next_moment, read_snapshot
 from penstock.store.parts import FRESH
-from penstock.store.session import Queue
+from penstock.store.session import Queue, Session
 
 CATCH_UP: Final = 20  # batches of what is due, in one claim
 
@@ -62,6 +62,16 @@ def _asked(request: ClaimFor) -> tuple[object, ...]:
     )  # fmt: skip
 
 
+def names_of(request: ClaimFor) -> list[str]:
+    """Return the names of the queues that a claim asks for, each once."""
+    return list(dict.fromkeys(request.queues))
+
+
+def look(db: Session, request: ClaimFor) -> ClaimSnapshot:
+    """Look at the clock, and at the queues that a claim asks for."""
+    return read_snapshot(db, names_of(request), request.tenant, knowledge_of(request.tasks))
+
+
 class ClaimBatch:
     """Claims that differ only in their worker and their count."""
 
@@ -69,7 +79,7 @@ class ClaimBatch:
         self._board = board
         self._requests = requests
         self._asked = requests[0]
-        self._names = list(dict.fromkeys(self._asked.queues))
+        self._names = names_of(self._asked)
         self._known = knowledge_of(self._asked.tasks)
         self._count = sum(request.count for request in requests)
         workers = [self._asked.worker]
@@ -113,7 +123,7 @@ class ClaimBatch:
     def _look(self) -> ClaimSnapshot:
         if any(lane.tenant for lane in self._board.newly_ready):
             self._board.flush_lanes()  # tenants are found by their lanes in the store
-        return read_snapshot(self._board.db, self._names, self._asked.tenant, self._known)
+        return look(self._board.db, self._asked)
 
     def _note_known(self, view: ClaimSnapshot) -> None:
         """Write down, now and then, that there is a worker for tasks whose jobs stand apart."""

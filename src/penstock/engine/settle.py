@@ -47,7 +47,7 @@ from penstock.store import workflows as workflow_rows
 from penstock.store.attempts import AttemptRow
 from penstock.store.history import EndedAttempt
 from penstock.store.jobs import DoneRow, EndedRow
-from penstock.store.session import Locks
+from penstock.store.session import Locks, Session
 from penstock.store.successors import Successor
 
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
@@ -59,13 +59,17 @@ class SettleVerbs(Transactions):
         """Record how attempts ended; False for one whose lease was lost, so that its outcome does not count."""
         if not settlements:
             return []
-        return self._write_freely(lambda board: Settling(board).settle(settlements), Locks.NONE)
+        return self._write_freely(
+            lambda board: Settling(board).settle(settlements), Locks.NONE, first=lambda db: taken(db, settlements)
+        )  # fmt: skip
 
     def settled_at(self, settlements: Sequence[Settlement]) -> list[int | None]:
         """Record how attempts ended; return when each did, None for one whose lease was lost."""
         if not settlements:
             return []
-        return self._write_freely(lambda board: settled_at(board, settlements), Locks.NONE)
+        return self._write_freely(
+            lambda board: settled_at(board, settlements), Locks.NONE, first=lambda db: taken(db, settlements)
+        )  # fmt: skip
 
 
 class Settling:
@@ -83,13 +87,12 @@ class Settling:
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
         """Settle attempts; answer for each whether its fence was good, and what follows if it failed."""
-        taken = attempt_rows.take(self.board.db, {(s.seq, s.fence) for s in settlements})
-        running = {attempt.seq: attempt for attempt in taken}
+        running = {attempt.seq: attempt for attempt in taken(self.board.db, settlements)}
         self._meet_workflows(running.values())
         self._meet_successors(running.values())
-        self.board.load_gates(
-            gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids
-        )
+        gates = {gate for attempt in running.values() if attempt.gates for gate in attempt.gate_ids}
+        self.board.will_ring(gates)
+        self.board.load_gates(gates)
         accepted: list[Settled] = []
         for s in settlements:
             attempt = running.get(s.seq)
@@ -409,6 +412,11 @@ class Settling:
             waiting_rows.put_off(db, self._put_off)
         self.board.ring(self._rung, released=True)
         rejoin(self.board, self._arriving)
+
+
+def taken(db: Session, settlements: Sequence[Settlement]) -> list[AttemptRow]:
+    """Take the attempts that settlements tell of, as far as they run."""
+    return attempt_rows.take(db, {(s.seq, s.fence) for s in settlements})
 
 
 def settled_at(board: Board, settlements: Sequence[Settlement]) -> list[int | None]:

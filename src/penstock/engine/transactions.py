@@ -47,7 +47,14 @@ class Transactions:
         """Have *callback* called before the store is closed."""
         self._before_close.append(callback)
 
-    def _write_freely(self, work: Callable[[Board], T], locks: Locks, *, keep: bool = True) -> T:
+    def _write_freely(
+        self,
+        work: Callable[[Board], T],
+        locks: Locks,
+        *,
+        keep: bool = True,
+        first: Callable[[Session], object] | None = None,
+    ) -> T:
         """Write with no more than *locks* as long as jobs have no limits, and with the gates while they do."""
 
         def watched(board: Board) -> T:
@@ -64,11 +71,18 @@ class Transactions:
             shared = self.far and not self._alone
             self._alone -= bool(self._alone)
             locks = Locks.LANES if shared else Locks.GATES
-        return self._write(watched, locks, keep=keep)
+        return self._write(watched, locks, keep=keep, first=first)
 
-    def _write(self, work: Callable[[Board], T], locks: Locks = Locks.GATES, *, keep: bool = True) -> T:
+    def _write(
+        self,
+        work: Callable[[Board], T],
+        locks: Locks = Locks.GATES,
+        *,
+        keep: bool = True,
+        first: Callable[[Session], object] | None = None,
+    ) -> T:
         if not self._publisher.listeners:
-            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, locks=locks)
+            return self.store.write(lambda db: self._run(db, work)[0], keep=keep, locks=locks, first=first)
         numbers: list[int] = []  # one for each run: a transaction may be run more than once
 
         def numbered(db: Session) -> tuple[T, list[Event]]:
@@ -78,7 +92,7 @@ class Transactions:
 
         told: list[Event] = []
         try:
-            answer, told = self.store.write(numbered, keep=keep, locks=locks)
+            answer, told = self.store.write(numbered, keep=keep, locks=locks, first=first)
             return answer
         finally:
             for number in numbers:

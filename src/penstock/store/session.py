@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from penstock.job import Topic
 
@@ -65,6 +65,26 @@ class Moment(NamedTuple):
     least: int
 
 
+class Question(NamedTuple):
+    """A statement that returns rows, and its values."""
+
+    sql: str
+    values: tuple[object, ...]
+
+
+def questions_of(ask: "Callable[[Session], object]") -> list[Question]:
+    """Return what a function of this package asks by `Session.all`, without an answer to any of it."""
+    questions: list[Question] = []
+
+    class Asked:
+        def all(self, sql: str, *values: object) -> list[Row]:
+            questions.append(Question(sql, values))
+            return []
+
+    ask(cast("Session", Asked()))
+    return questions
+
+
 class StartedJobs(NamedTuple):
     """Jobs that were started at a *moment*, under one *fence*, and when a claim should look next."""
 
@@ -83,6 +103,14 @@ class Session(Protocol):
 
     def one(self, sql: str, *values: object) -> Row | None:
         """Run a statement and return its first row."""
+        ...
+
+    def along(self, ask: "Callable[[Session], object]") -> bool:
+        """Send what *ask* asks on one way with the next statement, and after it; False if this store does not.
+
+        Whatever asks the same later finds the answer here.  *ask* may change the store only if that is certain to
+        follow.  Other answers are forgotten once this transaction changes something: they may be out of date.
+        """
         ...
 
     def run(self, sql: str, *values: object) -> int:
@@ -169,8 +197,18 @@ class Store(Protocol):
         """
         ...
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:
-        """Run *work* in a transaction, perhaps more than once; return its answer once that is committed."""
+    def write(
+        self,
+        work: Callable[[Session], T],
+        *,
+        keep: bool = True,
+        locks: Locks = Locks.GATES,
+        first: Callable[[Session], object] | None = None,
+    ) -> T:
+        """Run *work* in a transaction, perhaps more than once; return its answer once that is committed.
+
+        What it asks *first* may go along with the statements that begin the transaction (see `Session.along`).
+        """
         ...
 
     def within(self, connection: object, work: Callable[[Session], T]) -> T:

@@ -7,7 +7,8 @@ Invariant P: for every line, if its gate is open for the first job of its first 
 the line or the gate it changed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final
 
 from penstock.engine.admission.blocked import Blocked
 from penstock.engine.admission.groups import Groups
@@ -27,6 +28,13 @@ from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.lanes import LaneRow
 from penstock.store.session import Part, Session
+
+LEAST_PAGE: Final = 16  # lanes that a claim reads at first, at least
+
+
+def first_page(count: int) -> int:
+    """Return how many lanes a claim of *count* jobs reads at first."""
+    return max(count, LEAST_PAGE)
 
 
 class Board:
@@ -61,6 +69,8 @@ class Board:
             tuple[int, ...], list[LaneRow]
         ] = {}  # of dormant lines, as long as no lane changes
         self._called: list[Lane] = []
+        self.claims_from: tuple[Sequence[str], int] = ((), 0)  # the queues and the count of the claim to come
+        self._rung_next: list[int] = []  # gates whose dormant lines were asked for together
         self._follow = follow
         self.to_follow = ToFollow()
         self.next_wake = ON_RELEASE  # the earliest of those that were set
@@ -92,6 +102,19 @@ class Board:
         if groups:
             self.groups.load(groups)
 
+    def will_ring(self, gates: Collection[int]) -> None:
+        """Have what follows from a ring of these gates, and what the claim to come reads, go along with the gates."""
+        queues, count = self.claims_from
+        place = ("", queues[0], "") if len(queues) == 1 else None
+        if not self.db.gated:
+            self.own.will_claim(place, count)
+            return
+        asked = sorted(gates)
+        if asked and self.db.along(lambda db: lane_rows.dormant_firsts(db, asked)):
+            self._rung_next = asked
+            if place is not None:
+                self.db.along(lambda db: lane_rows.ready(db, place, first_page(count)))
+
     def adopt(self, rows: Sequence[LaneRow]) -> list[Lane]:
         """Bring lane rows onto the board with their gates; a lane already there stays as it is."""
         if not rows:
@@ -122,9 +145,9 @@ class Board:
     def dormant_firsts(self, gates: Sequence[int]) -> list[LaneRow]:
         """Return the first lane of each line behind these gates in which a lane waits uncalled, as it is now."""
         self.flush_lanes()
-        wanted = tuple(gates)
+        wanted = tuple(self._rung_next if set(gates) <= set(self._rung_next) else gates)
         if wanted not in self._firsts:
-            self._firsts[wanted] = lane_rows.dormant_firsts(self.db, list(gates))
+            self._firsts[wanted] = lane_rows.dormant_firsts(self.db, list(wanted))
         return self._firsts[wanted]
 
     def lane(self, id_: int) -> Lane:
@@ -202,7 +225,9 @@ class Board:
         wanted = self.turns.with_neighbours(self.groups.with_groups(set(gates)))
         self.load_gates(wanted)
         crowded = [gate for gate in sorted(wanted) if self.posts[gate].lanes]
-        if crowded:
+        if crowded and not self.db.gated:
+            self._call_lanes(self.own.behind(crowded), woken=woken, released=released)
+        elif crowded:
             self._call_firsts(self.dormant_firsts(crowded), woken=woken, released=released)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
@@ -314,8 +339,11 @@ class Board:
     # Helpers.
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
+        self._call_lanes(self.adopt(rows), woken=woken, released=released)
+
+    def _call_lanes(self, lanes: Iterable[Lane], *, woken: bool = False, released: bool = False) -> None:
         heavy = []
-        for lane in self.adopt(rows):
+        for lane in lanes:
             if lane.ready or lane.line is None:
                 continue
             stand = lane.stand_at(lane.line.gate)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock.engine.admission.ahead import GrantsAhead
-from penstock.engine.admission.board import Board
+from penstock.engine.admission.board import Board, first_page
 from penstock.engine.admission.claim_queues import ClaimQueue, ClaimQueues, TenantQueues
 from penstock.engine.admission.free_jobs import FreeJobs
 from penstock.engine.admission.known_tasks import KnownTasks
@@ -26,8 +26,7 @@ from penstock.limits.rules import OnLimit
 from penstock.store.claim_snapshot import ClaimSnapshot
 from penstock.store.session import Queue
 
-LEAST_PAGE: Final = 16  # lanes to read at first, at least; then twice as many each time
-LEAST_SHARE: Final = 8  # the same, of each of several tenants
+LEAST_SHARE: Final = 8  # lanes to read at first of each of several tenants, at least
 
 
 class Claiming:
@@ -120,8 +119,8 @@ class Claiming:
     def _read_lanes(self, queue: ClaimQueue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
-        share, least = (self.count, LEAST_PAGE) if several <= 1 else (self.count // several, LEAST_SHARE)
-        page = max(share, least << queue.lane_reads)
+        page = first_page(self.count) if several <= 1 else max(self.count // several, LEAST_SHARE)
+        page <<= queue.lane_reads  # twice as many each time
         if not self.board.db.gated and not queue.lane_reads:
             page = self.wanted  # no other claim can take more of them meanwhile, and all of these can start
         queue.lane_reads += 1

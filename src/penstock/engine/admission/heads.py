@@ -22,6 +22,7 @@ class Heads:
     def __init__(self, board: "Board") -> None:
         self._board = board
         self._gone: list[int] = []  # jobs that left their lane's front
+        self._leaving: list[list[int]] = []  # the same, whose deletion goes along with another statement
         self._shortened: list[Lane] = []
         self._unread: dict[int, Lane] = {}
         self._ended: list[tuple[int, State, str]] = []
@@ -59,22 +60,33 @@ class Heads:
         lane.unread = True
         self._unread[lane.id] = lane
 
+    def flush_along(self) -> None:
+        """Have what `flush` asks the store go along with the next statement, where that saves a way."""
+        gone, unread = self._gone, list(self._unread)
+        if gone and self._board.db.along(lambda db: waiting_rows.leave_lanes(db, gone)):
+            self._leaving.append(gone)
+            self._gone = []
+            self._deleted()
+            if unread:
+                self._board.db.along(lambda db: lane_rows.heads(db, unread))
+
     @property
     def changed(self) -> bool:
         """Whether there is something to flush."""
-        return bool(self._gone or self._unread)
+        return bool(self._gone or self._leaving or self._unread)
 
     def flush(self) -> None:
         """Delete the jobs that left their lanes; find the heads that were left to be read."""
+        leaving, self._leaving = self._leaving, []
         if self._gone:
-            gone = waiting_rows.leave_lanes(self._board.db, self._gone)
+            leaving.append(self._gone)
+            self._gone = []
+            self._deleted()
+        for seqs in leaving:
+            gone = waiting_rows.leave_lanes(self._board.db, seqs)
             self.left.update((seq, (attempt, lost)) for seq, attempt, lost, _ in gone)
             if self._board.events.wanted:
                 self._board.blocked.left((seq, told) for seq, _, _, told in gone)
-            self._gone = []
-            for lane in self._shortened:
-                lane.gone = 0
-            self._shortened = []
         if self._unread:
             self._read()
 
@@ -87,6 +99,11 @@ class Heads:
                 [job_rows.unstarted(seq, state, now, self.left[seq], reason) for seq, state, reason in self._ended],
             )  # fmt: skip
             self._ended = []
+
+    def _deleted(self) -> None:
+        for lane in self._shortened:
+            lane.gone = 0
+        self._shortened = []
 
     def _read(self) -> None:
         unread, self._unread = self._unread, {}

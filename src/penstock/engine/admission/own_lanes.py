@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.engine.admission.lane import Lane, Post
+from penstock.engine.admission.rows import lane_of
 from penstock.job import INSTANCES
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
@@ -33,12 +34,27 @@ class OwnLanes:
         self._board = board
         self._locked: set[int] = set()
         self._gates: set[int] = set()
+        self._claims: tuple[Part, int] | None = None  # where the claim to come looks, and for how many lanes
+        self._found: dict[tuple[Part, int], list[LaneRow]] = {}  # what it found there
+        self._rows: dict[int, GateRow] = {}  # gates that were read with others
+
+    def will_claim(self, part: Part | None, most: int) -> None:
+        """Have a claim's first lanes locked with the next that are, and after them."""
+        self._claims = None if part is None else (part, most)
 
     def ready(self, part: Part, most: int) -> list[LaneRow]:
         """Lock and return the first *most* ready lanes of a part, without those that others have locked."""
+        if (part, most) in self._found:
+            return self._found.pop((part, most))
         rows = lane_rows.ready_locked(self._board.db, part, most)
         self._locked.update(row.id for row in rows)
         return rows
+
+    def behind(self, gates: Sequence[int]) -> list[Lane]:
+        """Return the lanes that wait behind gates of their own, uncalled."""
+        wanted = set(gates)
+        lanes = [self._board.lanes[id_] for id_ in sorted(self._locked) if id_ in self._board.lanes]
+        return [lane for lane in lanes if lane.behind in wanted and not lane.ready]
 
     def gates(self, ids: Sequence[int]) -> list[GateRow]:
         """Return gates, the lane of each of which is locked."""
@@ -47,13 +63,32 @@ class OwnLanes:
         if unlocked := [gate for gate in ids if gate not in self._gates]:
             if self._locked:
                 db.need_gates()  # it might have to wait for them, and may not while it holds others
-            lanes = lane_rows.locked_of(db, unlocked)
-            self._locked.update(lane.id for lane in lanes)
-            self.check(self._board.bring(lanes))
-        rows = gate_rows.load_own(db, ids) if self._gates.issuperset(ids) else []
+            self._lock(unlocked)
+        if missing := [gate for gate in ids if gate not in self._rows]:
+            found = gate_rows.load_own(db, [*missing, *self._others()]) if self._gates.issuperset(ids) else []
+            self._rows.update((row.id, row) for row in found)
+        rows = [self._rows[gate] for gate in ids if gate in self._rows]
         if len(rows) < len(ids):
             db.need_gates()
         return rows
+
+    def _lock(self, gates: Sequence[int]) -> None:
+        """Lock the lanes of these gates, then those that the claim to come finds first."""
+        db, claims = self._board.db, self._claims
+        if claims is not None:
+            db.along(lambda later: lane_rows.ready_locked(later, *claims))
+        lanes = lane_rows.locked_of(db, list(gates))
+        self._locked.update(lane.id for lane in lanes)
+        self.check(self._board.bring(lanes))
+        if claims is not None:
+            self._found[claims] = self.ready(*claims)
+            self._claims = None
+
+    def _others(self) -> list[int]:
+        """Return the gates of the lanes that were found for the claim to come, so that one statement reads all."""
+        lanes = [lane_of(row) for rows in self._found.values() for row in rows]
+        gates = {lane.stands[0].gate for lane in lanes if has_slots_only(lane)}
+        return sorted(gates - self._gates)
 
     def check(self, lanes: Iterable[Lane]) -> None:
         """Go on only if these lanes are locked, and each may be one of its own; its gate tells the rest."""

@@ -140,6 +140,7 @@ class Starting:
     def read_payloads(self) -> None:
         """Read what the workers get of the jobs that start: before the writes, so that those can be sent together."""
         if self.admitted:
+            self._board.heads.flush_along()
             rows = job_rows.payloads(self._board.db, [t.seq for t in self.admitted])
             self._payloads = {row[0]: row for row in rows}
 

@@ -1,8 +1,9 @@
 """A transaction on one connection to PostgreSQL."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from re import search
 from typing import Any, Final
 from uuid import uuid4
 from zlib import crc32
@@ -17,7 +18,17 @@ from psycopg.types.string import StrDumper
 from penstock.clock import since_boot
 from penstock.job import Topic
 from penstock.store.postgres import translation
-from penstock.store.session import GatesNeededError, Locks, Moment, NamesTakenError, Row, Session
+from penstock.store.postgres.messages import PreparedNames, literals
+from penstock.store.session import (
+    GatesNeededError,
+    Locks,
+    Moment,
+    NamesTakenError,
+    Question,
+    Row,
+    Session,
+    questions_of,
+)
 
 Connection = psycopg.Connection[Row]
 
@@ -141,6 +152,7 @@ class ConnectionState:
 
     def __init__(self) -> None:
         self.fences: deque[int] = deque()
+        self.names = PreparedNames()
         self.can_take = False  # whether the statement of `fast_claim` was prepared
         self._name = uuid4().hex
         self._number = 0
@@ -184,7 +196,13 @@ class PostgresSession:
         self._state = state
         self._cursor: psycopg.RawCursor[Row] = psycopg.RawCursor(connection, row_factory=tuple_row)
         self._cursor.format = psycopg.pq.Format.BINARY
-        self._last: list[tuple[bytes, list[object]]] = []  # what goes along with the commit
+        # Statements go by name in one message where the server itself keeps their plans.
+        prepares = state is not None and connection.prepare_threshold is not None
+        self._names = state.names if state is not None and prepares else None
+        self._last: list[tuple[str, list[object]]] = []  # what goes along with the commit
+        self._along: list[Question] = []  # what goes along with the next statement
+        self._answers: dict[tuple[str, str], list[Row]] = {}  # to what went along
+        self._changes: dict[tuple[str, str], list[Row]] = {}  # the same, where it changed the store
         self._durable = True
         self.topics: set[Topic] = set()
         self.wrote = False
@@ -193,23 +211,22 @@ class PostgresSession:
         self._moment: Moment | None = None
         self._path = ""
 
-    def begin(self, opening: str, *, keep: bool) -> None:
-        """Begin a transaction that writes."""
+    def begin(self, opening: str, *, keep: bool, first: Sequence[Question] = ()) -> None:
+        """Begin a transaction that writes; what it asks *first* goes along."""
         self._durable = keep
         asked = since_boot()
-        cursor = self._connection.execute(opening)
+        questions = first if self._names is not None else ()
+        texts = [opening, *self._calls(questions)]
+        # What goes along takes its time, so the clock is read once more after it.
+        answers = self._run_message([*texts, f"SELECT {NOW}"] if questions else texts)
         heard = since_boot()
-        cursor.nextset()
-        row = cursor.fetchone()
-        assert row is not None  # noqa: S101 - a SELECT without FROM
+        opened = answers[: -1 - len(questions)] if questions else answers
+        self._keep(questions, answers[len(opened) :])
         # The store's clock is at most that far ahead: what is reckoned by it is never too early.
-        offset = row[0] - asked
-        while cursor.nextset():
-            row = cursor.fetchone()
-        assert row is not None  # noqa: S101 - the same
-        now, self.gated, self.shares_gates = row
+        offset = opened[0][0][0] - asked
+        now, self.gated, self.shares_gates = opened[-1][0]
         # The answer to the last question is the youngest.
-        self._moment = Moment(now, offset, now - heard)
+        self._moment = Moment(now, offset, answers[-1][0][0] - heard)
 
     def step_in(self, opening: str) -> None:
         """Join a transaction that the caller has begun; `step_out` restores its settings."""
@@ -235,40 +252,60 @@ class PostgresSession:
         receipt = None
         if self._state is not None and self.wrote:
             receipt = self._state.next(self._moment.now if self._moment else 0)
-        if not self._last:
-            self._connection.execute(f"{receipt}; COMMIT" if receipt else "COMMIT")
-            return
-        with self._together():
+        ending = f"{receipt}; COMMIT" if receipt else "COMMIT"
+        if self._names is None:
             self.send_last()
-            if receipt:
-                self._cursor.execute(receipt.encode())
-            self._cursor.execute(b"COMMIT")
+            self._connection.execute(ending)
+            return
+        last, self._last = self._last, []
+        names = self._names
+        self._run_message([*(names.call(text, literals(values)) for text, values in last), ending])
 
     def send_last(self) -> None:
         """Run what was left for the end."""
         last, self._last = self._last, []
         for statement, values in last:
-            self._cursor.execute(statement, values)
+            self._answers.clear()
+            self._cursor.execute(statement.encode(), values)
 
     def roll_back(self) -> None:
         """Undo everything."""
-        self._connection.execute("ROLLBACK")
+        # A cursor would have the server forget all prepared statements afterwards.
+        result = self._connection.pgconn.exec_(b"ROLLBACK")
+        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            self._connection.close()
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        self.wrote = self.wrote or not sql.lstrip().startswith("SELECT")
+        if self._answers or self._changes:
+            key = sql, literals(_arrays(values))
+            found = self._answers.pop(key, None)
+            found = self._changes.pop(key, None) if found is None else found
+            if found is not None:
+                return found
+        self._note(sql)
+        if self._along:
+            return self._ask(Question(sql, values))
         return self._execute(sql, values).fetchall()
 
+    def along(self, ask: Callable[[Session], object]) -> bool:
+        if self._names is None:
+            return False
+        self._along += questions_of(ask)
+        return True
+
     def one(self, sql: str, *values: object) -> Row | None:
-        self.wrote = self.wrote or not sql.lstrip().startswith("SELECT")
+        self._note(sql)
         return self._execute(sql, values).fetchone()
 
     def run(self, sql: str, *values: object) -> int:
         self.wrote = True
+        self._answers.clear()
         return self._execute(sql, values).rowcount
 
     def many(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         for statement, values in self._several(sql, rows):
-            self._cursor.execute(statement, values)
+            self._answers.clear()
+            self._cursor.execute(statement.encode(), values)
 
     def last(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self._last.extend(self._several(sql, rows))
@@ -321,18 +358,53 @@ class PostgresSession:
     def tell(self, topic: Topic) -> None:
         self.topics.add(topic)
 
-    def _execute(self, sql: str, values: tuple[Any, ...]) -> "psycopg.RawCursor[Row]":
-        lists: tuple[str, ...] = ()
-        for value in values:
-            if type(value) is list:
-                lists = tuple(translation.type_of(v) for v in values if type(v) is list)
-                values = tuple(
-                    translation.array(v, translation.type_of(v)) if type(v) is list else v for v in values
-                )
-                break
-        return self._cursor.execute(translation.single(sql, lists).encode(), values or None)
+    def _note(self, sql: str) -> None:
+        if changes(sql):
+            self.wrote = True
+            self._answers.clear()
 
-    def _several(self, sql: str, rows: Iterable[Sequence[object]]) -> list[tuple[bytes, list[object]]]:
+    def _execute(self, sql: str, values: tuple[Any, ...]) -> "psycopg.RawCursor[Row]":
+        said = _arrays(values)
+        return self._cursor.execute(_translated(sql, values).encode(), said or None)
+
+    def _ask(self, question: Question) -> list[Row]:
+        """Run a statement and what goes along with it, in one message; return its answer."""
+        along, self._along = self._along, []
+        answer, *others = self._run_message(self._calls([question, *along]))
+        self._keep(along, others)
+        return answer
+
+    def _calls(self, questions: Sequence[Question]) -> list[str]:
+        names = self._names
+        if names is None:
+            return []
+        return [names.call(_translated(*each), literals(_arrays(each.values))) for each in questions]
+
+    def _keep(self, questions: Sequence[Question], answers: Sequence[list[Row]]) -> None:
+        """Keep the answers to what went along until they are asked for."""
+        for each, rows in zip(questions, answers, strict=False):
+            changed = changes(each.sql)
+            self.wrote = self.wrote or changed
+            (self._changes if changed else self._answers)[each.sql, literals(_arrays(each.values))] = rows
+
+    def _run_message(self, texts: Sequence[str]) -> list[list[Row]]:
+        """Run statements in one message; return the rows of each that has any."""
+        try:
+            cursor = self._connection.execute("; ".join(texts), prepare=False)
+        except BaseException:
+            if self._names is not None:
+                self._names.failed()
+            raise
+        if self._names is not None:
+            self._names.sent()
+        answers = []
+        while True:
+            if cursor.description is not None:
+                answers.append(cursor.fetchall())
+            if not cursor.nextset():
+                return answers
+
+    def _several(self, sql: str, rows: Iterable[Sequence[object]]) -> list[tuple[str, list[object]]]:
         """Return the one statement, if any, that does for all *rows* what *sql* does for one."""
         columns = list(zip(*rows, strict=True))
         if not columns:
@@ -344,13 +416,26 @@ class PostgresSession:
             column[0] if once else translation.array(column, type_)
             for column, type_, once in zip(columns, types, constant, strict=True)
         ]
-        return [(changed.encode(), values)]
+        return [(changed, values)]
 
-    def _together(self) -> "AbstractContextManager[object]":
-        """Send several statements on one way to the server, where there is no pooler that might part them.
 
-        Only at the end: PostgreSQL does not watch for idle transactions after them.
-        """
-        return (
-            self._connection.pipeline() if self._connection.prepare_threshold is not None else nullcontext()
-        )
+@cache
+def changes(sql: str) -> bool:
+    """Tell whether a statement changes what is stored."""
+    if not sql.lstrip().startswith(("SELECT", "WITH")):
+        return True
+    return search(r"\b(INSERT INTO|DELETE FROM|UPDATE \w+ SET)\b", sql) is not None
+
+
+def _arrays(values: Sequence[object]) -> Sequence[object]:
+    """Return values as they travel: lists as the texts of arrays."""
+    for value in values:
+        if type(value) is list:
+            return tuple(
+                translation.array(v, translation.type_of(v)) if type(v) is list else v for v in values
+            )
+    return values
+
+
+def _translated(sql: str, values: Sequence[object]) -> str:
+    return translation.single(sql, tuple(translation.type_of(v) for v in values if type(v) is list))

@@ -47,8 +47,10 @@ from penstock.store.session import (
     Locks,
     Moment,
     NamesTakenError,
+    Question,
     Session,
     StartedJobs,
+    questions_of,
 )
 
 T = TypeVar("T")
@@ -87,16 +89,24 @@ class PostgresStore:
         weakref.finalize(self, _close, self._process, self._idle, self._signals)
         self._prepare_schema(migrate=migrate)
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:
+    def write(
+        self,
+        work: Callable[[Session], T],
+        *,
+        keep: bool = True,
+        locks: Locks = Locks.GATES,
+        first: Callable[[Session], object] | None = None,
+    ) -> T:
         """Run *work* in a transaction; return its answer once that is committed.
 
         It is run again if it turned out to need the gates, or if the server gave up on it for a passing
         reason.
         """
         patience = Patience()
+        questions = [] if first is None else questions_of(first)
         while True:
             try:
-                return self._write_once(work, locks, keep=keep)
+                return self._write_once(work, locks, questions, keep=keep)
             except GatesNeededError:
                 locks = Locks.GATES
             except NamesTakenError as error:
@@ -219,13 +229,15 @@ class PostgresStore:
         self._closed = True
         _close(self._process, self._idle, self._signals)
 
-    def _write_once(self, work: Callable[[Session], T], locks: Locks, *, keep: bool) -> T:
+    def _write_once(
+        self, work: Callable[[Session], T], locks: Locks, first: Sequence[Question], *, keep: bool
+    ) -> T:
         lost: psycopg.Error | None = None
         with self._connection() as connection:
             state = self._states[connection]
             session = PostgresSession(connection, state)
             try:
-                session.begin(self._opening.writing(locks, keep=keep), keep=keep)
+                session.begin(self._opening.writing(locks, keep=keep), keep=keep, first=first)
                 answer = work(session)
                 try:
                     session.commit()

@@ -1,13 +1,13 @@
 """A transaction on SQLite, as statements see it."""
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from penstock.job import Topic
-from penstock.store.session import Moment, Row
+from penstock.store.session import Moment, Row, Session
 from penstock.store.sqlite import translation
 
 _encode: Final = msgspec.json.Encoder().encode
@@ -42,6 +42,9 @@ class SqliteSession:
         self.many(sql, rows)
 
     def send_last(self) -> None: ...
+
+    def along(self, ask: Callable[[Session], object]) -> bool:  # noqa: ARG002 - there is no way to save
+        return False
 
     def numbers(self, count: int) -> range:
         row = self._connection.execute(

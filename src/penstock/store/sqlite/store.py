@@ -67,7 +67,14 @@ class SqliteStore:
         # A store that is not closed is closed when it cannot be used any more.
         weakref.finalize(self, _close, self._process, self.connection, self._reader)
 
-    def write(self, work: Callable[[Session], T], *, keep: bool = True, locks: Locks = Locks.GATES) -> T:  # noqa: ARG002 - one writer holds it all
+    def write(
+        self,
+        work: Callable[[Session], T],
+        *,
+        keep: bool = True,
+        locks: Locks = Locks.GATES,  # noqa: ARG002 - one writer holds it all
+        first: Callable[[Session], object] | None = None,  # noqa: ARG002 - there is no way to save
+    ) -> T:
         """Run *work* in a transaction; return its answer once that is committed.
 
         Committed work outlives this process.  If *keep* is set, or *work* asked for it, it is on disk too and
