@@ -72,17 +72,22 @@ class Question(NamedTuple):
     values: tuple[object, ...]
 
 
+class _Asked:
+    """Stands in for a session: notes what is asked, and answers nothing."""
+
+    def __init__(self) -> None:
+        self.questions: list[Question] = []
+
+    def all(self, sql: str, *values: object) -> list[Row]:
+        self.questions.append(Question(sql, values))
+        return []
+
+
 def questions_of(ask: "Callable[[Session], object]") -> list[Question]:
     """Return what a function of this package asks by `Session.all`, without an answer to any of it."""
-    questions: list[Question] = []
-
-    class Asked:
-        def all(self, sql: str, *values: object) -> list[Row]:
-            questions.append(Question(sql, values))
-            return []
-
-    ask(cast("Session", Asked()))
-    return questions
+    asked = _Asked()
+    ask(cast("Session", asked))
+    return asked.questions
 
 
 class StartedJobs(NamedTuple):

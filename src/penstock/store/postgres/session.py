@@ -201,8 +201,8 @@ class PostgresSession:
         self._names = state.names if state is not None and prepares else None
         self._last: list[tuple[str, list[object]]] = []  # what goes along with the commit
         self._along: list[Question] = []  # what goes along with the next statement
-        self._answers: dict[tuple[str, str], list[Row]] = {}  # to what went along
-        self._changes: dict[tuple[str, str], list[Row]] = {}  # the same, where it changed the store
+        self._answers: list[tuple[Question, list[Row]]] = []  # to what went along
+        self._changes: list[tuple[Question, list[Row]]] = []  # the same, where it changed the store
         self._durable = True
         self.topics: set[Topic] = set()
         self.wrote = False
@@ -276,12 +276,11 @@ class PostgresSession:
             self._connection.close()
 
     def all(self, sql: str, *values: object) -> list[Row]:
-        if self._answers or self._changes:
-            key = sql, literals(_arrays(values))
-            found = self._answers.pop(key, None)
-            found = self._changes.pop(key, None) if found is None else found
-            if found is not None:
-                return found
+        for kept in (self._answers, self._changes):
+            for place, (question, rows) in enumerate(kept):
+                if question == (sql, values):
+                    del kept[place]
+                    return rows
         self._note(sql)
         if self._along:
             return self._ask(Question(sql, values))
@@ -385,7 +384,7 @@ class PostgresSession:
         for each, rows in zip(questions, answers, strict=False):
             changed = changes(each.sql)
             self.wrote = self.wrote or changed
-            (self._changes if changed else self._answers)[each.sql, literals(_arrays(each.values))] = rows
+            (self._changes if changed else self._answers).append((each, rows))
 
     def _run_message(self, texts: Sequence[str]) -> list[list[Row]]:
         """Run statements in one message; return the rows of each that has any."""
@@ -399,7 +398,8 @@ class PostgresSession:
             self._names.sent()
         answers = []
         while True:
-            if cursor.description is not None:
+            # Its description would take longer to make than the rows.
+            if cursor.pgresult is not None and cursor.pgresult.status == psycopg.pq.ExecStatus.TUPLES_OK:
                 answers.append(cursor.fetchall())
             if not cursor.nextset():
                 return answers
