@@ -63,6 +63,18 @@ def adapter_for(peer: Peer) -> Adapter:
     return Adapter((str(node()), script), packages_of(peer.environment))
 
 
+def let_go(process: Process) -> None:
+    """Say the word that *process* waits for."""
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def close_input(process: Process) -> None:
+    """Let *process* know that it may end."""
+    process.stdin.close()
+    process.stdin = None
+
+
 def await_word(process: Process) -> None:
     """Wait until *process* says that it is ready."""
     spoken, _, _ = select.select([process.stdout], [], [], GRACE)
@@ -93,4 +105,5 @@ def _end(process: Process) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout, process.stderr):
-        pipe.close()
+        if pipe:
+            pipe.close()

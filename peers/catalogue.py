@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 QUEUES: Final = ("W1", "W2", "W3", "W4", "W5", "W6")
-WORKLOADS: Final = (*QUEUES, "W15")
-PENSTOCK_ONLY: Final = ("W7", "W8")
+WORKLOADS: Final = (*QUEUES, "W15", "W16")
+PENSTOCK_ONLY: Final = ("W7", "W8", "W9")
 QUICK: Final = ("W2", "W3", "W6")  # what a change to engine, store or worker may spoil
 
 _UVLOOP: Final = "uvloop==0.23.0"
@@ -83,27 +83,37 @@ PEERS: Final = (
         "pgqueuer",
         "for_pgqueuer.py",
         settings={"batch_size": 500},
-        own={"W3": {"batch_size": 30}, "W6": {"batch_size": 10}},
+        own={
+            "W3": {"batch_size": 30},
+            "W6": {"batch_size": 10},
+            "W16": {"batch_size": 5, "max_concurrent_tasks": 10},
+        },
         cannot={"W5": "no rate limit: removed by its authors"},
         note="a key is an entrypoint, known when the worker starts",
-        rival=frozenset({"W1", "W2", "W3", "W6"}),
+        rival=frozenset({"W1", "W2", "W3", "W6", "W16"}),
+        workloads=(*QUEUES, "W16"),
     ),
     Peer(
         "procrastinate",
         "procrastinate",
         "for_procrastinate.py",
         settings={"concurrency": 20},
+        own={"W16": {"concurrency": 10}},
         cannot={"W5": _NO_RATE},
         note="a key is a lock",
+        rival=frozenset({"W16"}),
+        workloads=(*QUEUES, "W16"),
     ),
     Peer(
         "graphile-worker",
         "graphile-worker",
         "for_graphile.mjs",
         settings=_GRAPHILE,
+        own={"W16": {"concurrentJobs": 10, "maxPoolSize": 11}},
         cannot={"W5": _NO_RATE},
         note="a key is a queue name",
         rival=frozenset({"W1", "W6"}),
+        workloads=(*QUEUES, "W16"),
     ),
     Peer(
         "graphile-worker, local queue",
@@ -132,10 +142,12 @@ PEERS: Final = (
             "W3": {"policy": "key_strict_fifo", "batchSize": 20, "localConcurrency": 4},
             "W4": {"policy": "key_strict_fifo", "batchSize": 100, "localConcurrency": 1},
             "W6": {"notify": True, "batchSize": 1, "localConcurrency": 1},
+            "W16": {"policy": "key_strict_fifo", "batchSize": 5, "localConcurrency": 2},
         },
         cannot={"W5": "no rate limit: it slows down sending, not starting"},
         note="a batch is handled and ended as one; a key is a singletonKey",
-        rival=frozenset({"W1", "W2", "W3"}),
+        rival=frozenset({"W1", "W2", "W3", "W16"}),
+        workloads=(*QUEUES, "W16"),
     ),
     Peer(
         "huey",
@@ -160,9 +172,14 @@ PEERS: Final = (
         "dbos",
         "dbos",
         "for_dbos.py",
-        settings={"at_once": 50},
-        note="workflows are started in the process that runs them, which its queues would only slow down",
-        workloads=("W15",),
+        own={
+            "W15": {"at_once": 50},
+            "W16": {"worker_concurrency": 10, "polling_interval_sec": 0.01},
+        },
+        note="W15: started in the process that runs them, which its queues would only slow down; "
+        "W16: a key is a partition of a queue",
+        rival=frozenset({"W16"}),
+        workloads=("W15", "W16"),
     ),
 )
 

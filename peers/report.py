@@ -10,12 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from peers.catalogue import NODE, PEERS, PYTHON
+from peers.ours import SLOW_FLUSH
+from peers.picture import TITLE, by_processes
 from peers.results import OURS, Result, Results
 from peers.verdicts import Verdict
 from peers.workloads import FLOW_STEPS
+from penstock.bench.cluster import AT_ONCE, KEYS, LONG, MANY, SHARED, SHORT
 from penstock.bench.machine import Machine
 from penstock.bench.pickup import CASES, PERCENTS
+from penstock.bench.workers import process_count
 
+_TOGETHER: Final = f"{MANY.processes} processes of {AT_ONCE} at once, {KEYS:,} keys of one slot"
+PICTURE: Final = "by-processes.svg"
 TITLES: Final = {
     ("W1", "one by one"): "enqueue one by one, one caller",
     ("W1", "in bulk"): "enqueue in bulk, one caller",
@@ -35,12 +41,17 @@ TITLES: Final = {
         for case in CASES
         for percent in PERCENTS
     },
+    ("W16", MANY.name): f"{_TOGETHER}, 1 ms handlers",
+    ("W16", LONG.name): f"{_TOGETHER}, 20 ms handlers (they could do {LONG.most:,.0f})",
+    ("W16", SLOW_FLUSH): f"{_TOGETHER}, 1 ms handlers, a flush takes 2 ms",
+    ("W16", SHARED.name): f"{_TOGETHER} and a shared rate of 5,000 a second, 1 ms handlers",
 }
+DOCUMENT: Final = "Beside its peers"
 HOW: Final = """
 - Every peer has a fresh database (huey a file, dramatiq an emptied Redis) with statistics gathered once it is filled.
 - Penstock's figures are those of `penstock bench` on the same server, which counts in the same way.
 - W1: jobs per second handed in when each call has returned; in bulk, 1,000 jobs a call.
-- W1, W2, W3, W6: three rounds, in which penstock and its peers take turns; a ratio is the median of the rounds'
+- W1, W2, W3, W6, W16: three rounds, in which penstock and its peers take turns; a ratio is the median of the rounds'
   ratios.  Those that are slow, and not the best of their kind, are in fewer rounds.
 - W2, W3: from the first start until the store has no unfinished job; huey, which keeps no account of running jobs,
   until the last start.  A peer is stopped after 20 s (W2) or 15 s (W3).
@@ -51,9 +62,15 @@ HOW: Final = """
   Jobs come at random moments, 20 ms, 100 ms or 1 s apart on average (150, 40 and 10 of them, so p99 is nearly the
   slowest), for one and for four worker processes.
 - W15: from the first step until all workflows have ended; penstock's were started before, DBOS's are started meanwhile.
+- W16: worker processes that begin at one word, each with ten jobs at once by the peer's own setting; the jobs of a key
+  lie 1,000 apart in the line.  From the first begin of a handler until the last end of one (penstock: from the word
+  until the last end is in the store); a peer is stopped after 10 s.  Handlers note the key, begin and end by a clock
+  that all processes share, and afterwards it is counted how many began before another of their key had ended.  On a
+  flush of 2 ms: another server, in which every fdatasync takes that long.
 """
 WIDTH: Final = 140  # of a report that goes to a file
-TO_THE_RIGHT: Final = {"value", "found", f"{OURS} / it", "limits broken"}
+PROCESSES: Final = {case.name: process_count(case.processes) for case in SHORT}
+TO_THE_RIGHT: Final = {"value", "found", f"{OURS} / it", "limits broken", *PROCESSES.values()}
 COLOURS: Final = {"ok": "green", "missed": "yellow"}
 
 
@@ -63,6 +80,7 @@ class Section(NamedTuple):
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
+    picture: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,40 +96,50 @@ class Report:
         """Print everything but the settings, which do not change from run to run."""
         console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
         console.print(f"{self._sentence}\n", style="dim")
-        for section in (*self._measures(), self._targets()):
+        for section in (*self._measures(), *self._processes(), self._targets()):
             console.print(f"[bold]{section.title}[/]")
             console.print(_table(section))
             console.print()
 
-    @property
-    def markdown(self) -> str:
+    def markdown(self, level: int = 1) -> str:
+        """Return everything as a document, or as a part of one whose title is of *level*."""
+        mark = "#" * level
         lines = [
-            "# Beside its peers",
+            f"{mark} {DOCUMENT}",
             "",
             "Written by `make bench-peers`, all in one run and on one server: every peer in a fresh database,",
             "at its best settings, which are at the end.",
             "",
             f"{self._sentence}.",
         ]
-        for section in (self._targets(), *self._measures(), _settings()):
-            lines += ["", f"## {section.title}", "", *_markdown(section)]
-        return "\n".join([*lines, "", "## How", HOW])
+        for section in (self._targets(), *self._measures(), *self._processes(), _settings()):
+            lines += ["", f"{mark}# {section.title}", "", *_markdown(section)]
+        return "\n".join([*lines, "", f"{mark}# How", HOW])
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """The pictures that the document shows, by the names of their files."""
+        drawn = by_processes(self._plain["results"])
+        return {PICTURE: drawn} if drawn else {}
 
     @property
     def json(self) -> str:
+        return json.dumps(self._plain, indent=2) + "\n"
+
+    @property
+    def _plain(self) -> dict[str, Any]:
         settings = {peer.name: peer.settings_for for peer in PEERS}
         results = [
             {**each.plain, "settings": settings[each.who](each.workload) if each.who in settings else {}}
             for each in self.results
         ]
-        plain: dict[str, Any] = {
+        return {
             "machine": self.machine.plain,
             "server": self.server,
             "versions": {**PYTHON, **NODE},
             "results": results,
             "targets": [verdict.plain for verdict in self.verdicts],
         }
-        return json.dumps(plain, indent=2) + "\n"
 
     @property
     def _sentence(self) -> str:
@@ -126,6 +154,19 @@ class Report:
             if rows:
                 header = ("", "value", "unit", f"{OURS} / it", "limits broken", "")
                 yield Section(f"{workload}: {title}", header, rows)
+
+    def _processes(self) -> Iterator[Section]:
+        names = dict.fromkeys(
+            result.who for case in SHORT for result in self.results.of("W16", case.name) if result.runs
+        )
+        if names:
+            header = ("", *PROCESSES.values(), "unit")
+            rows = [(who, *(self._rate(who, measure) for measure in PROCESSES), "jobs/s") for who in names]
+            yield Section("W16: the same by the number of processes, 1 ms handlers", header, rows, PICTURE)
+
+    def _rate(self, who: str, measure: str) -> str:
+        result = self.results.get(who, "W16", measure)
+        return _number(result.value if result else None)
 
     def _row(self, result: Result) -> Sequence[str]:
         ratio = self.results.ratio(result.workload, result.measure, result.who)
@@ -173,7 +214,8 @@ def _table(section: Section) -> Table:
 
 def _markdown(section: Section) -> list[str]:
     rules = ["--:" if name in TO_THE_RIGHT else "---" for name in section.header]
-    return [f"| {' | '.join(row)} |" for row in (section.header, rules, *section.rows)]
+    table = [f"| {' | '.join(row)} |" for row in (section.header, rules, *section.rows)]
+    return [*table, "", f"![{TITLE}]({section.picture})"] if section.picture else table
 
 
 def _code(settings: object) -> str:

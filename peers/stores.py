@@ -16,8 +16,10 @@ import psycopg
 from psycopg import sql
 
 from peers.environments import NotInstalledError, redis_server
+from peers.slow_flush import slow_server
 from tests.support.postgres import Server
 
+SLOW: Final = "postgres, slow flush"
 _PATIENCE: Final = 500  # looks, a hundredth of a second apart
 
 
@@ -49,7 +51,10 @@ class Stores:
     def fresh(self, kind: str) -> Iterator[str]:
         """Yield where a new and empty store of *kind* is."""
         if kind == "postgres":
-            with self._database() as url:
+            with _database(self._url) as url:
+                yield url
+        elif kind == SLOW:
+            with _database(self._slow) as url:
                 yield url
         elif kind == "sqlite":
             with TemporaryDirectory(dir=self.folder) as folder:
@@ -63,17 +68,9 @@ class Stores:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute("ANALYZE")
 
-    @contextmanager
-    def _database(self) -> Iterator[str]:
-        name = f"bench_{secrets.token_hex(4)}"
-        with psycopg.connect(self._url, autocommit=True) as connection:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-            # The last one's leftovers are written now, not during the next one's work.
-            connection.execute("CHECKPOINT")
-            try:
-                yield urlsplit(self._url)._replace(path=f"/{name}").geturl()
-            finally:
-                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    @cached_property
+    def _slow(self) -> str:
+        return self._stack.enter_context(slow_server())
 
     @cached_property
     def _redis(self) -> str:
@@ -92,6 +89,19 @@ class Stores:
                     return f"redis://127.0.0.1:{port}/0"
             time.sleep(0.01)
         raise NotInstalledError("no Redis: it does not start")
+
+
+@contextmanager
+def _database(server: str) -> Iterator[str]:
+    name = f"bench_{secrets.token_hex(4)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        # The last one's leftovers are written now, not during the next one's work.
+        connection.execute("CHECKPOINT")
+        try:
+            yield urlsplit(server)._replace(path=f"/{name}").geturl()
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def _free_port() -> int:

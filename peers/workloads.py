@@ -7,10 +7,11 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from peers.adapter import Adapter, PeerFailedError, Process, answer, await_word
+from peers.adapter import Adapter, PeerFailedError, Process, answer, await_word, close_input, let_go
 from peers.catalogue import Peer
 from peers.results import Result
 from peers.stores import Stores
+from penstock.bench import cluster
 from penstock.bench.pickup import CASES, WARM_UP, Case
 from penstock.bench.rate import worst_window
 
@@ -34,11 +35,13 @@ KEYED_BOUND: Final = 15.0
 BLOCKED_BOUND: Final = 30.0
 TOO_LONG: Final = 5.0  # behind ten times as many it would not end within the bound
 PICKUP_BOUND: Final = 60.0
+TOGETHER_BOUND: Final = 10.0
 FLOWS: Final = 1_000
 FLOW_BOUND: Final = 60.0
 FLOW_STEPS: Final = {1: "workflows in Python, 1 step", 5: "workflows in Python, 5 steps"}
 
 _SECOND: Final = 1_000_000_000
+_HANDLERS: Final = {"keys": KEYS, "milliseconds": 1, "together": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Bench:
     peer: Peer
     adapter: Adapter
     stores: Stores
+    quick: bool = False
 
     def result(self, workload: str, measure: str, value: float | None, unit: str, **more: Any) -> Result:
         runs = [] if value is None else [value]
@@ -79,12 +83,20 @@ class Room(NamedTuple):
 
     def work(self, bound: float, kinds: list[str], until: int = 0, seconds: int = 0) -> dict[str, Any]:
         """Let one worker process do *until* so many jobs, or for so many *seconds*; return what its handlers saw."""
-        return self.ask("work", bound, kinds=kinds, until=until, seconds=seconds)
+        return self.ask("work", bound, kinds=kinds, until=until, seconds=seconds, **_HANDLERS)
 
-    def at_work(self, bound: float, kinds: list[str]) -> AbstractContextManager[Process]:
+    def at_work(self, bound: float, kinds: list[str], **order: Any) -> AbstractContextManager[Process]:
         """Let a worker run beside other orders, until it has no more input and nothing is left to do."""
-        order = {"verb": "work", "bound": bound, "kinds": kinds, "until": 0, "seconds": 0}
-        return self.bench.adapter.at_work(**order, **self.common)
+        whole = {
+            "verb": "work",
+            "bound": bound,
+            "kinds": kinds,
+            "until": 0,
+            "seconds": 0,
+            **_HANDLERS,
+            **order,
+        }
+        return self.bench.adapter.at_work(**whole, **self.common)
 
 
 def measure(bench: Bench, workload: str) -> list[Result]:
@@ -193,6 +205,35 @@ def _picked_up(bench: Bench, case: Case) -> list[Result]:
     return [bench.result("W6", name, value, "ms") for name, value in case.figures(waits).items()]
 
 
+def _cluster(bench: Bench) -> list[Result]:
+    return [_together(bench, case) for case in (*cluster.SHORT, cluster.LONG)]
+
+
+def _together(bench: Bench, case: cluster.Case) -> Result:
+    count = (cluster.QUICK_SHARE if bench.quick else cluster.SHARE) * case.processes
+    order = {"keys": cluster.KEYS, "milliseconds": case.milliseconds, "together": True}
+    with bench.room("W16") as room, ExitStack() as stack:
+        room.fill(["keyed", [number % cluster.KEYS for number in range(count)]])
+        workers = [
+            stack.enter_context(room.at_work(ENQUEUE_BOUND, kinds=["keyed"], **order))
+            for _ in range(case.processes)
+        ]
+        for word in (await_word, let_go):
+            for worker in workers:
+                word(worker)
+        whole = room.ask("watch", TOGETHER_BOUND)["whole"]
+        for worker in workers:
+            close_input(worker)
+        sights = [answer(worker, TOGETHER_BOUND) for worker in workers]
+    spans = [(key, began, ended) for sight in sights for key, began, ended in sight["spans"]]
+    if not spans:
+        raise PeerFailedError("no job was done")
+    seconds = (max(ended for _, _, ended in spans) - min(began for _, began, _ in spans)) / _SECOND
+    broken = cluster.overlaps(spans)
+    note = "" if whole else f"{len(spans):,} of {count:,} done when stopped after {TOGETHER_BOUND:.0f} s"
+    return bench.result("W16", case.name, len(spans) / seconds, "jobs/s", broken=broken, note=note)
+
+
 def _flows(bench: Bench) -> list[Result]:
     found = []
     for steps, measure in FLOW_STEPS.items():
@@ -224,6 +265,7 @@ _WORKLOADS: Final[dict[str, Callable[[Bench], list[Result]]]] = {
     "W5": _limited,
     "W6": _pickup,
     "W15": _flows,
+    "W16": _cluster,
 }
 
 # Where a peer's reason for having no figures at all is written.
@@ -235,4 +277,5 @@ FIRST_MEASURES: Final = {
     "W5": ("worst second", "starts"),
     "W6": (f"p50, {CASES[0].name}", "ms"),
     "W15": (FLOW_STEPS[1], "/s"),
+    "W16": (cluster.SHORT[0].name, "jobs/s"),
 }

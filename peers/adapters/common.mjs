@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const GLANCE = 2; // milliseconds between two looks at the handlers' count
 const POLL = 5; // milliseconds between two looks at the store
+const WATCH = 250; // the same while others work, whom a look takes from
 const PER_CALL = 1_000; // jobs in one call
 
 // Packages are found in the folder where the adapter is started, not beside this file.
@@ -25,7 +26,7 @@ export class Witness {
   begun = 0;
   overlaps = 0;
   starts = [];
-  told = false; // that there is no more input
+  spans = []; // key, begin and end of those with a key, to be laid beside those of other processes
   #order;
   #running = new Map();
 
@@ -34,10 +35,11 @@ export class Witness {
   }
 
   async run(kind, number = 0) {
-    this.#enter(kind, number);
+    const began = this.#enter(kind, number);
     if (kind === "keyed") {
-      await sleep(1);
+      await sleep(this.#order.milliseconds);
       this.#add(number, -1);
+      this.spans.push([number, began, now()]);
     } else if (kind === "busy") {
       await sleep(3_600_000);
     }
@@ -46,19 +48,21 @@ export class Witness {
   get seenEnough() {
     if (this.#order.until) return this.begun >= this.#order.until;
     if (this.#order.seconds) return this.first > 0 && now() - this.first > this.#order.seconds * 1e9;
-    return this.told;
+    return told;
   }
 
   #enter(kind, number) {
+    const began = now();
     if (kind !== "busy") {
       this.begun += 1;
-      this.first ||= now();
+      this.first ||= began;
     }
     if (kind === "keyed" || kind === "busy") {
       this.overlaps += this.#add(kind === "keyed" ? number : kind, 1) > 1;
     } else if (kind !== "noop") {
-      this.starts.push([number, now()]);
+      this.starts.push([number, began]);
     }
+    return began;
   }
 
   #add(key, change) {
@@ -68,10 +72,19 @@ export class Witness {
   }
 }
 
+let input;
+let told = false; // that there is no more input
+
+async function nextLine() {
+  const [line] = await once(input, "line");
+  return line;
+}
+
 export async function main(Adapter) {
-  const [line] = await once(createInterface({ input: process.stdin }), "line");
-  const order = JSON.parse(line);
-  const facts = await { install, enqueue, send, work }[order.verb](new Adapter(order), order);
+  // Not earlier, because lines that nobody waits for are lost.
+  input = createInterface({ input: process.stdin }).on("close", () => (told = true));
+  const order = JSON.parse(await nextLine());
+  const facts = await { install, enqueue, send, watch, work }[order.verb](new Adapter(order), order);
   tell(facts, () => process.exit(0));
 }
 
@@ -121,21 +134,34 @@ async function send(adapter, order) {
   return { before };
 }
 
+// Wait until nothing is left of what others do.
+async function watch(adapter, order) {
+  await adapter.connect(1);
+  const deadline = now() + order.bound * 1e9;
+  let left = true;
+  while ((left = await adapter.left()) && now() < deadline) await sleep(WATCH);
+  return { whole: !left };
+}
+
 async function work(adapter, order) {
   const witness = new Witness(order);
   await adapter.connect(1);
+  if (order.together) {
+    // What is measured is work, not the start of processes: all begin at one word.
+    tell({ connected: true });
+    await nextLine();
+  }
   const deadline = now() + order.bound * 1e9;
   witness.began = now();
   await adapter.work(witness);
   tell({ ready: true });
-  process.stdin.on("end", () => (witness.told = true)).resume();
   while (!witness.seenEnough && now() < deadline) await sleep(GLANCE);
   let whole = witness.seenEnough;
   // What is left is asked only now, so that asking costs the handlers nothing.
-  while (!order.seconds && whole && (await adapter.left())) {
+  while (!(order.seconds || order.together) && whole && (await adapter.left())) {
     await sleep(POLL);
     whole = now() < deadline;
   }
-  const { began, first, begun, overlaps, starts } = witness;
-  return { began, first, ended: now(), begun, whole, overlaps, starts };
+  const { began, first, begun, overlaps, starts, spans } = witness;
+  return { began, first, ended: now(), begun, whole, overlaps, starts, spans };
 }

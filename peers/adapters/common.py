@@ -21,11 +21,15 @@ now = time.monotonic_ns
 
 GLANCE = 0.002  # seconds between two looks at the handlers' count
 POLL = 0.005  # seconds between two looks at the store
+WATCH = 0.25  # the same while others work, whom a look takes from
 PER_CALL = 1_000  # jobs in one call of a peer that takes many
 
 
 class Witness:
-    """The handlers' side of the story: when they began, and who ran beside whom."""
+    """The handlers' side of the story: when they began, and who ran beside whom.
+
+    *spans* are the key, begin and end of those with a key, to be laid beside those of other processes.
+    """
 
     def __init__(self, order: SimpleNamespace) -> None:
         self.began = 0
@@ -33,6 +37,7 @@ class Witness:
         self.begun = 0
         self.overlaps = 0
         self.starts: list[tuple[int, int]] = []
+        self.spans: list[tuple[int, int, int]] = []
         self.told = False
         self._order = order
         self._running: Counter[str | int] = Counter()
@@ -40,19 +45,19 @@ class Witness:
 
     async def run(self, kind: str, number: int = 0) -> None:
         """Handle a job in an event loop."""
-        self._enter(kind, number)
+        began = self._enter(kind, number)
         if kind == "keyed":
-            await asyncio.sleep(0.001)
-            self._leave(number)
+            await asyncio.sleep(self._order.milliseconds / 1_000)
+            self._leave(number, began)
         elif kind == "busy":
             await asyncio.sleep(3_600)
 
     def run_plain(self, kind: str, number: int = 0) -> None:
         """Handle a job in a thread."""
-        self._enter(kind, number)
+        began = self._enter(kind, number)
         if kind == "keyed":
-            time.sleep(0.001)
-            self._leave(number)
+            time.sleep(self._order.milliseconds / 1_000)
+            self._leave(number, began)
         elif kind == "busy":
             threading.Event().wait(3_600)
 
@@ -64,27 +69,32 @@ class Witness:
             return bool(self.first) and now() - self.first > self._order.seconds * 1e9
         return self.told
 
-    def _enter(self, kind: str, number: int) -> None:
+    def _enter(self, kind: str, number: int) -> int:
+        began = now()
         with self._lock:
             if kind != "busy":
                 self.begun += 1
-                self.first = self.first or now()
+                self.first = self.first or began
             if kind in {"keyed", "busy"}:
                 key = number if kind == "keyed" else kind
                 self._running[key] += 1
                 self.overlaps += self._running[key] > 1
             elif kind != "noop":
-                self.starts.append((number, now()))
+                self.starts.append((number, began))
+        return began
 
-    def _leave(self, key: int) -> None:
+    def _leave(self, key: int, began: int) -> None:
         with self._lock:
             self._running[key] -= 1
+            self.spans.append((key, began, now()))
 
 
 def main(adapter: type, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
     """Read an order, obey and tell what was found; leave without ceremony, as a killed process would."""
     order = SimpleNamespace(**json.loads(sys.stdin.readline()))
-    verb = {"install": _install, "enqueue": _enqueue, "send": _send, "work": _work}[order.verb]
+    verb = {"install": _install, "enqueue": _enqueue, "send": _send, "watch": _watch, "work": _work}[
+        order.verb
+    ]
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         facts = runner.run(verb(adapter(order), order))
         print(json.dumps(facts), flush=True)
@@ -142,9 +152,24 @@ async def _send(adapter: object, order: SimpleNamespace) -> dict[str, object]:
     return {"before": before}
 
 
+async def _watch(adapter: object, order: SimpleNamespace) -> dict[str, object]:
+    """Wait until nothing is left of what others do."""
+    await _done(adapter.connect(1))
+    deadline = now() + order.bound * 1e9
+    while left := await _done(adapter.left()):
+        if now() > deadline:
+            break
+        await asyncio.sleep(WATCH)
+    return {"whole": not left}
+
+
 async def _work(adapter: object, order: SimpleNamespace) -> dict[str, object]:
     witness = Witness(order)
     await _done(adapter.connect(1))
+    if order.together:
+        # What is measured is work, not the start of processes: all begin at one word.
+        print(json.dumps({"connected": True}), flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
     deadline = now() + order.bound * 1e9
     witness.began = now()
     worker = await _done(adapter.work(witness))
@@ -154,7 +179,7 @@ async def _work(adapter: object, order: SimpleNamespace) -> dict[str, object]:
         await asyncio.sleep(GLANCE)
     whole = witness.seen_enough()
     # What is left is asked only now, so that asking costs the handlers nothing.
-    while not order.seconds and whole and await _done(adapter.left()):
+    while not (order.seconds or order.together) and whole and await _done(adapter.left()):
         await asyncio.sleep(POLL)
         whole = now() < deadline
     return {
@@ -165,6 +190,7 @@ async def _work(adapter: object, order: SimpleNamespace) -> dict[str, object]:
         "whole": whole,
         "overlaps": witness.overlaps,
         "starts": witness.starts,
+        "spans": witness.spans,
     }
 
 

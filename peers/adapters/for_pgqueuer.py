@@ -40,9 +40,9 @@ class Pgqueuer:
         # With a pool the next jobs are claimed while the last are written down.
         queuer = PgQueuer.from_asyncpg_pool(await asyncpg.create_pool(self.order.url))
         for kind in self.order.kinds:
-            for key in range(100) if kind == "keyed" else [0]:
+            for key in range(self.order.keys) if kind == "keyed" else [0]:
                 _register(queuer, witness, kind, key)
-        return asyncio.create_task(queuer.run(batch_size=self.order.settings["batch_size"]))
+        return asyncio.create_task(queuer.run(**self.order.settings))
 
     async def left(self) -> bool:
         (row,) = await self.idle[0].driver.fetch(LEFT)

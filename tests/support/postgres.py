@@ -45,7 +45,8 @@ WATCHDOG = 'read -r _; "$1" stop --pgdata "$2/data" --mode immediate --timeout 1
 class Server:
     """A PostgreSQL server on loopback, with all it has in a temporary folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: dict[str, str] | None = None) -> None:
+        self._environment = {**os.environ, **(environment or {})}
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-postgres-"))
         self._data = self._folder / "data"
         self._log = self._folder / "log"
@@ -53,9 +54,15 @@ class Server:
         self._watchdog = None
 
     @classmethod
-    def begin(cls, *, durable: bool = False, settings: dict[str, str] | None = None) -> "Server":
+    def begin(
+        cls,
+        *,
+        durable: bool = False,
+        settings: dict[str, str] | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> "Server":
         """Make a database and serve it; what is not *durable* is quick, and survives no power cut."""
-        server = cls()
+        server = cls(environment)
         atexit.register(server.close)
         try:
             server._make({**({} if durable else QUICK), **(settings or {})})
@@ -75,6 +82,7 @@ class Server:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self._data],
                 cwd=self._folder,
+                env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

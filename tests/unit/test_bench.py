@@ -17,7 +17,6 @@ from penstock.bench.run_context import fill, opened, prepared
 from penstock.bench.store_factory import Files, factory_for
 from penstock.bench.worker_processes import (
     Assignment,
-    Sight,
     WorkerLostError,
     drained,
     served,
@@ -73,10 +72,11 @@ def test_the_worst_window_is_found_wherever_it_begins(starts, worst):
         ([(1, 0, 10), (1, 10, 20)], [(2, 5, 15)], 0),
         ([(1, 0, 10)], [(1, 9, 20)], 1),
         ([(1, 0, 30), (1, 10, 20)], [(1, 40, 50)], 1),
+        ([(1, 0, 30), (2, 40, 50)], [(1, 10, 15), (1, 20, 25)], 2),
     ],
 )
 def test_handlers_of_one_key_are_seen_to_overlap_also_in_two_processes(ours, theirs, found):
-    assert overlaps([Sight(0, 1.0, 0, 0.0, [], spans) for spans in (ours, theirs)]) == found
+    assert overlaps([*ours, *theirs]) == found
 
 
 def test_jobs_to_pick_up_come_at_random_moments_for_one_and_for_four_idle_workers():

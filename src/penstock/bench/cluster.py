@@ -1,12 +1,12 @@
 """W16: many small worker processes on the same keys, as on several machines."""
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 from penstock.bench.figures import Figure, at_least, middle, promised, spread
 from penstock.bench.run_context import RunContext, job
-from penstock.bench.worker_processes import Sight
 from penstock.bench.workers import NOISE, process_count, ratio, together
 from penstock.clock import SECOND
 from penstock.job import NewJob
@@ -15,60 +15,102 @@ from penstock.limits.rules import Limit, Numbers, Window
 AT_ONCE: Final = 10
 KEYS: Final = 1_000
 PROCESSES: Final = (1, 2, 4, 8)
-_MOST: Final = PROCESSES[-1]
+SHARE: Final = 1_500  # jobs for each process
+QUICK_SHARE: Final = 300
 _ONE: Final = Numbers(slots=1)
 _SHARED: Final = Limit("api", Numbers(rate=Window(5_000, SECOND)))
 
 
+class Case(NamedTuple):
+    """Jobs of so many *milliseconds* for so many *processes*; the keys may have a *shared* rate too."""
+
+    milliseconds: int
+    processes: int
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        """What its figure is called."""
+        shared = " with a shared rate too" if self.shared else ""
+        return f"{self.milliseconds} ms jobs{shared}, {process_count(self.processes)}"
+
+    @property
+    def most(self) -> float:
+        """How many jobs a second so many handlers could do."""
+        return self.processes * AT_ONCE * 1_000 / self.milliseconds
+
+
+SHORT: Final = tuple(Case(1, processes) for processes in PROCESSES)
+MANY: Final = SHORT[-1]
+LONG: Final = Case(20, MANY.processes)
+SHARED: Final = Case(1, MANY.processes, shared=True)
+CASES: Final = (*SHORT, LONG, SHARED)
+
+
+class Turn(NamedTuple):
+    """Jobs per second by case, measured one after the other, and how often a limit was seen broken."""
+
+    rates: dict[Case, float]
+    overlaps: int
+
+
 def run(context: RunContext) -> list[Figure]:
     """Measure keyed jobs of 1 ms by the number of processes, of 20 ms, and with a rate that all keys share."""
-    short: dict[int, list[float]] = {processes: [] for processes in PROCESSES}
-    long, shared, sights = list[float](), list[float](), list[Sight]()
-    for turn in range(context.size(3, 1)):
-        for processes in PROCESSES if turn % 2 else reversed(PROCESSES):
-            context.say(f"W16 1 ms, {process_count(processes)}: turn {turn + 1}")
-            short[processes].append(_rate(context, processes, 1, sights))
-        context.say(f"W16 20 ms, {process_count(_MOST)}: turn {turn + 1}")
-        long.append(_rate(context, _MOST, 20, sights))
-        context.say(f"W16 a shared rate, {process_count(_MOST)}: turn {turn + 1}")
-        shared.append(_rate(context, _MOST, 1, sights, _SHARED))
-    figures = [_figure(f"1 ms jobs, {process_count(each)}", short[each]) for each in PROCESSES]
-    for fewer, more in pairwise(PROCESSES):
-        grown = ratio(short[more], short[fewer])
-        figures.append(Figure("W16", f"1 ms jobs, {more} / {fewer}", grown, "x", at_least(grown, NOISE)))
-    whole = ratio(short[_MOST], short[1])
-    used = middle(long) / (_MOST * AT_ONCE * 1_000 / 20)
-    company = overlaps(sights)
+    turns = []
+    for number in range(context.size(3, 1)):
+        context.say(f"W16 turn {number + 1}")
+        turns.append(turn(context, CASES if number % 2 else CASES[::-1]))
+    return figures(turns)
+
+
+def turn(context: RunContext, cases: Iterable[Case]) -> Turn:
+    """Measure each of *cases* once."""
+    rates, company = {}, 0
+    for case in cases:
+        context.say(f"W16 {case.name}")
+        count = context.size(SHARE, QUICK_SHARE) * case.processes
+        rates[case], sights = together(context, "held", _jobs(count, case), count, case.processes, AT_ONCE)
+        company += overlaps(span for sight in sights for span in sight.spans)
+    return Turn(rates, company)
+
+
+def figures(turns: Sequence[Turn]) -> list[Figure]:
+    """Return what *turns* found, with the targets."""
+    rates = {case: [each.rates[case] for each in turns] for case in CASES}
+    found = [_figure(case.name, rates[case]) for case in SHORT]
+    for fewer, more in pairwise(SHORT):
+        grown = ratio(rates[more], rates[fewer])
+        name = f"1 ms jobs, {more.processes} / {fewer.processes}"
+        found.append(Figure("W16", name, grown, "x", at_least(grown, NOISE)))
+    whole = ratio(rates[MANY], rates[SHORT[0]])
+    used = middle(rates[LONG]) / LONG.most
+    company = sum(each.overlaps for each in turns)
     return [
-        *figures,
-        Figure("W16", f"1 ms jobs, {_MOST} / 1", whole, "x", at_least(whole, 3)),
-        _figure(f"20 ms jobs, {process_count(_MOST)}", long),
+        *found,
+        Figure("W16", f"1 ms jobs, {MANY.processes} / 1", whole, "x", at_least(whole, 3)),
+        _figure(LONG.name, rates[LONG]),
         Figure("W16", "20 ms jobs / what they could do", used, "x", at_least(used, 0.75)),
-        _figure(f"1 ms jobs with a shared rate too, {process_count(_MOST)}", shared),
+        _figure(SHARED.name, rates[SHARED]),
         Figure("W16", "overlaps in one key", company, "", promised(company, 0)),
     ]
 
 
-def overlaps(sights: Sequence[Sight]) -> int:
-    """Count how often a handler began while another of its key was at work, in whichever process."""
-    spans = sorted(span for sight in sights for span in sight.spans)
-    return sum(one[0] == other[0] and other[1] < one[2] for one, other in pairwise(spans))
+def overlaps(spans: Iterable[tuple[int, int, int]]) -> int:
+    """Count the *spans*, each a key with begin and end, that began while another of their key had not ended."""
+    found = 0
+    for _, same in groupby(sorted(spans), key=itemgetter(0)):
+        latest = 0
+        for _, began, ended in same:
+            found += began < latest
+            latest = max(latest, ended)
+    return found
 
 
-def _rate(
-    context: RunContext, processes: int, milliseconds: int, sights: list[Sight], *shared: Limit
-) -> float:
-    count = context.size(1_500, 300) * processes
-    jobs = _jobs(count, milliseconds, shared)
-    rate, seen = together(context, "held", jobs, count, processes, AT_ONCE)
-    sights += seen
-    return rate
-
-
-def _jobs(count: int, milliseconds: int, shared: Sequence[Limit]) -> Iterator[NewJob]:
+def _jobs(count: int, case: Case) -> Iterator[NewJob]:
+    shared = (_SHARED,) if case.shared else ()
     for number in range(count):
         key = number % KEYS
-        yield job("held", key, milliseconds, limits=(Limit(f"key:{key}", _ONE), *shared))
+        yield job("held", key, case.milliseconds, limits=(Limit(f"key:{key}", _ONE), *shared))
 
 
 def _figure(name: str, found: list[float]) -> Figure:

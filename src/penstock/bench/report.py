@@ -47,22 +47,23 @@ def show_table(figures: Sequence[Figure], machine: Machine) -> None:
 
 def show_json(figures: Sequence[Figure], machine: Machine, *, seconds: float) -> None:
     """Print everything as one JSON document."""
-    lines = [_plain(figure) for figure in figures]
+    lines = [plain(figure) for figure in figures]
     print(json.dumps({"machine": machine.plain, "seconds": round(seconds, 1), "figures": lines}, indent=2))
 
 
-def _plain(figure: Figure) -> dict[str, object]:
-    plain: dict[str, object] = {
+def plain(figure: Figure) -> dict[str, object]:
+    """Return *figure* as programs read it."""
+    facts: dict[str, object] = {
         "workload": figure.workload,
         "name": figure.name,
         "value": round(figure.value, 4),
         "unit": figure.unit,
     }
     if figure.target:
-        plain |= {"target": figure.target.text, "met": figure.target.met, "promise": figure.target.promise}
+        facts |= {"target": figure.target.text, "met": figure.target.met, "promise": figure.target.promise}
     if figure.note:
-        plain["note"] = figure.note
-    return plain
+        facts["note"] = figure.note
+    return facts
 
 
 def _number(figure: Figure) -> str:

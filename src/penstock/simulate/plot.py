@@ -1,13 +1,13 @@
 """Draw the lines over time, as an SVG picture: how many wait, and how many come and start."""
 
 from collections.abc import Sequence
-from html import escape
 from typing import Final
 
 from penstock.simulate.axes import Axis, bins, count_axis, time_axis
 from penstock.simulate.curves import STEPS, Curve, flow, waiting
 from penstock.simulate.play import Played
 from penstock.simulate.report import Report, verdict
+from penstock.simulate.svg import line, text
 from penstock.simulate.words import span
 
 WIDTH, LEFT, RIGHT = 980, 70, 240
@@ -36,11 +36,11 @@ def draw(played: Played, found: Report) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}">',
         f"<style>{STYLE}</style>",
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        _text(LEFT, 32, played.plan.title or "What would happen", "title"),
-        _text(LEFT, 54, verdict(found), "said"),
+        text(LEFT, 32, played.plan.title or "What would happen", "title"),
+        text(LEFT, 54, verdict(found), "said"),
         *_panel(TOP, "jobs waiting", waiting(played, until), times, until),
         *_panel(second, f"jobs per {per}", flow(played.everything, edges), times, until, edges),
-        _text(LEFT + PLOT / 2, height - 14, f"time since the beginning ({times.unit})", anchor="middle"),
+        text(LEFT + PLOT / 2, height - 14, f"time since the beginning ({times.unit})", anchor="middle"),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -51,14 +51,14 @@ def _panel(
 ) -> list[str]:
     counts = count_axis(max((max(curve.values, default=0) for curve in curves), default=0))
     bottom = top + PANEL
-    parts = [_text(LEFT, top - 10, title, "panel")]
+    parts = [text(LEFT, top - 10, title, "panel")]
     for place, label in counts.ticks:
         y = bottom - place / counts.most * PANEL
-        parts += [_line(LEFT, y, LEFT + PLOT, y, "grid"), _text(LEFT - 8, y + 4, label, anchor="end")]
+        parts += [line(LEFT, y, LEFT + PLOT, y, "grid"), text(LEFT - 8, y + 4, label, anchor="end")]
     for place, label in times.ticks:
         x = LEFT + place / until * PLOT
-        parts += [_line(x, bottom, x, bottom + 5, "axis"), _text(x, bottom + 19, label, anchor="middle")]
-    parts += [_line(LEFT, bottom, LEFT + PLOT, bottom, "axis"), _line(LEFT, top, LEFT, bottom, "axis")]
+        parts += [line(x, bottom, x, bottom + 5, "axis"), text(x, bottom + 19, label, anchor="middle")]
+    parts += [line(LEFT, bottom, LEFT + PLOT, bottom, "axis"), line(LEFT, top, LEFT, bottom, "axis")]
     places = edges or [until * step / STEPS for step in range(STEPS + 1)]
     # What is drawn last is on top: the first one, and lines above what is filled.
     below = sorted(curves, key=lambda curve: curve.filled)
@@ -91,13 +91,4 @@ def _legend(curve: Curve, y: int) -> str:
     else:
         dash = ' stroke-dasharray="5 3"' if curve.dashed else ""
         mark = f'<line x1="{x}" y1="{y}" x2="{x + 22}" y2="{y}" stroke="{curve.colour}" stroke-width="2.5"{dash}/>'
-    return mark + _text(x + 30, y + 4, curve.name)
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    named = f' class="{kind}"' if kind else ""
-    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return mark + text(x + 30, y + 4, curve.name)
