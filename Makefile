@@ -41,7 +41,7 @@ bench-postgres: $(READY) ## measure the same on a PostgreSQL of its own (10 minu
 	$(BIN)/python -m tests.support.postgres -- \
 		sh -c 'exec $(BIN)/penstock bench --store "$$PENSTOCK_TEST_POSTGRES" $(BENCH_ARGS)'
 
-bench-peers: $(READY) ## measure other queues on the same server in the same run (35 minutes; PEERS_ARGS=--quick for 5)
+bench-peers: $(READY) ## measure other queues on the same server in the same run (an hour; PEERS_ARGS=--quick for 5 minutes)
 	$(BIN)/python -m peers $(PEERS_ARGS)
 
 demo-matrix: $(READY) ## play the demo ten times with 1, 2 and 4 workers and spaced requests (9 minutes)
