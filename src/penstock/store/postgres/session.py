@@ -157,11 +157,13 @@ class ConnectionState:
         self._name = uuid4().hex
         self._number = 0
 
-    def next(self, now: int) -> str:
+    def next(self, now: int) -> tuple[str, tuple[str, int, int]]:
         """Return the statement that writes the next number down; it fails if that was taken meanwhile."""
         name, number = self.number()
-        return (
-            f"INSERT INTO receipt (connection, number, at) VALUES ('{name}', {number}, {now}) {UNLESS_TAKEN}"
+        return f"INSERT INTO receipt (connection, number, at) VALUES ($1, $2, $3) {UNLESS_TAKEN}", (
+            name,
+            number,
+            now,
         )
 
     def number(self) -> tuple[str, int]:
@@ -249,17 +251,15 @@ class PostgresSession:
 
     def commit(self) -> None:
         """Commit, with a receipt that shows afterwards whether the commit took place."""
-        receipt = None
         if self._state is not None and self.wrote:
-            receipt = self._state.next(self._moment.now if self._moment else 0)
-        ending = f"{receipt}; COMMIT" if receipt else "COMMIT"
+            statement, values = self._state.next(self._moment.now if self._moment else 0)
+            self._last.append((statement, list(values)))
         if self._names is None:
             self.send_last()
-            self._connection.execute(ending)
+            self._connection.execute("COMMIT")
             return
-        last, self._last = self._last, []
-        names = self._names
-        self._run_message([*(names.call(text, literals(values)) for text, values in last), ending])
+        last, self._last, names = self._last, [], self._names
+        self._run_message([*(names.call(text, literals(values)) for text, values in last), "COMMIT"])
 
     def send_last(self) -> None:
         """Run what was left for the end."""
