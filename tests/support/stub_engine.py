@@ -35,6 +35,7 @@ class StubEngine:
     unknown: list[UnknownTask] = field(default_factory=list)
     next_at: int | None = None
     more: bool = False
+    overlaps: bool = False
     # Called with the name of each verb before it is done; may raise.
     hook: Callable[[str], None] = lambda _: None
     # Called with the handlers for which a worker asks refreshes.

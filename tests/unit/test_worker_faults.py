@@ -7,12 +7,16 @@ import pytest
 
 from penstock import App, Rate
 from penstock.background import periodic
+from penstock.engine import Engine
 from penstock.errors import StoreBusyError
 from penstock.job import Refresh
 from penstock.lifecycle.states import State
 from penstock.worker import (
     attempt,
+    beginnings,
+    crew,
     current_job,
+    exchanges,
     floating,
     grace,
     job_log,
@@ -63,9 +67,12 @@ STEPS = {
     "telling when handlers began": (pump.Pump, "_tell_begun"),
     "looking whether there is more to do": (pump.Pump, "_rest"),
     "watching the store": (wakeups.Wakeups, "watch"),
-    "making an attempt of a claimed job": (pump, "Attempt"),
-    "beginning a batch": (pump.Pump, "_begin"),
+    "making an attempt of a claimed job": (exchanges, "Attempt"),
+    "beginning a batch": (exchanges.Exchanges, "_begin"),
     "giving a batch to the crew": (watchdog.Watchdog, "begin"),
+    "keeping places for a claim": (crew.Crew, "reserve"),
+    "giving these places to attempts": (crew.Crew, "take"),
+    "noting what begins": (beginnings.Beginnings, "add"),
     "planning starts": (starter.Starter, "plan"),
     "sending what is due": (starter.Starter, "send_due"),
     "giving a batch to the loop": (loop.Loop, "begin"),
@@ -106,6 +113,45 @@ def test_all_jobs_end_and_all_hands_are_free_though_a_step_raises_once(step, cal
         thread.join()
 
         assert fault.met.is_set() or calls
+        assert {State.DONE: JOBS} == app.engine.count()
+        assert {1} == {job.attempt for job in app.engine.jobs(limit=JOBS)}  # none was left to its lease
+        assert [] == app.engine.doctor()
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2, 5])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "making reports of outcomes",
+        "telling how attempts ended",
+        "making an attempt of a claimed job",
+        "beginning a batch",
+        "keeping places for a claim",
+        "giving these places to attempts",
+        "giving a batch to the loop",
+    ],
+)
+def test_all_jobs_end_and_all_hands_are_free_though_a_step_raises_once_in_one_of_two_exchanges(
+    step, calls, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(pump, "LEAST_SHARE", 2)
+    monkeypatch.setattr(Engine, "overlaps", True)
+    fault = Fault(monkeypatch, *STEPS[step], calls=calls)
+    with App(tmp_path / "jobs.db") as app:
+
+        @app.task
+        async def waits() -> None:
+            pass
+
+        waits.enqueue_many([()] * JOBS)
+        worker = app.worker(concurrency=8, lease="2s")
+        thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
+        thread.start()
+        thread.join(20)
+        worker.stop_now()
+        thread.join()
+
+        assert fault.met.is_set()
         assert {State.DONE: JOBS} == app.engine.count()
         assert {1} == {job.attempt for job in app.engine.jobs(limit=JOBS)}  # none was left to its lease
         assert [] == app.engine.doctor()

@@ -13,8 +13,8 @@ import pytest
 from penstock.errors import InvalidError, LeaseLostError
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
 from penstock.worker import Cancel, RateLimited, Retry, current_job
+from penstock.worker.exchanges import UNKNOWN_PAUSE
 from penstock.worker.failure import MAX_MESSAGE, MAX_TRACEBACK
-from penstock.worker.pump import UNKNOWN_PAUSE
 from tests.support.clock import BEGINNING, FakeClock
 from tests.support.stub_engine import StubEngine
 from tests.support.working import end_of, work

@@ -67,6 +67,8 @@ def remote(verb: Verb[P, B, A]) -> "Callable[Concatenate[RemoteEngine, P], A]":
 class RemoteEngine:
     """Jobs, gates and queues behind the server at *url*, to which *token* is sent."""
 
+    overlaps = False  # the server makes one transaction of what its workers ask at once
+
     def __init__(self, url: str, *, token: str | None = None) -> None:
         self.rpc = Rpc(server_address(url, token))
         self._changes = {

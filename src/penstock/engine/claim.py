@@ -85,9 +85,9 @@ class ClaimVerbs(Transactions):
         known = knowledge_of(request.tasks)
         if known.names() is None and not known.is_all:
             return None
-        if self._gated or self._publisher.listeners or not self._time.is_stores:
+        if self._gated > 0 or self._publisher.listeners or not self._time.is_stores:
             return None
-        if self._slow_claims:
+        if self._slow_claims > 0:
             self._slow_claims -= 1
             return None
         taken = take(request.queues[0], request.count, request.worker, request.lease, known.names())

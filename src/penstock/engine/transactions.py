@@ -35,6 +35,11 @@ class Transactions:
         self._alone = 0  # so many more are assumed to need them alone, because of lanes that share a gate
         store.write(self._time.now, keep=False)
 
+    @property
+    def overlaps(self) -> bool:
+        """Whether exchanges at once do not hold up each other, as far as the last ones show."""
+        return self.far and self._alone <= 0
+
     def close(self) -> None:
         """Call what `before_close` registered, then close the store."""
         try:
@@ -66,10 +71,12 @@ class Transactions:
             return answer
 
         shared = False
-        if self._gated:
+        # Several threads count down at once, so that each number may pass zero.
+        if self._gated > 0:
             self._gated -= 1
-            shared = self.far and not self._alone
-            self._alone -= bool(self._alone)
+            shared = self.far and self._alone <= 0
+            if not shared:
+                self._alone -= 1
             locks = Locks.LANES if shared else Locks.GATES
         return self._write(watched, locks, keep=keep, first=first)
 

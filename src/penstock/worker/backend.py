@@ -14,6 +14,9 @@ class Backend(Protocol):
     @property
     def clock(self) -> Clock: ...
 
+    @property
+    def overlaps(self) -> bool: ...
+
     def claim(
         self,
         queues: Sequence[str],

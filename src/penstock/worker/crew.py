@@ -1,7 +1,9 @@
 """The event loop and the threads that run handlers, and how many more can begin at once."""
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from penstock.lifecycle.outcomes import HandedBack
@@ -15,10 +17,17 @@ from penstock.worker.watchdog import Watchdog
 _PATIENCE: Final = 1.0
 
 
+@dataclass(slots=True)
+class Places:
+    """So many places that are kept for what a claim will bring."""
+
+    count: int
+
+
 class Crew:
     """An event loop for up to *concurrency* async attempts and *threads* for the plain ones, as needed.
 
-    The pump alone takes attempts, and takes them back; *ring* tells it that some have ended.
+    The two threads that claim take attempts, and take them back; *ring* tells them that some have ended.
     """
 
     def __init__(
@@ -42,6 +51,9 @@ class Crew:
         self._free_tasks = concurrency
         self._free_threads = threads
         self._kinds = kinds
+        self._reserved = 0
+        self.size = self._free()  # how many can be at work at once
+        self._lock = threading.Lock()  # of the four numbers, and the order in which attempts are taken back
         self._alarm = Alarm(self.running, lease, lose)
         self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
         self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
@@ -68,18 +80,34 @@ class Crew:
     @property
     def capacity(self) -> int:
         """How many more attempts can begin at once, whatever their kind turns out to be."""
-        if self._kinds == {True}:
-            return self._free_tasks
-        if self._kinds == {False}:
-            return self._free_threads
-        return min(self._free_tasks, self._free_threads)
+        with self._lock:
+            return self._free()
 
-    def take(self, attempts: Sequence[Attempt]) -> None:
-        """Keep a place for each of *attempts*, which are sent later."""
-        self.running.update(attempts)
+    @property
+    def left(self) -> int:
+        """How many attempts have ended and were not taken back yet."""
+        return len(self._ended)
+
+    def reserve(self, most: int) -> Places:
+        """Keep up to *most* places for a claim, as many as are free."""
+        with self._lock:
+            places = Places(max(0, min(most, self._free())))
+            self._reserved += places.count
+            return places
+
+    def release(self, places: Places) -> None:
+        """Let others have *places*, if they were not taken."""
+        with self._lock:
+            self._let_go(places)
+
+    def take(self, attempts: Sequence[Attempt], places: Places) -> None:
+        """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free."""
         tasks = sum(attempt.handler.is_async for attempt in attempts)
-        self._free_tasks -= tasks
-        self._free_threads -= len(attempts) - tasks
+        with self._lock:
+            self.running.update(attempts)
+            self._free_tasks -= tasks
+            self._free_threads -= len(attempts) - tasks
+            self._let_go(places)
 
     def send(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
@@ -106,12 +134,14 @@ class Crew:
             self._ended.append(attempt)
         self._ring()
 
-    def ended(self) -> list[Attempt]:
-        """Return the attempts that have ended since the last call; their places are free again."""
-        ended = [self._ended.popleft() for _ in range(len(self._ended))]
-        tasks = sum(attempt.handler.is_async for attempt in ended)
-        self._free_tasks += tasks
-        self._free_threads += len(ended) - tasks
+    def ended(self, most: int | None = None) -> list[Attempt]:
+        """Take back attempts that have ended, at most so many; their places are free again."""
+        with self._lock:
+            count = len(self._ended) if most is None else min(most, len(self._ended))
+            ended = [self._ended.popleft() for _ in range(count)]
+            tasks = sum(attempt.handler.is_async for attempt in ended)
+            self._free_tasks += tasks
+            self._free_threads += len(ended) - tasks
         return ended
 
     def interrupt(self, attempt: Attempt) -> None:
@@ -126,3 +156,16 @@ class Crew:
                 self.interrupt(attempt)
             else:
                 attempt.strike(HandBack)
+
+    def _free(self) -> int:
+        if self._kinds == {True}:
+            free = self._free_tasks
+        elif self._kinds == {False}:
+            free = self._free_threads
+        else:
+            free = min(self._free_tasks, self._free_threads)
+        return free - self._reserved
+
+    def _let_go(self, places: Places) -> None:
+        self._reserved -= places.count
+        places.count = 0

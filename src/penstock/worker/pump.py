@@ -1,45 +1,41 @@
 """Keep jobs flowing: settle what has ended, claim what can begin.
 
 One thread does both, in one transaction.  While it is in flight outcomes gather and are settled
-together in the next; when none is, they are settled at once.
+together in the next; when none is, they are settled at once.  Where many wait, and transactions do not hold up each
+other, a second one of the `SecondPump` is in flight meanwhile.
 
-Invariants: never more is claimed than can begin at once.  An attempt stays in `crew.running`, and its
-lease is kept, until its settling was answered.
+Invariants: never more is claimed than can begin at once, in both together.  An attempt stays in `crew.running`, and its
+lease is kept, until its settling was answered.  While starts have their moment only one claim is in flight.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from penstock.background.periodic import PeriodicThread
 from penstock.clock import MILLISECOND, SECOND, pause, since_boot
-from penstock.job import AHEAD, LEAD, Ahead, Claim, Claimed
-from penstock.lifecycle.outcomes import HandedBack
+from penstock.job import LEAD, Claim
 from penstock.lifecycle.states import State
-from penstock.names import one_line
 from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
+from penstock.worker.beginnings import Beginnings, report
 from penstock.worker.crew import Crew
+from penstock.worker.exchanges import Exchanges
 from penstock.worker.grace import Grace
-from penstock.worker.handler import Handler
-from penstock.worker.job_log import JobLog, fields, log
+from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
-from penstock.worker.settlements import PendingSettlements
-from penstock.worker.starter import Starter, UpperOffset
+from penstock.worker.second_pump import SecondPump
+from penstock.worker.starter import Starter
 from penstock.worker.wakeups import Wakeups
 
 # Look again after this long whatever the store said: the wall clock may have been set.
 FALLBACK: Final = 5 * SECOND
-# How long handlers have to begin before the pump asks which of them did.
-BEGINNING: Final = 2 * MILLISECOND
 LEAST_PAUSE: Final = 1 * MILLISECOND
 # Where a transaction takes long, outcomes gather for a quarter of that before the next, but no longer than this.
 LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
-SPARE: Final = 8  # of so many places one is not given to a start that is granted ahead
-# A claim names the tasks that the worker knows.  A job of another task, as an older server may hand out, is left to
-# others so long.
-UNKNOWN_PAUSE: Final = 10 * SECOND
+# Exchanges of fewer attempts are not parted in two: what each costs by itself would count for more than is won.
+LEAST_SHARE: Final = 32
 
 
 class Pump:
@@ -65,21 +61,39 @@ class Pump:
         self._shift = shift
         self._starter = starter
         self._choice = choice
-        self._worker = worker
-        self._lease = lease
         self._idle = idle
         self._drained = drained
-        self._pending = PendingSettlements(engine, crew.running, leases, ends)
-        self._beginning: list[Attempt] = []
-        self._grace = Grace()
+        self._beginnings = Beginnings()
         self._tasks = sorted(crew.handlers)
         self._look = True
         self._look_at: int | None = None
         self._looked = since_boot()
-        self._lasted = 0  # how long the last transaction took
-        self._latest = UpperOffset(engine.clock)
+        self._plenty = False  # the last claim got all it asked for
+        grace = Grace()
+        self._exchanges, others = (
+            Exchanges(
+                engine,
+                crew,
+                shift,
+                leases,
+                starter,
+                self._beginnings,
+                grace,
+                ends=ends,
+                worker=worker,
+                lease=lease,
+                tenant=choice.tenant,
+            )
+            for _ in range(2)
+        )
+        self.second = SecondPump(others, crew, choice.queues, self._may_overlap, self._changed)
         self.thread = PeriodicThread("pump", self._round)
         self.wakeups = Wakeups(engine, self._changed)
+
+    def ring(self) -> None:
+        """Look at what has ended."""
+        self.thread.wake()
+        self.second.ring()
 
     def _changed(self) -> None:
         self._look = True
@@ -87,59 +101,43 @@ class Pump:
 
     def _round(self) -> float:
         self._take_ended()
-        if self._pending.waiting:
+        if self._exchanges.pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
             if self._shift.stopping or self._crew.capacity <= 0:
-                self._pending.settle()
+                self._exchanges.pending.settle()
         rest = FALLBACK
         if not self._shift.stopping:
             rest = self._claim()
-        elif not self._crew.running:
+        elif not self._crew.running and not self.second.busy:
             self._drained()
         # A claim that comes soon tells of those that have begun.
-        if self._beginning and rest > LEAD:
+        if self._beginnings and rest > LEAD:
             self._tell_begun()
-        return min(rest, self._until_begun()) / SECOND
+        # What was left to the second pump may still be there.
+        return 0 if self._crew.left else min(rest, self._beginnings.until(FALLBACK)) / SECOND
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
-        # Into the list at once: what the crew has given up is settled, whatever raises from here on.
-        ended = self._crew.ended()
-        self._pending.waiting += ended
-        moment = min(self._lasted // 4, LONGEST_MOMENT)
+        share = self._share()
+        most = share or None
+        ended = len(self._exchanges.take_ended(most))
+        moment = min(self._exchanges.lasted // 4, LONGEST_MOMENT)
         if (
             ended
+            and ended != most
             and moment >= LEAST_MOMENT
-            and len(ended) < len(self._crew.running)
+            and ended < len(self._crew.running)
             and not self._shift.stopping
         ):
             pause(moment / SECOND)
-            late = self._crew.ended()
-            self._pending.waiting += late
-            ended += late
-        self._grace.learn(ended)
-
-    def _until_begun(self) -> int:
-        """Return how long to wait until some of those that were claimed should have begun."""
-        now = since_boot()
-        planned = [max(0, attempt.begin_from - now) for attempt in self._beginning]
-        return min(planned, default=FALLBACK) + BEGINNING
+            self._exchanges.take_ended(most and most - ended)
 
     def _tell_begun(self) -> None:
-        begun = self._begun()
+        begun = self._beginnings.begun()
         if begun:
-            self._engine.begun([_report(attempt) for attempt in begun])
-            self._told(begun)
-
-    def _begun(self) -> list[Attempt]:
-        """Return the attempts that have begun and were not told of; settlements tell of those that have ended."""
-        now = since_boot()
-        self._beginning = [a for a in self._beginning if not a.ended and (a.began or now < a.begin_by)]
-        return [attempt for attempt in self._beginning if attempt.begun()]
-
-    def _told(self, begun: Collection[Attempt]) -> None:
-        self._beginning = [attempt for attempt in self._beginning if attempt not in begun]
+            self._engine.begun([report(attempt) for attempt in begun])
+            self._beginnings.told(begun)
 
     def _claim(self) -> int:
         """Claim while there is something to begin; return how long to pause then."""
@@ -151,119 +149,55 @@ class Pump:
             count = self._crew.capacity
             self._look = False
             try:
-                claim = self._choice.claim(self._take, count)
+                with self.second.beside(self._share()):
+                    claim = self._choice.claim(self._take, count)
             except BaseException:
                 self._look = True
                 raise
             # A claim that got all it asked for does not know what else there is.
-            if claim.more or len(claim.jobs) >= count:
+            self._plenty = len(claim.jobs) >= count
+            if claim.more or self._plenty:
                 self._look = True
             self._look_at = claim.next_at
             self._looked = since_boot()
-            if self._pending.waiting:
+            if self._exchanges.pending.waiting:
                 return 0
             if not self._hungry():
                 self._rest(claim, revision)
         return self._pause()
 
     def _hungry(self) -> bool:
-        return self._look and self._crew.capacity > 0
+        # Starts that have their moment are told of, and granted, by one claim at a time.
+        return self._look and self._crew.capacity > 0 and not (self.second.busy and self._is_pacing())
 
     def _take(self, queues: Sequence[str], count: int) -> Claim:
-        """Claim from *queues*, settle in the same transaction what has ended, and begin what was claimed."""
-        before = since_boot()
-        offset = before - self._engine.clock.now()
-        planned, begun = self._starter.ask(), self._begun()
-        held = [_expected(attempt, at) for attempt, at in planned.items() if attempt not in begun]
-        claim = self._pending.exchange(
-            queues,
-            count,
-            worker=self._worker,
-            lease=self._lease,
-            grace=self._grace.span,
-            tenant=self._choice.tenant,
-            tasks=self._tasks,
-            # Some places stay free for jobs that may begin at once.
-            ahead=Ahead(AHEAD, count - max(1, count // SPARE), tuple(held), tuple(map(_report, begun))),
+        return self._exchanges.run(queues, self._crew.reserve(count), ahead=True)
+
+    def _share(self) -> int:
+        """Return how many attempts each of two exchanges at once may settle; 0 if there may be only one.
+
+        Two are worth it while there is more to begin than places, and while exchanges are large.
+        """
+        share = self._crew.size // 2
+        return share if share >= LEAST_SHARE and self._plenty and self._may_overlap() else 0
+
+    def _may_overlap(self) -> bool:
+        """Tell whether two exchanges may be under way: with starts that have their moment there is only one."""
+        return (
+            self._choice.alike
+            and self._engine.overlaps
+            and not self._shift.stopping
+            and not self._is_pacing()
         )
-        self._told(begun)
-        self._lasted = since_boot() - before
-        if claim.jobs:
-            try:
-                # If the wall clock was set meanwhile, the smaller offset makes everything seem later: that is safe.
-                offset = min(offset, since_boot() - self._engine.clock.now())
-                latest = self._latest.hear(max(job.started for job in claim.jobs))
-                latest = max([latest, *(attempt.latest for attempt in planned)])
-                self._begin(claim.jobs, offset, latest, before)
-            except BaseException:
-                self._hand_back(claim.jobs)
-                raise
-        self._pending.tell()
-        return claim
 
-    def _begin(self, jobs: Sequence[Claimed], offset: int, latest: int, renewed: int) -> None:
-        handlers = self._crew.handlers
-        attempts = [
-            Attempt(
-                job,
-                handler,
-                self._shift,
-                offset=offset,
-                renewed=renewed,
-                lease=self._lease,
-                latest=latest,
-            )
-            for job in jobs
-            if (handler := handlers.get(job.task))
-        ]
-        self._crew.take(attempts)
-        if any(attempt.begin_by for attempt in attempts):
-            self._begin_paced(attempts)
-        else:
-            self._crew.send(attempts)
-        if len(attempts) < len(jobs):
-            self._pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
-
-    def _begin_paced(self, attempts: Sequence[Attempt]) -> None:
-        """Begin attempts some of which have their moment; the others begin at once."""
-        paced = [attempt for attempt in attempts if attempt.begin_by]
-        try:
-            self._starter.plan(paced)
-        except BaseException:
-            self._crew.give_up(attempts)
-            raise
-        self._beginning += paced
-        self._crew.send([attempt for attempt in attempts if not attempt.begin_by])
-        self._starter.send_due()
-
-    def _hand_back(self, jobs: Sequence[Claimed]) -> None:
-        """Let others have those of *jobs* that were claimed and then got lost on their way to a handler."""
-        known = {attempt.claimed.seq for attempt in (*self._crew.running, *self._pending.waiting)}
-        self._pending.waiting += [self._left(job, HandedBack()) for job in jobs if job.seq not in known]
-
-    def _left(self, job: Claimed, outcome: HandedBack) -> Attempt:
-        attempt = Attempt(job, _NOBODY, self._shift, offset=0, renewed=since_boot(), lease=self._lease)
-        attempt.end(outcome)
-        return attempt
-
-    def _unknown(self, job: Claimed) -> Attempt:
-        """Return an attempt that is left to another worker, because this one has no handler for it."""
-        known = ", ".join(sorted(self._crew.handlers)) or "none"
-        log.error(
-            "job %s: this worker has no task %r and leaves it to another for %d s; it knows: %s",
-            one_line(job.id),
-            job.task,
-            UNKNOWN_PAUSE // SECOND,
-            known,
-            extra=fields(job) | {"outcome": "unknown"},
-        )
-        reason = f"worker {self._worker} does not know task {job.task!r}; start or deploy a worker that does"
-        return self._left(job, HandedBack(after=UNKNOWN_PAUSE, reason=reason))
+    def _is_pacing(self) -> bool:
+        return bool(self._beginnings) or self._starter.holds_any
 
     def _rest(self, claim: Claim, revision: int) -> None:
         if self._crew.capacity > 0:
             self.wakeups.watch(revision, found=bool(claim.jobs))
-        if self._idle is None or self._crew.running:
+        # Jobs that the second pump claims now are seen nowhere yet; once it is no longer busy, it lets look again.
+        if self._idle is None or self._crew.running or self.second.busy or self._look:
             return
         # If something has changed since the claim, the watcher lets it be asked again.
         if self._is_idle(claim.next_at) and self._engine.revision() == revision:
@@ -300,18 +234,3 @@ class Pump:
         if self._look_at is None or self._crew.capacity <= 0:
             return FALLBACK
         return min(max(self._look_at - self._engine.clock.now(), LEAST_PAUSE), FALLBACK)
-
-
-def _expected(attempt: Attempt, planned: int) -> tuple[int, int, int]:
-    return attempt.claimed.seq, attempt.claimed.fence, attempt.expected_after(planned)
-
-
-def _report(attempt: Attempt) -> tuple[int, int, int]:
-    return attempt.claimed.seq, attempt.claimed.fence, attempt.began_after()
-
-
-def _nobody() -> None:
-    raise AssertionError("never called")
-
-
-_NOBODY: Final = Handler(_nobody)

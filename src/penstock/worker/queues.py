@@ -15,6 +15,7 @@ class Choice(Protocol):
 
     queues: Sequence[str]
     tenant: str | None  # whose jobs; None for those of all
+    alike: bool  # one claim asks for all queues, and two may do so at once
 
     def claim(self, take: Take, count: int) -> Claim:
         """Return up to *count* jobs by means of *take*."""
@@ -34,6 +35,8 @@ def choose(queues: Queues, *, strict: bool = False, tenant: str | None = None) -
 class Alike:
     """The best job of all queues."""
 
+    alike = True
+
     def __init__(self, queues: Sequence[str], tenant: str | None = None) -> None:
         self.queues = queues
         self.tenant = tenant
@@ -44,6 +47,8 @@ class Alike:
 
 class InOrder:
     """The first queue's jobs first; another's only when those before it have none to start."""
+
+    alike = False
 
     def __init__(self, queues: Sequence[str], tenant: str | None = None) -> None:
         self.queues = queues
@@ -65,6 +70,8 @@ class Weighted:
 
     A queue's *pass* grows with each of its jobs by 1 / weight; the least goes next.
     """
+
+    alike = False
 
     def __init__(self, weights: Mapping[str, int], tenant: str | None = None) -> None:
         self.queues: Sequence[str] = list(weights)

@@ -90,6 +90,11 @@ class Starter(Generic[S]):
         self._pacing: Pacing[S] = Pacing()
         self.thread = PeriodicThread("starter", self._round)
 
+    @property
+    def holds_any(self) -> bool:
+        """Whether some have not begun."""
+        return len(self._pacing) > 0
+
     def ask(self) -> dict[S, int]:
         """Return when each attempt that has not begun is planned, for a claim that is asked now."""
         with self._lock:
@@ -97,7 +102,11 @@ class Starter(Generic[S]):
             return self._pacing.ask()
 
     def plan(self, attempts: Sequence[S]) -> None:
-        """Take attempts that the claim which was asked last has granted: all, or none if this raises."""
+        """Take attempts that the claim which was asked last has granted: all, or none if this raises.
+
+        Or one that was under way beside it and asked when none was planned: it took the others to begin as late as they
+        may.
+        """
         with self._lock:
             self._heed_begun()
             self._pacing.add(

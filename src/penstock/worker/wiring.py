@@ -76,6 +76,7 @@ class Parts:
             self._refreshes.thread,
             self._starter.thread,
             self._pump.thread,
+            self._pump.second.thread,
         ]
         for thread in self._threads:
             thread.broken = broken
@@ -113,7 +114,7 @@ class Parts:
             thread.join(_PATIENCE)
 
     def _ring(self) -> None:
-        self._pump.thread.wake()
+        self._pump.ring()
 
     def _lose(self, attempt: Attempt) -> None:
         self._leases.lose(attempt)
