@@ -14,6 +14,10 @@ HOUR = 3_600_000_000
 
 @pytest.fixture(autouse=True)
 def warm(race):
+    meet_own_lanes(race)
+
+
+def meet_own_lanes(race):
     """Let every player have met lanes of their own, so that it expects such."""
     for name, desk in race._players:
         desk.enqueue(name, slots(name, 1))
