@@ -35,7 +35,7 @@ LEAST_PAUSE: Final = 1 * MILLISECOND
 LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # Exchanges of fewer attempts are not parted in two: what each costs by itself would count for more than is won.
-LEAST_SHARE: Final = 32
+LEAST_SHARE: Final = 100
 
 
 class Pump:
