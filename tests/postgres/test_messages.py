@@ -169,11 +169,11 @@ class TestNames:
         assert engine.store._prepare is not None
 
     def test_a_connection_keeps_a_bounded_number(self):
-        names = PreparedNames()
+        names = PreparedNames("me")
         texts = [names.call(f"SELECT {n}", "") for n in range(MOST + 1)]
-        assert texts[0] == "PREPARE penstock_1 AS SELECT 0; EXECUTE penstock_1"
-        assert texts[MOST].startswith("DEALLOCATE penstock_1; PREPARE")
-        assert names.call("SELECT 1", " (2)") == "EXECUTE penstock_2 (2)"
+        assert texts[0] == "PREPARE penstock_me_1 AS SELECT 0; EXECUTE penstock_me_1"
+        assert texts[MOST].startswith("DEALLOCATE penstock_me_1; PREPARE")
+        assert names.call("SELECT 1", " (2)") == "EXECUTE penstock_me_2 (2)"
         assert "PREPARE" in names.call("SELECT 0", "")
 
     @pytest.mark.parametrize(

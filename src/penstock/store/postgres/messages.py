@@ -15,9 +15,14 @@ MOST: Final = 400  # statements that a connection keeps
 
 
 class PreparedNames:
-    """The names under which one connection has prepared statements."""
+    """The names under which one connection has prepared statements.
 
-    def __init__(self) -> None:
+    They begin with the *connection*'s own: behind a pooler that is not known as one, the server of another connection
+    then has no statement of that name, instead of another statement.
+    """
+
+    def __init__(self, connection: str) -> None:
+        self._connection = connection
         self._names: dict[str, str] = {}
         self._given = 0
         self._new: list[str] = []
@@ -28,7 +33,7 @@ class PreparedNames:
         if name is not None:
             return f"EXECUTE {name}{values}"
         self._given += 1
-        name = f"penstock_{self._given}"
+        name = f"penstock_{self._connection}_{self._given}"
         steps = [f"PREPARE {name} AS {statement}", f"EXECUTE {name}{values}"]
         if len(self._names) >= MOST:
             oldest = next(iter(self._names))

@@ -152,10 +152,10 @@ class ConnectionState:
 
     def __init__(self) -> None:
         self.fences: deque[int] = deque()
-        self.names = PreparedNames()
         self.can_take = False  # whether the statement of `fast_claim` was prepared
         self._name = uuid4().hex
         self._number = 0
+        self.names = PreparedNames(self._name)
 
     def next(self, now: int) -> tuple[str, tuple[str, int, int]]:
         """Return the statement that writes the next number down; it fails if that was taken meanwhile."""
