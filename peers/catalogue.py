@@ -86,7 +86,7 @@ PEERS: Final = (
         own={
             "W3": {"batch_size": 30},
             "W6": {"batch_size": 10},
-            "W16": {"batch_size": 5, "max_concurrent_tasks": 10},
+            "W16": {"batch_size": 10},
         },
         cannot={"W5": "no rate limit: removed by its authors"},
         note="a key is an entrypoint, known when the worker starts",
@@ -142,7 +142,7 @@ PEERS: Final = (
             "W3": {"policy": "key_strict_fifo", "batchSize": 20, "localConcurrency": 4},
             "W4": {"policy": "key_strict_fifo", "batchSize": 100, "localConcurrency": 1},
             "W6": {"notify": True, "batchSize": 1, "localConcurrency": 1},
-            "W16": {"policy": "key_strict_fifo", "batchSize": 5, "localConcurrency": 2},
+            "W16": {"policy": "key_strict_fifo", "batchSize": 10, "localConcurrency": 1},
         },
         cannot={"W5": "no rate limit: it slows down sending, not starting"},
         note="a batch is handled and ended as one; a key is a singletonKey",

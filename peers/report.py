@@ -63,10 +63,10 @@ HOW: Final = """
   slowest), for one and for four worker processes.
 - W15: from the first step until all workflows have ended; penstock's were started before, DBOS's are started meanwhile.
 - W16: worker processes that begin at one word, each with ten jobs at once by the peer's own setting; the jobs of a key
-  lie 1,000 apart in the line.  From the first begin of a handler until the last end of one (penstock: from the word
-  until the last end is in the store); a peer is stopped after 10 s.  Handlers note the key, begin and end by a clock
-  that all processes share, and afterwards it is counted how many began before another of their key had ended.  On a
-  flush of 2 ms: another server, in which every fdatasync takes that long.
+  lie 1,000 apart in the line.  From the first begin of a handler until the last end of one, in whichever process; a
+  peer is stopped after 10 s.  Handlers note the key, begin and end by a clock that all processes share, and
+  afterwards it is counted how many began before another of their key had ended.  On a flush of 2 ms: another server,
+  in which every fdatasync takes that long.
 """
 WIDTH: Final = 140  # of a report that goes to a file
 PROCESSES: Final = {case.name: process_count(case.processes) for case in SHORT}

@@ -228,10 +228,9 @@ def _together(bench: Bench, case: cluster.Case) -> Result:
     spans = [(key, began, ended) for sight in sights for key, began, ended in sight["spans"]]
     if not spans:
         raise PeerFailedError("no job was done")
-    seconds = (max(ended for _, _, ended in spans) - min(began for _, began, _ in spans)) / _SECOND
-    broken = cluster.overlaps(spans)
     note = "" if whole else f"{len(spans):,} of {count:,} done when stopped after {TOGETHER_BOUND:.0f} s"
-    return bench.result("W16", case.name, len(spans) / seconds, "jobs/s", broken=broken, note=note)
+    rate, broken = cluster.rate(spans), cluster.overlaps(spans)
+    return bench.result("W16", case.name, rate, "jobs/s", broken=broken, note=note)
 
 
 def _flows(bench: Bench) -> list[Result]:

@@ -25,6 +25,9 @@ class Pgqueuer:
     async def connect(self, callers: int) -> None:
         # Callers share connections this way because a pool of asyncpg's has the server reset one after every call.
         self.idle = [Queries(AsyncpgDriver(await asyncpg.connect(self.order.url))) for _ in range(callers)]
+        if self.order.verb == "work":
+            # With a pool the next jobs are claimed while the last are written down.
+            self.pool = await asyncpg.create_pool(self.order.url)
 
     async def one(self, kind: str, number: int) -> None:
         queries = self.idle.pop()
@@ -37,8 +40,7 @@ class Pgqueuer:
         await self.idle[0].enqueue(names, payloads, [0] * len(numbers))
 
     async def work(self, witness: common.Witness) -> asyncio.Task:
-        # With a pool the next jobs are claimed while the last are written down.
-        queuer = PgQueuer.from_asyncpg_pool(await asyncpg.create_pool(self.order.url))
+        queuer = PgQueuer.from_asyncpg_pool(self.pool)
         for kind in self.order.kinds:
             for key in range(self.order.keys) if kind == "keyed" else [0]:
                 _register(queuer, witness, kind, key)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import psycopg
 import pytest
 
-from penstock.bench.cluster import overlaps
+from penstock.bench.cluster import overlaps, rate
 from penstock.bench.drain import free_jobs
 from penstock.bench.main import main
 from penstock.bench.pickup import CASES, WARM_UP
@@ -77,6 +77,10 @@ def test_the_worst_window_is_found_wherever_it_begins(starts, worst):
 )
 def test_handlers_of_one_key_are_seen_to_overlap_also_in_two_processes(ours, theirs, found):
     assert overlaps([*ours, *theirs]) == found
+
+
+def test_processes_are_measured_from_the_first_begin_until_the_last_end_of_their_handlers():
+    assert 1.5 == rate([(1, 0, SECOND), (2, SECOND, 2 * SECOND), (3, SECOND // 2, SECOND)])
 
 
 def test_jobs_to_pick_up_come_at_random_moments_for_one_and_for_four_idle_workers():

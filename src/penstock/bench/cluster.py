@@ -17,8 +17,11 @@ KEYS: Final = 1_000
 PROCESSES: Final = (1, 2, 4, 8)
 SHARE: Final = 1_500  # jobs for each process
 QUICK_SHARE: Final = 300
+NANOSECONDS: Final = 1_000_000_000
 _ONE: Final = Numbers(slots=1)
 _SHARED: Final = Limit("api", Numbers(rate=Window(5_000, SECOND)))
+
+Span = tuple[int, int, int]  # the key of a handler, its begin and its end in nanoseconds
 
 
 class Case(NamedTuple):
@@ -69,8 +72,10 @@ def turn(context: RunContext, cases: Iterable[Case]) -> Turn:
     for case in cases:
         context.say(f"W16 {case.name}")
         count = context.size(SHARE, QUICK_SHARE) * case.processes
-        rates[case], sights = together(context, "held", _jobs(count, case), count, case.processes, AT_ONCE)
-        company += overlaps(span for sight in sights for span in sight.spans)
+        _, sights = together(context, "held", _jobs(count, case), count, case.processes, AT_ONCE)
+        spans = [span for sight in sights for span in sight.spans]
+        rates[case] = rate(spans)
+        company += overlaps(spans)
     return Turn(rates, company)
 
 
@@ -95,7 +100,13 @@ def figures(turns: Sequence[Turn]) -> list[Figure]:
     ]
 
 
-def overlaps(spans: Iterable[tuple[int, int, int]]) -> int:
+def rate(spans: Sequence[Span]) -> float:
+    """Return how many *spans* there were a second, from the first begin until the last end."""
+    began, ended = min(span[1] for span in spans), max(span[2] for span in spans)
+    return len(spans) * NANOSECONDS / (ended - began)
+
+
+def overlaps(spans: Iterable[Span]) -> int:
     """Count the *spans*, each a key with begin and end, that began while another of their key had not ended."""
     found = 0
     for _, same in groupby(sorted(spans), key=itemgetter(0)):
