@@ -19,7 +19,7 @@ from tests.support.asgi import ask, serving
 from tests.support.desk import slots
 
 # What a remote engine has of its own: it needs no request, or `wait` stands for it.
-HERE = {"clock", "close", "listen", "revision", "upkeep"}
+HERE = {"clock", "close", "listen", "overlaps", "revision", "upkeep"}
 CLAIM = wire.ClaimRequest(["q"], 1, "worker")
 
 EXAMPLES = {

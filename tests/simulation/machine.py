@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from penstock import clock as clocks
 from penstock.engine import Engine
-from penstock.engine.admission import claiming
+from penstock.engine.admission import board, claiming
 from penstock.job import Event
 from penstock.store.postgres import PostgresStore, address
 from penstock.store.postgres.session import Opening
@@ -154,7 +154,7 @@ def short_transactions() -> Iterator[None]:
         def __init__(self, left: int) -> None:
             super().__init__(min(left, 4))
 
-    with patch.object(claiming, "LEAST_PAGE", 2), patch.object(claiming, "Budget", Impatient):
+    with patch.object(board, "LEAST_PAGE", 2), patch.object(claiming, "Budget", Impatient):
         yield
 
 

@@ -89,8 +89,9 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     "a fence with a hole": (
         "engine.settle:Settling.settle",
         (
-            "{(s.seq, s.fence) for s in settlements}",
-            "{a[:2] for a in attempt_rows.locked(self.board.db, [s.seq for s in settlements])}",
+            "taken(self.board.db, settlements)",
+            "attempt_rows.take(self.board.db,"
+            " {a[:2] for a in attempt_rows.locked(self.board.db, [s.seq for s in settlements])})",
         ),
         ("attempt.fence != s.fence", "False"),
     ),
