@@ -171,12 +171,19 @@ def _together(engine: Engine, questions: Sequence[Question]) -> Sequence[Answer]
     refreshing = [question.refreshing for question in questions if isinstance(question, Leasing)]
     order = sorted(range(len(requests)), key=lambda n: (requests[n].queues, requests[n].lease))
     jobs = [job for each in adding for job in each.jobs]
-    if settlements or requests:
+    added: Sequence[Enqueued] = ()
+    settled: Sequence[int | None] = ()
+    claimed: Sequence[Claim] = ()
+    refreshes: Sequence[list[Refresh]] = ()
+    # The verb for one kind of question takes fewer steps and locks than the one for several.
+    if not settlements and not requests:
+        added = engine.enqueue(jobs)
+    elif not jobs and not requests:
+        settled = engine.settled_at(settlements)
+    else:
         added, settled, claimed, refreshes = engine.batch(
             jobs, settlements, [requests[n] for n in order], refreshing
         )
-    else:
-        added, settled, claimed, refreshes = engine.enqueue(jobs), [], [], []
     claims = dict(zip(order, claimed, strict=True))
     each_added, each_settled, each_refreshes = iter(added), iter(settled), iter(refreshes)
     each_claim = iter(claims[n] for n in range(len(requests)))
