@@ -408,6 +408,7 @@ CREATE TABLE running (
     costs text COLLATE "C",
     resource text COLLATE "C",
     counted text COLLATE "C",
+    follows bigint NOT NULL DEFAULT 0,
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);

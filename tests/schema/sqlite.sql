@@ -378,7 +378,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT);
+, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT, follows BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX running_lease ON running (lease);
 

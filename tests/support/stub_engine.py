@@ -87,6 +87,7 @@ class StubEngine:
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> Claim:
         self.hook("claim")
         if ahead is not None and ahead.begun:
@@ -127,6 +128,7 @@ class StubEngine:
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> tuple[list[bool], Claim]:
         return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease, ahead=ahead)
 

@@ -10,6 +10,12 @@ from tests.support.stub_engine import StubEngine
 from tests.support.working import work
 
 
+class Job(str):
+    """A job of a queue, by the name of that."""
+
+    after = 0
+
+
 class Lines:
     """Queues of so many jobs each."""
 
@@ -22,7 +28,7 @@ class Lines:
         for queue in queues:
             share = min(count - len(got), self.lengths[queue])
             self.lengths[queue] -= share
-            got += [queue] * share
+            got += [Job(queue)] * share
         self.taken += got
         return Claim(got, more=any(self.lengths[queue] for queue in queues), next_at=None)
 

@@ -165,9 +165,10 @@ class RemoteEngine:
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim

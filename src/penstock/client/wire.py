@@ -106,6 +106,7 @@ class ClaimRequest(Struct):
     tenant: Name | None = None
     tasks: Tasks | None = None
     ahead: Ahead | None = None
+    relay: Annotated[Sequence[tuple[Name, Span]], Meta(max_length=1_000)] = ()
 
 
 class ClaimOneRequest(Struct):

@@ -49,6 +49,7 @@ class ClaimVerbs(Transactions):
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> Claim:
         """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
@@ -56,10 +57,11 @@ class ClaimVerbs(Transactions):
         others stay where they are; a `*` in a name stands for any text.
         Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
         ended here when they take longer than their job's timeout.  With *ahead* starts are granted that the clock
-        allows soon.
+        allows soon.  Jobs of tasks in *relay* may be started beyond *count*, each to begin after another.
         """
         wanted = ClaimFor(
-            tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks), ahead
+            tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks), ahead,
+            relay=tuple(relay),
         )  # fmt: skip
         return self.claims([wanted])[0]
 
@@ -109,11 +111,13 @@ class ClaimVerbs(Transactions):
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
         wanted = ClaimFor(
-            tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks), ahead=ahead
-        )
+            tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks), ahead=ahead,
+            relay=tuple(relay),
+        )  # fmt: skip
         _check(wanted)
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
@@ -165,6 +169,8 @@ def _check(request: ClaimFor) -> None:
         len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
     ):
         raise InvalidError("weights", "there must be one for each queue, each at least 1")
+    if any(span < 1 for _, span in request.relay):
+        raise InvalidError("relay", "handlers must take at least 1 us")
     if INSTANCES in request.queues:
         raise InvalidError("queues", "must not be empty names")
     knowledge_of(request.tasks)
@@ -174,7 +180,7 @@ def _is_plain(request: ClaimFor) -> bool:
     """Tell whether a claim asks for nothing but the first jobs of one queue."""
     plain = ClaimFor(
         request.queues, request.count, request.worker, request.lease, request.grace, tasks=request.tasks,
-        ahead=request.ahead,
+        ahead=request.ahead, relay=request.relay,
     )  # fmt: skip
     ahead = request.ahead
     return request == plain and len(request.queues) == 1 and not (ahead and (ahead.held or ahead.begun))

@@ -12,6 +12,7 @@ from penstock.engine.admission.claiming import Claiming
 from penstock.engine.admission.free_jobs import start_at_once
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.own_lanes import need_lanes
+from penstock.engine.admission.relays import hand_on
 from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.claim_shares import shares_of
 from penstock.engine.leases import begun
@@ -58,7 +59,7 @@ def _numbered(board: Board, requests: Sequence[ClaimFor], answers: list[Claim]) 
 def _asked(request: ClaimFor) -> tuple[object, ...]:
     return (
         request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
-        request.tasks, request.ahead, request.numbered,
+        request.tasks, request.ahead, request.numbered, request.relay,
     )  # fmt: skip
 
 
@@ -213,6 +214,9 @@ class ClaimBatch:
                 empty = self._empty_handed(taken)
                 most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
             grants.grant(claiming, most)
+        taken = len(claiming.admitted)
+        if self._asked.relay and len(self._requests) == 1:
+            hand_on(claiming, dict(self._asked.relay))
         claiming.starting.read_payloads()
         if grants is not None:
             grants.close()
@@ -220,8 +224,8 @@ class ClaimBatch:
         jobs = claiming.save(terms)
         self._tell_room(view, jobs)
         left_over = claiming.unseen or any(is_wanted(lane) and lane.ready for lane in board.newly_ready)
-        more = len(jobs) < count and (claiming.budget.left <= 0 or left_over)
-        if more or len(jobs) == count:
+        more = taken < count and (claiming.budget.left <= 0 or left_over)
+        if more or taken == count:
             return Claim(jobs, more, board.now)
         next_at = _next_at(board, view, claiming.queues.opens_at, jobs, early=ahead is not None)
         return Claim(jobs, more=False, next_at=next_at)

@@ -235,6 +235,13 @@ def _page(
     return found, view_rows.gates_total(board.db, tenant, prefix) + len(coming)
 
 
+def in_use(db: Session, gate_: Gate, numbers: Numbers) -> int:
+    """Return how many slots are taken at a gate: of a relay, all of whose attempts count there, it is one."""
+    if numbers.slots is None or gate_.running <= numbers.slots:
+        return gate_.running
+    return gate_.running - view_rows.following(db, gate_.id)
+
+
 def _gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
     board.load_gates([id_])
     gate_ = board.posts[id_].gate
@@ -244,7 +251,7 @@ def _gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:
     period = numbers.rate.period if numbers.rate else numbers.span
     opens = gate_.opens_at(own, 1, board.now)
     return GateView(
-        key=key, tenant=tenant, running=gate_.running,
+        key=key, tenant=tenant, running=in_use(board.db, gate_, numbers),
         recent=gate_.starts.since(board.now - period) if gate_.starts and period else 0,
         waiting=view_rows.waiting(board.db, id_) + _at_door(board.db, tenant, key) + board.posts[id_].asking,
         numbers=numbers, lent=lending_rows.lent(board.db, id_) if gate_.running else 0,

@@ -9,6 +9,7 @@ from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Stand
 from penstock.engine.admission.rows import line_of
+from penstock.engine.gates import in_use
 from penstock.engine.settings import maintenance
 from penstock.engine.uniqueness import pause_of
 from penstock.engine.wording import floating_value, scheduled, shut_rule, unasked
@@ -122,6 +123,8 @@ def _at_gate(board: Board, stand: Stand, ahead: int, cost: int) -> tuple[Reason 
         return None, None
     scope, _, name = gate_rows.name(board.db, stand.gate)
     opening = opens if board.now < opens < ON_RELEASE else None
+    if not isinstance(gate_, Group):
+        gate_ = replace(gate_, running=in_use(board.db, gate_, numbers))
     rule = shut_rule(gate_, numbers, cost, board.now) + _floating(board, gate_, numbers)
     return Reason(_title(scope, name), rule, opening), start
 

@@ -24,6 +24,10 @@ AT_ONCE: Final = 0
 AHEAD: Final = 80 * MILLISECOND
 LEAD: Final = 40 * MILLISECOND
 
+# How long the handlers of a relay may take together by what its caller expects, and how many there are at most.
+RELAY: Final = 20 * MILLISECOND
+RELAY_MOST: Final = 16
+
 
 _Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Reports = Annotated[tuple[tuple[_Whole, _Whole, _Whole], ...], Meta(max_length=10_000)]
@@ -53,6 +57,7 @@ class ClaimFor(Struct, frozen=True):
     within *grace*.  Without a *tenant* the queues of all tenants are meant.
     Jobs of other tasks than *tasks* are left alone; None means all, and a `*` in a name any text.
     Without *ahead* only what may begin at once is started.  A *numbered* one has all attempts of a job counted.
+    *relay* lists tasks and how long their handlers take: jobs of these may be started as a relay, see `Claimed`.
     """
 
     queues: tuple[str, ...]
@@ -67,12 +72,14 @@ class ClaimFor(Struct, frozen=True):
     tasks: tuple[str, ...] | None = None
     ahead: Ahead | None = None
     numbered: bool = False
+    relay: tuple[tuple[str, int], ...] = ()
 
 
 class Claimed(Struct, frozen=True, gc=False):
     """An attempt handed to a worker, to be settled with its *fence* before *lease* runs out.
 
     The handler must begin before *begin_by* (0: any time) or be handed back unbegun; not before *begin_from*.
+    In a relay one begins *after* another (its seq; 0: at once): when that one's handler has ended and not before.
     """
 
     seq: int
@@ -101,6 +108,7 @@ class Claimed(Struct, frozen=True, gc=False):
     number: int = (
         0  # goes on when the job is retried by hand, as that of a `PastAttempt`; 0 if it was not asked for
     )
+    after: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,11 @@ class Claim:
     jobs: list[Claimed]
     more: bool
     next_at: int | None
+
+    @property
+    def at_once(self) -> int:
+        """How many of the jobs begin at once; the others follow them."""
+        return sum(not job.after for job in self.jobs)
 
 
 class Running(Struct, frozen=True):

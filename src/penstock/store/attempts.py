@@ -32,6 +32,7 @@ class AttemptRow(NamedTuple):
     costs: str | None
     resource: str | None  # the key of the one that it took of a group
     counted: str | None  # on which of its days the start counts there
+    follows: int  # the job after whose attempt it begins, in a relay; 0 if it begins at once
     has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
     instance: int | None  # whose step or pass it is
@@ -56,7 +57,7 @@ def gates_from_text(text: str) -> tuple[int, ...]:
 # An attempt that begins: AttemptRow without its last three columns.
 NewAttempt = tuple[
     int, int, str, str, str, int, int, int, str, int, int, int, int, int, int, int | None, str | None, str | None,
-    str | None,
+    str | None, int,
 ]  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def started(db: Session, fence: int) -> tuple[int, list[StartedRow]]:
     return max((row[0] for row in rows), default=0), [row[1:] for row in rows]
 
 
-_COLUMNS: Final = ", ".join(AttemptRow._fields[:19])  # of NewAttempt
+_COLUMNS: Final = ", ".join(AttemptRow._fields[:20])  # of NewAttempt
 _ATTEMPT: Final = f"""
     {_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
@@ -174,7 +175,7 @@ _ATTEMPT: Final = f"""
 def start(db: Session, rows: Iterable[NewAttempt]) -> None:
     """Add running attempts, when the transaction ends."""
     db.last(
-        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
 
@@ -218,7 +219,7 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
         db.many(
             f"""
             INSERT INTO running ({_COLUMNS}, has_successor)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [attempt[:-2] for attempt in others],
         )

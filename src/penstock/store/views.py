@@ -336,6 +336,18 @@ def waiting(db: Session, gate: int) -> int:
     return int(row[0]) if row else 0
 
 
+def following(db: Session, gate: int) -> int:
+    """Return how many attempts that count at a gate cannot have begun, because one before them in a relay runs."""
+    row = db.one(
+        """
+        SELECT count(*) FROM running r JOIN running b ON b.seq = r.follows AND b.fence = r.fence
+        WHERE r.follows <> 0 AND r.gates = ?
+        """,
+        str(gate),
+    )
+    return int(row[0]) if row else 0
+
+
 def begun_at(db: Session, gate: int) -> list[int]:
     """Return when the attempts began that hold a slot of a gate."""
     rows = db.all("SELECT started FROM running WHERE ',' || gates || ',' LIKE ?", f"%,{gate},%")

@@ -93,6 +93,23 @@ def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Head]:
     )
 
 
+def behind_first(db: Session, lanes: list[int], most: int) -> dict[int, list[Head]]:
+    """Return the jobs that stand next in each lane after its first, *most* at most, the next one first."""
+    rows = db.all(
+        """
+        SELECT e.value, x.seq, x.priority, x.ord, x.cost, x.costs, (SELECT j.task FROM job j WHERE j.seq = x.seq)
+        FROM each(?) e CROSS JOIN lane_job x WHERE x.seq IN EVERY (
+            SELECT y.seq FROM lane_job y WHERE y.lane = e.value ORDER BY y.priority DESC, y.ord LIMIT ? OFFSET 1)
+        """,
+        lanes,
+        most,
+    )
+    found: dict[int, list[Head]] = {}
+    for lane, *job in sorted(rows, key=lambda row: (-row[2], row[3])):
+        found.setdefault(lane, []).append(tuple(job))
+    return found
+
+
 def leave_lanes(db: Session, seqs: list[int]) -> list[tuple[int, int, int, int]]:
     """Delete jobs that no longer wait; return their (seq, attempt, lost, told)."""
     return db.all(

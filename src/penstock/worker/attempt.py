@@ -8,12 +8,15 @@ import asyncio
 import ctypes
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.clock import MILLISECOND, Clock, since_boot
 from penstock.job import Claimed, Settlement
 from penstock.lifecycle.outcomes import Cancelled, HandedBack, Outcome
 from penstock.worker.handler import Handler
+
+if TYPE_CHECKING:
+    from penstock.worker.relay import Relay
 
 # How long a handler may take from its worker's look at the clock to its first line: it must have begun by what
 # the gate remembers, which is `begin_by` at first and later what `began_after` reports.
@@ -73,6 +76,7 @@ class Attempt:
         "outcome",
         "overran",
         "progress",
+        "relay",
         "renewed",
         "shift",
         "task",
@@ -115,6 +119,7 @@ class Attempt:
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self.progress: str | None = None
+        self.relay: Relay | None = None  # in which it begins after another, or another after it
         self.used: dict[str, int] | None = None  # of each key, as far as it is not reported yet
         self.task: asyncio.Task[None] | None = None
         self._lock: threading.Lock | None = None
@@ -136,6 +141,8 @@ class Attempt:
             now = since_boot()  # it was sent a little early
         if self.begin_by and now > self.begin_by - BEGIN_MARGIN:
             self.late = True
+            return False
+        if self.relay is not None and self.claimed.after and now > self.relay.begin_by:
             return False
         if now >= self.lease_end:
             return False

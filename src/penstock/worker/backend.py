@@ -28,6 +28,7 @@ class Backend(Protocol):
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> Claim: ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
@@ -44,6 +45,7 @@ class Backend(Protocol):
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.clock import since_boot
 from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
 from penstock.worker.loop import Loop
+from penstock.worker.relay import Relay
 from penstock.worker.threads import Threads
 from penstock.worker.watchdog import Watchdog
 
@@ -52,6 +54,7 @@ class Crew:
         self._free_threads = threads
         self._kinds = kinds
         self._reserved = 0
+        self._relays: list[Relay] = []  # under way
         self.size = self._free()  # how many can be at work at once
         self._lock = threading.Lock()  # of the four numbers, and the order in which attempts are taken back
         self._alarm = Alarm(self.running, lease, lose)
@@ -101,10 +104,17 @@ class Crew:
             self._let_go(places)
 
     def take(self, attempts: Sequence[Attempt], places: Places) -> None:
-        """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free."""
+        """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free.
+
+        Those that follow one in its relay have its place.
+        """
         tasks = sum(attempt.handler.is_async for attempt in attempts)
+        relays = [attempt.relay for attempt in attempts if attempt.relay is not None]
         with self._lock:
             self.running.update(attempts)
+            for relay in relays:
+                self.running.update(relay.following())
+            self._relays += relays
             self._free_tasks -= tasks
             self._free_threads -= len(attempts) - tasks
             self._let_go(places)
@@ -132,6 +142,8 @@ class Crew:
         for attempt in attempts:
             attempt.end(HandedBack())
             self._ended.append(attempt)
+            if attempt.relay is not None:
+                self._ended += attempt.relay.cut()
         self._ring()
 
     def ended(self, most: int | None = None) -> list[Attempt]:
@@ -139,10 +151,36 @@ class Crew:
         with self._lock:
             count = len(self._ended) if most is None else min(most, len(self._ended))
             ended = [self._ended.popleft() for _ in range(count)]
-            tasks = sum(attempt.handler.is_async for attempt in ended)
+            # A relay keeps its place until all of it is taken back.
+            last = [attempt for attempt in ended if attempt.relay is None or attempt.relay.give_back()]
+            tasks = sum(attempt.handler.is_async for attempt in last)
             self._free_tasks += tasks
-            self._free_threads += len(ended) - tasks
+            self._free_threads += len(last) - tasks
         return ended
+
+    def cut_late(self) -> list[Attempt]:
+        """Take back what has ended, and what has not begun, of relays that have gone on for too long, or must stop."""
+        now, taken = since_boot(), list[Attempt]()
+        with self._lock:
+            relays, self._relays = self._relays, []
+            for relay in relays:
+                if relay.is_over:
+                    continue
+                if self._shift.stopping or now > relay.begin_by:
+                    cut = relay.cut()
+                    taken += cut
+                    if relay.give_back(len(cut)):
+                        self._free_tasks += relay.is_async
+                        self._free_threads += not relay.is_async
+                else:
+                    self._relays.append(relay)
+        return taken
+
+    def until_late(self, most: int) -> int:
+        """Return how long it takes until a relay has gone on for too long, *most* at most."""
+        now = since_boot()
+        with self._lock:
+            return min((max(0, relay.begin_by - now) for relay in self._relays), default=most)
 
     def interrupt(self, attempt: Attempt) -> None:
         """Cancel *attempt* if it runs on the loop; one in a thread must look for itself."""

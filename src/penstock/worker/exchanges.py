@@ -19,6 +19,7 @@ from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
 from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
+from penstock.worker.relay import Expected, in_relays
 from penstock.worker.settlements import PendingSettlements
 from penstock.worker.starter import Starter, UpperOffset
 
@@ -40,6 +41,7 @@ class Exchanges:
         starter: Starter[Attempt],
         beginnings: Beginnings,
         grace: Grace,
+        expected: Expected,
         *,
         ends: JobLog,
         worker: str,
@@ -52,6 +54,7 @@ class Exchanges:
         self._starter = starter
         self._beginnings = beginnings
         self._grace = grace
+        self._expected = expected
         self._worker = worker
         self._lease = lease
         self._tenant = tenant
@@ -66,7 +69,14 @@ class Exchanges:
         ended = self._crew.ended(most)
         self.pending.waiting += ended
         self._grace.learn(ended)
+        self._expected.learn(ended)
         return ended
+
+    def cut_relays(self) -> None:
+        """Hand back what has not begun of relays that have gone on for too long, and settle what has ended of them."""
+        cut = self._crew.cut_late()
+        self.pending.waiting += cut
+        self._expected.learn(cut)
 
     def run(self, queues: Sequence[str], places: Places, *, ahead: bool) -> Claim:
         """Claim for *places*, settle in the same transaction what is pending, and begin what was claimed.
@@ -94,6 +104,7 @@ class Exchanges:
             tenant=self._tenant,
             tasks=self._tasks,
             ahead=_ahead(places.count, planned, begun) if ahead else None,
+            relay=self._expected.short(),
         )
         self._beginnings.told(begun)
         self.lasted = since_boot() - before
@@ -124,12 +135,15 @@ class Exchanges:
             for job in jobs
             if (handler := handlers.get(job.task))
         ]
+        known = len(attempts)
+        if any(job.after for job in jobs):
+            attempts = in_relays(attempts)
         self._crew.take(attempts, places)
         if any(attempt.begin_by for attempt in attempts):
             self._begin_paced(attempts)
         else:
             self._crew.send(attempts)
-        if len(attempts) < len(jobs):
+        if known < len(jobs):
             self.pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
 
     def _begin_paced(self, attempts: Sequence[Attempt]) -> None:

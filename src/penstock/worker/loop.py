@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Final
 
 from penstock.clock import MILLISECOND, monotonic, since_boot
@@ -12,6 +13,7 @@ from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.attempt import Attempt
 from penstock.worker.context import CURRENT
 from penstock.worker.perform import perform_async
+from penstock.worker.relay import Relay
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
@@ -119,11 +121,14 @@ class Loop:
                 self._present.discard(attempt)
                 attempt.end(HandedBack(begun=attempt.began > 0))
                 self._report(attempt)
+                for other in attempt.relay.cut() if attempt.relay is not None else ():
+                    self._report(other)
         self._ring()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._over = asyncio.Event()
+        self._context = copy_context()
         self._gathering = False
         self._ready.set()
         await self._over.wait()
@@ -145,7 +150,10 @@ class Loop:
         if attempt not in self._present:
             return
         self._present.discard(attempt)
-        self._report(attempt)
+        if attempt.relay is None:
+            self._report(attempt)
+        elif self._hand_on(attempt, attempt.relay):
+            return
         if not self._gathering:
             # Tasks that are ready in this turn of the loop run before the bell, and are settled together.
             self._gathering = True
@@ -153,6 +161,23 @@ class Loop:
             self._loop.call_soon(self._gathered)
         elif monotonic() - self._first > LINGER:
             self._ring()
+
+    def _hand_on(self, ended: Attempt, relay: Relay) -> bool:
+        """Begin the next attempt of a relay, in a task of its own; False if there is none, and all are reported."""
+        following = relay.next(ended)
+        task = asyncio.current_task()
+        if following is not None and task is not None and task.cancelling():
+            # The loop may be ending: what begins now might be left half done.
+            following.end(following.refusal())
+            self._report(following)
+            following = None
+        if following is not None:
+            self._present.add(following)
+            self._context.copy().run(self._begin, [following])
+            return True
+        for attempt in relay.cut():
+            self._report(attempt)
+        return False
 
     def _gathered(self) -> None:
         self._gathering = False

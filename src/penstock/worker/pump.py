@@ -24,6 +24,7 @@ from penstock.worker.grace import Grace
 from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
+from penstock.worker.relay import Expected
 from penstock.worker.second_pump import SecondPump
 from penstock.worker.starter import Starter
 from penstock.worker.wakeups import Wakeups
@@ -69,7 +70,7 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._plenty = False  # the last claim got all it asked for
-        grace = Grace()
+        grace, expected = Grace(), Expected(crew.handlers)
         self._exchanges, others = (
             Exchanges(
                 engine,
@@ -79,6 +80,7 @@ class Pump:
                 starter,
                 self._beginnings,
                 grace,
+                expected,
                 ends=ends,
                 worker=worker,
                 lease=lease,
@@ -101,6 +103,7 @@ class Pump:
 
     def _round(self) -> float:
         self._take_ended()
+        self._exchanges.cut_relays()
         if self._exchanges.pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
@@ -115,7 +118,8 @@ class Pump:
         if self._beginnings and rest > LEAD:
             self._tell_begun()
         # What was left to the second pump may still be there.
-        return 0 if self._crew.left else min(rest, self._beginnings.until(FALLBACK)) / SECOND
+        rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
+        return 0 if self._crew.left else rest / SECOND
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
@@ -155,7 +159,7 @@ class Pump:
                 self._look = True
                 raise
             # A claim that got all it asked for does not know what else there is.
-            self._plenty = len(claim.jobs) >= count
+            self._plenty = claim.at_once >= count
             if claim.more or self._plenty:
                 self._look = True
             self._look_at = claim.next_at

@@ -58,7 +58,7 @@ class InOrder:
         claims: list[Claim] = []
         for queue in self.queues:
             claims.append(claim := take([queue], count))
-            count -= len(claim.jobs)
+            count -= claim.at_once
             # A queue that has more to give must be asked again before the next one is.
             if count <= 0 or claim.more:
                 break
@@ -85,9 +85,9 @@ class Weighted:
         while count > 0 and left:
             for queue, share in self._shares(left, count):
                 claims.append(claim := take([queue], share))
-                count -= len(claim.jobs)
+                count -= claim.at_once
                 self._passes[queue] += len(claim.jobs) / self._weights[queue]
-                if len(claim.jobs) < share:
+                if claim.at_once < share:
                     left.discard(queue)
         self._forget(left)
         return merged(claims)

@@ -53,13 +53,14 @@ class PendingSettlements:
         tenant: str | None = None,
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> Claim:
         """Claim, and settle in the same transaction what is waiting."""
         if self.waiting:
             try:
                 answers, claim = self._engine.exchange(
                     self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
-                    tasks=tasks, ahead=ahead,
+                    tasks=tasks, ahead=ahead, relay=relay,
                 )  # fmt: skip
             except StoreError:
                 raise
@@ -69,8 +70,9 @@ class PendingSettlements:
                 self._all_settled(answers)
                 return claim
         return self._engine.claim(
-            queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks, ahead=ahead
-        )
+            queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks, ahead=ahead,
+            relay=relay,
+        )  # fmt: skip
 
     def tell(self) -> None:
         """Write down how the attempts ended that were settled since the last call."""

@@ -46,9 +46,13 @@ class Threads:
                 timeout = 0
 
     def _serve(self) -> None:
-        while (attempt := self._waiting.get()) is not None:
-            perform(attempt, self._alarm)
-            if os.getpid() != self._process:
-                os._exit(0)  # a handler forked, and this is the child: it has no worker to report to
-            self._report(attempt)
+        while (first := self._waiting.get()) is not None:
+            attempt: Attempt | None = first
+            while attempt is not None:
+                perform(attempt, self._alarm)
+                if os.getpid() != self._process:
+                    os._exit(0)  # a handler forked, and this is the child: it has no worker to report to
+                attempt = first.relay.next(attempt) if first.relay is not None else None
+            for ended in (first,) if first.relay is None else first.relay.cut():
+                self._report(ended)
             self._ring()

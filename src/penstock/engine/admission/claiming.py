@@ -52,6 +52,9 @@ class Claiming:
         self.starting = Starting(board, grace, ahead)
         self.admitted = self.starting.admitted
         self.unseen = False  # lanes became ready in queues that this claim knows nothing of
+        self.filled: list[
+            tuple[ClaimQueue, Lane]
+        ] = []  # lanes that a start of this claim shut, in that order
         self._free_jobs = FreeJobs(self)
         self._snapshot = snapshot
         self._is_wanted = is_wanted
@@ -63,6 +66,18 @@ class Claiming:
     def wanted(self) -> int:
         """How many more jobs it may start."""
         return self.count - len(self.admitted)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether there may be jobs that could start if more were wanted."""
+        if self.budget.left <= 0 or self.unseen:
+            return True
+        if self.wanted:
+            return False
+        return bool(self._snapshot.with_free) or any(
+            tenant.heap or not tenant.is_read or any(queue.read_to for queue in tenant.queues)
+            for tenant in self.queues.rotation
+        )
 
     def run(self) -> None:
         """Start jobs until there are enough, none is left, or the budget is spent."""
@@ -236,6 +251,7 @@ class Claiming:
             # The next job is refused, whichever it is: it can be read later, for all lanes at once.
             board.heads.read_later(lane)
             board.park(lane, shut, any_job=True)
+            self.filled.append((queue, lane))
             return
         left = board.leave(lane)
         self._next(queue, lane)

@@ -36,6 +36,11 @@ class Heads:
         self._shortened.append(lane)
         self._board.touch(lane)
 
+    def drop_next(self, lane: Lane, seq: int) -> None:
+        """Take the next job off a lane whose first has gone and that is read later."""
+        self._gone.append(seq)
+        lane.gone += 1
+
     def end(self, lane: Lane, state: State, reason: str) -> None:
         """Take the first job off a lane for good."""
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered

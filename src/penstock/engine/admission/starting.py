@@ -22,7 +22,7 @@ from penstock.store import workflows as workflow_rows
 from penstock.store.attempts import NewAttempt
 from penstock.store.jobs import Made, PayloadRow
 from penstock.store.session import Queue
-from penstock.store.waiting import FreeJob
+from penstock.store.waiting import FreeJob, Head
 
 if TYPE_CHECKING:
     from penstock.engine.admission.ahead import GrantsAhead
@@ -77,6 +77,7 @@ class Admitted(NamedTuple):
     spaced: Sequence[int] = ()
     resource: str | None = None  # the key of the one that it takes of a group
     counted: str | None = None  # on which of its days
+    after: int = 0  # the seq of the one that it follows in a relay
 
     def row(self, fence: int, task: str, worker: str, lease: int, now: int, made: Made) -> NewAttempt:
         """Return its attempt as it is written."""
@@ -84,7 +85,7 @@ class Admitted(NamedTuple):
         return (
             self.seq, fence, self.queue[1], task, worker, lease, now, self.begin_by, ",".join(map(str, self.gates)),
             self.cost, self.priority, self.ord, attempt + 1, lost, 0, self.behind, self.costs, self.resource,
-            self.counted,
+            self.counted, self.after,
         )  # fmt: skip
 
 
@@ -127,6 +128,15 @@ class Starting:
                 lane.behind, lane.costs, begin_from, spaced, None if taken is None else taken.resource.key, counted,
             )
         )  # fmt: skip
+
+    def admit_after(self, queue: ClaimQueue, lane: Lane, earlier: int, job: Head) -> None:
+        """Start a job of a lane's only gate that begins once an earlier one has ended."""
+        seq, priority, ord_, cost, costs, _ = job
+        gate = lane.stands[0].gate
+        self._board.posts[gate].gate.start(0, cost)
+        self.admitted.append(
+            Admitted(seq, queue.key, cost, priority, ord_, [gate], 0, lane.behind, costs, after=earlier)
+        )
 
     def admit_free(self, queue: ClaimQueue, job: FreeJob) -> None:
         """Start a job without limits."""
@@ -175,6 +185,7 @@ class Starting:
                     t.seq, id_, task, args, t.queue[1], attempt + 1, fence, lease, t.begin_by, timeout, meta, tenant,
                     enqueued, lost, now, limits, expires, workflow, t.costs, t.begin_from,
                     ",".join(map(str, t.gates)) if t.begin_by else "", ",".join(map(str, t.spaced)), t.resource,
+                    after=t.after,
                 )
             )  # fmt: skip
         self._board.blocked.started(claimed, terms.worker)

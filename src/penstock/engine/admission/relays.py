@@ -1,0 +1,77 @@
+"""Start a job together with those that stand behind it in its lane: a relay, in which a slot is handed on.
+
+Where a key has one slot and the worker has hands to spare, the next job of the key could only start in the next
+transaction, once the one before has ended and was settled.  A relay starts it now, to begin after that one, in the same
+worker.
+
+Each attempt of a relay counts at the gate until it is settled, handed back or rescued, as any other does.  So the gate
+stays shut until the last of them has gone, in whatever order they go, and no other verb knows of relays.
+
+Invariant: at a gate with one slot, no start but those of one relay is between its claim and its end.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from penstock.engine.admission.claim_queues import ClaimQueue
+from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.own_lanes import has_slots_only, seem_own
+from penstock.job import RELAY, RELAY_MOST
+from penstock.store import gates as gate_rows
+from penstock.store import waiting as waiting_rows
+
+if TYPE_CHECKING:
+    from penstock.engine.admission.claiming import Claiming
+
+
+def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
+    """Let jobs follow those that started, given how long the handlers of their tasks take.
+
+    Not if the hands of this claim are needed: then a hand that does several jobs of one key keeps others waiting.
+    """
+    if claiming.is_short or claiming.type_gates:
+        return
+    most = min(RELAY_MOST, RELAY // min(spans.values()))
+    leading = _alone(claiming, spans) if most > 1 else []
+    if not leading:
+        return
+    board = claiming.board
+    found = waiting_rows.behind_first(board.db, [lane.id for _, lane in leading], most - 1)
+    for queue, lane in leading:
+        assert lane.head is not None  # noqa: S101 - its start shut the lane
+        earlier, expected = lane.head, spans[claiming.tasks.of(lane)]
+        for job in found.get(lane.id, ()):
+            task = job[-1]
+            if task is None or task not in spans:
+                break
+            expected += spans[task]
+            if expected > RELAY:
+                break
+            claiming.starting.admit_after(queue, lane, earlier, job)
+            board.heads.drop_next(lane, job[0])
+            earlier = job[0]
+
+
+def _alone(claiming: "Claiming", spans: Mapping[str, int]) -> list[tuple[ClaimQueue, Lane]]:
+    """Return the lanes whose start took the only slot of a gate at which nothing else happens."""
+    board = claiming.board
+    found = [
+        (queue, lane)
+        for queue, lane in claiming.filled
+        if lane.unread and lane.gone == 1 and not lane.tenant and not queue.posts and _has_one_slot(claiming, lane)
+        and claiming.tasks.of(lane) in spans
+    ]  # fmt: skip
+    if not found or not board.db.gated:
+        return found  # lanes of a transaction that shares the gates are their own
+    passing = Counter(stand.gate for lane in board.lanes.values() for stand in lane.stands)
+    gates = [lane.stands[0].gate for _, lane in found if passing[lane.stands[0].gate] == 1]
+    own = {row.id for row in gate_rows.load_own(board.db, gates)}
+    return [(queue, lane) for queue, lane in found if lane.stands[0].gate in own]
+
+
+def _has_one_slot(claiming: "Claiming", lane: Lane) -> bool:
+    if not has_slots_only(lane) or lane.stands[0].own.slots != 1:
+        return False
+    post = claiming.board.posts[lane.stands[0].gate]
+    return post.gate.running == 1 and seem_own((), [post])
