@@ -4,6 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from penstock.clock import Clock, SystemClock
 from penstock.job import Ahead, Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask
@@ -20,6 +21,7 @@ class StubEngine:
     settlements: dict[str, Settlement] = field(default_factory=dict)
     batches: list[int] = field(default_factory=list)
     claims: list[tuple[tuple[str, ...], int, int]] = field(default_factory=list)
+    relays: list[tuple[tuple[str, int], ...]] = field(default_factory=list)
     began: dict[str, int] = field(default_factory=dict)
     beats: list[list[str]] = field(default_factory=list)
     shown: dict[str, list[str]] = field(default_factory=dict)
@@ -48,15 +50,33 @@ class StubEngine:
         self._revision = 0
         self._changed = threading.Condition()
 
-    def enqueue(self, task, *args, queue="default", begin_in=None, timeout=None, count=1, **kwargs) -> str:
-        """Add *count* jobs and return the id of the last; *begin_in* microseconds is the time to begin."""
+    def enqueue(
+        self, task, *args, queue="default", begin_in=None, timeout=None, count=1, after=False, **kwargs
+    ) -> str:
+        """Add *count* jobs and return the id of the last; *begin_in* microseconds is the time to begin.
+
+        Each begins *after* the one before it, if that is so.
+        """
         text = json.dumps({"args": args, "kwargs": kwargs})
         with self._changed:
             for _ in range(count):
                 self._seq += 1
                 begin_by = 0 if begin_in is None else -begin_in
                 job = Claimed(
-                    self._seq, f"job-{self._seq}", task, text, queue, 1, 1, 0, begin_by, timeout, "{}", "", 0
+                    self._seq,
+                    f"job-{self._seq}",
+                    task,
+                    text,
+                    queue,
+                    1,
+                    1,
+                    0,
+                    begin_by,
+                    timeout,
+                    "{}",
+                    "",
+                    0,
+                    after=self._seq - 1 if after else 0,
                 )
                 self._waiting.setdefault(queue, []).append(job)
             self._change()
@@ -97,10 +117,12 @@ class StubEngine:
             for queue in queues:
                 line = self._waiting.get(queue, [])
                 some = line[: count - len(taken)]
+                some += takewhile(lambda job: job.after, line[len(some) :] if some else ())
                 del line[: len(some)]
                 taken += some
             jobs = [self._dated(job, lease) for job in taken]
             self._running.update((job.seq, job) for job in jobs)
+            self.relays.append(tuple(relay))
             self.claims.append((tuple(queues), count, len(jobs)))
             more, self.more = self.more, False
             if jobs:
@@ -130,7 +152,9 @@ class StubEngine:
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
     ) -> tuple[list[bool], Claim]:
-        return self.settle(settlements), self.claim(queues, count, worker=worker, lease=lease, ahead=ahead)
+        return self.settle(settlements), self.claim(
+            queues, count, worker=worker, lease=lease, ahead=ahead, relay=relay
+        )
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:
         self.hook("begun")
@@ -244,6 +268,7 @@ class StubEngine:
             job.meta,
             job.tenant,
             now,
+            after=job.after,
         )
 
     def _change(self) -> None:

@@ -13,6 +13,7 @@ from tests.support.working import work
 class Job(str):
     """A job of a queue, by the name of that."""
 
+    __slots__ = ()
     after = 0
 
 
