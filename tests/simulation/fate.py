@@ -16,6 +16,9 @@ KEYS = ("A", "B|c1", "C @#", 'D"%', "*E")
 TENANTS = ("", "", "", "x|c1")
 # What claims of one history know: all, or now this and now that.
 KNOWLEDGE = ((None,), (None,), (("t1",), ("t2",), None), (("t1",), ("t1", "t2")), (("t2",), ("t*",), ("u",)))
+# What claims of one history ask to be handed on: nothing, or jobs of tasks that take so long.
+SHORT = (("t1", 4 * MS), ("t2", 4 * MS))
+RELAYS = ((None,), (None,), (SHORT,), (None, SHORT), (SHORT, (("t1", 9 * MS), ("t2", 2 * MS)), (("t1", MS),)))
 WORKERS = ("w1", "w2", "w3")
 PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
@@ -64,6 +67,9 @@ class Fate:
         # What workers know is drawn apart, so that all else happens as it did before.  Which of the jobs of equal
         # limits is the first matters to drops.
         self._learning = random.Random(f"known in {seed}")
+        # Relays are drawn apart too.
+        self._relaying = random.Random(f"relays in {seed}")
+        self._relays = self._relaying.choice(RELAYS)
         self._knowledge = self._learning.choice(KNOWLEDGE) if not self._drops else (None,)
         choices = self._choices()
         self._choose = [choose for _, choose in choices]
@@ -294,7 +300,7 @@ class Fate:
 
     def _claim_ahead(self) -> Operation:
         """Claim as a worker that begins jobs at their moments."""
-        chance, (_, queues, count, _, _, worker, known) = self._chance, self._claim()
+        chance, (_, queues, count, _, _, worker, known, *_) = self._chance, self._claim()
         lags = tuple(chance.choice((0, 0, MS // 2, MS, 10 * MS)) for _ in range(3))
         return ("claim_ahead", queues, count + chance.choice((0, 4)), lags, worker, known)
 
@@ -304,7 +310,9 @@ class Fate:
         lags = tuple(chance.choice(LAGS) for _ in range(3))
         lease = LEASE if chance.random() < 0.8 else chance.choice((SECOND, 60 * SECOND))
         known = self._learning.choice(self._knowledge)
-        return ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS), known)
+        relay = self._relaying.choice(self._relays)
+        asked = ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS), known)
+        return asked if relay is None else (*asked, relay)
 
     def _claims(self) -> Operation:
         """Claim for several workers at once, often for the same queues."""
@@ -314,7 +322,7 @@ class Fate:
         asked = [self._claim() for _ in range(chance.randint(2, 4))]
         same = chance.random() < 0.4
         requests = [
-            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], *one[5:]) for one in asked
+            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], *one[5:7]) for one in asked
         ]
         return ("claims", requests, asked[0][4], chance.choice(("priority", "strict")))
 

@@ -153,6 +153,7 @@ class Job:
     earlier: "Job | None" = None  # for whose end it waits
     heir: "Job | None" = None  # who waited for its end
     since: int | None = None  # when the calls began in which it waits for a pause
+    after: "Job | None" = None  # whose slot its attempt is handed
     replaced: bool = False
     starts: list[Start] = field(default_factory=list)
     past: list[tuple[int, str]] = field(default_factory=list)  # each attempt that ended: its number, and how
@@ -541,6 +542,60 @@ class Model:
             raise Mismatch(f"{name} was granted for {at} although {shut} is shut then")
         self._start(job, lease, at)
         return job
+
+    def start_after(
+        self, name: str, earlier: str, lease: int, left: Collection[str], tasks: Sequence[str] | None
+    ) -> Job:
+        """Start a job that the engine hands the slot of an earlier one, provided that no other could have it.
+
+        *left* are the jobs that may start beside them: they would have needed the hands of this claim.
+        """
+        job, before = self.jobs[name], self.jobs[earlier]
+        if left:
+            raise Mismatch(f"{name} was to follow {earlier}, though {left} wait for hands")
+        if (
+            before.state != RUNNING
+            or before.kind != job.kind
+            or job.state != WAITING
+            or not knows(tasks, job)
+        ):
+            raise Mismatch(f"{name}, which is {job.state}, was to follow {earlier}, which is {before.state}")
+        in_line = [other for other in self.waiting({job.queue}) if other.kind == job.kind]
+        if in_line[0] is not job:
+            raise Mismatch(f"{name} was to follow {earlier}, but {in_line[0].name} is next in line")
+        (key, own, on_limit), *others = job.gates
+        ruled = [of for of, _, _ in job.gates if self._is_ruled(of)]
+        if own != Numbers(1) or on_limit != "wait" or len(others) > 2 or ruled or job.tenant:
+            raise Mismatch(
+                f"{name} was to follow {earlier} at {key}, where more than a slot decides: {own}, {ruled}"
+            )
+        rivals = [other for other in self.waiting() if key in other.names and other.kind != job.kind]
+        if rivals:
+            raise Mismatch(f"{name} was to follow {earlier}, but {rivals[0].name} waits for {key} too")
+        self._start(job, lease)
+        job.after = before
+        return job
+
+    def _is_ruled(self, name: Name) -> bool:
+        gate = self.gates.get(name)
+        if gate is None:
+            return False
+        overridden = gate.override != ANY and (gate.override_until is None or gate.override_until > self.now)
+        return (
+            gate.configured != ANY or overridden or gate.floating is not None or gate.shut_until > self.now
+            or gate.paused or gate.remembers
+        )  # fmt: skip
+
+    def shown_running(self, name: Name, slots: int | None) -> int:
+        """Count what shows as running at a gate: of a relay one, where there would be more than there may be."""
+        running = self.running(name)
+        if slots is None or running <= slots:
+            return running
+        return running - sum(
+            job.state == RUNNING and name in job.names and job.after is not None
+            and job.after.state == RUNNING and job.after.fence == job.fence
+            for job in self.live.values()
+        )  # fmt: skip
 
     def settle(
         self, reports: Sequence[tuple[str, int, tuple[Any, ...], int | None, dict[str, int]]]
@@ -1029,7 +1084,7 @@ class Model:
 
     def _start(self, job: Job, lease: int, begins: int | None = None) -> None:
         at = self.now if begins is None else begins
-        job.state, job.lease, job.heir = RUNNING, at + lease, None
+        job.state, job.lease, job.heir, job.after = RUNNING, at + lease, None, None
         job.attempt += 1
         job.starts = []
         for name, _, _ in job.gates:

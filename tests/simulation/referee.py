@@ -41,11 +41,16 @@ class Attempt:
     claimed: int
     lease: int
     passes: Sequence[Pass]
+    after: "Attempt | None" = None  # the one whose slot it is handed
     began: int | None = None
     until: int = FOREVER
     used: list[tuple[int, Any, int]] = field(
         default_factory=list
     )  # before which claim, of which gate, how much
+
+    def follows(self, other: "Attempt") -> bool:
+        """Tell whether it begins when another has ended."""
+        return self.after is not None and (self.after is other or self.after.follows(other))
 
     def is_paced(self, gate: Any) -> bool:
         """Tell whether a throttle paced the starts at a gate when this was claimed."""
@@ -73,16 +78,24 @@ class Referee:
     _unripe: list[Attempt] = field(default_factory=list)
     _done: set[str] = field(default_factory=set)
 
-    def claimed(self, job: str, fence: int, at: int, lease: int, passes: Sequence[Pass]) -> Attempt:
-        """A worker was given a job: from now on it holds a slot in each of its gates."""
-        attempt = Attempt(job, fence, len(self.attempts), at, lease, passes)
-        others = [a for (name, _), a in self.attempts.items() if name == job and self._holds(a, at)]
+    def claimed(
+        self,
+        job: str,
+        fence: int,
+        at: int,
+        lease: int,
+        passes: Sequence[Pass],
+        after: Attempt | None = None,
+    ) -> Attempt:
+        """A worker was given a job: from now on it holds a slot in each of its gates, or that of another *after* it."""
+        attempt = Attempt(job, fence, len(self.attempts), at, lease, passes, after)
+        others = [a for (name, _), a in self.attempts.items() if name == job and self.holds(a, at)]
         if others:
             self.complaints.append(f"{job} was given to two workers at once")
         if job in self._done:
             self.complaints.append(f"{job} was started though it is done")
         for passed in passes:
-            there = [a for a in self._at[passed.gate] if self._holds(a, at)]
+            there = [a for a in self._at[passed.gate] if self.holds(a, at) and not attempt.follows(a)]
             self._at[passed.gate].append(attempt)
             self.most[passed.gate] = max(self.most.get(passed.gate, 0), len(there) + 1)
             if passed.slots is not None and len(there) + 1 > passed.slots:
@@ -94,6 +107,10 @@ class Referee:
     def began(self, attempt: Attempt, at: int) -> None:
         """Its handler began."""
         attempt.began = at
+        if attempt.after is not None and self.holds(attempt.after, at):
+            self.complaints.append(
+                f"{attempt.job} began before {attempt.after.job}, which it follows, had ended"
+            )
         self._unripe.append(attempt)
 
     def spent(self, attempt: Attempt, gate: Any, amount: int) -> None:
@@ -128,7 +145,8 @@ class Referee:
         """Judge all that are left."""
         return self.look(FOREVER)
 
-    def _holds(self, attempt: Attempt, at: int) -> bool:
+    def holds(self, attempt: Attempt, at: int) -> bool:
+        """Tell whether an attempt is its worker's at that moment."""
         return attempt.until > at and attempt.lease > at
 
     def _judge(self, last: Attempt) -> None:

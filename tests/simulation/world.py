@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from penstock.engine import Engine
 from penstock.errors import DuplicateJobError, GateShutError, NotFoundError, WrongStateError
 from penstock.job import (
+    RELAY,
     Ahead,
     Claim,
     Claimed,
@@ -304,19 +305,30 @@ class World:
         lags: Sequence[int | None] = (0,),
         worker: str = "w1",
         tasks: Sequence[str] | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> None:
         """Take jobs, of *tasks* if they are named; their handlers begin so long after that, one by one, or never."""
-        self._claims([(queues, count, lease, worker, tasks)], lags)
+        self._claims([(queues, count, lease, worker, tasks)], lags, relay=relay)
 
     def _claims(
         self,
         requests: Sequence[tuple[Any, ...]],
         lags: Sequence[int | None] = (0,),
         order: str = "priority",
+        relay: Sequence[tuple[str, int]] = (),
     ) -> None:
         """Take jobs for several workers in one transaction, as if for one after the other."""
         wanted = [
-            ClaimFor(tuple(queues), count, worker, lease, GRACE, order=Order(order), tasks=(*tasks, None)[0])
+            ClaimFor(
+                tuple(queues),
+                count,
+                worker,
+                lease,
+                GRACE,
+                order=Order(order),
+                tasks=(*tasks, None)[0],
+                relay=tuple(relay),
+            )
             for queues, count, lease, worker, *tasks in requests
         ]
         # What is recorded of a tenant that was served is known at the end of a transaction, not of each claim in it.
@@ -394,26 +406,30 @@ class World:
         lags: Sequence[int | None] = (0,),
         worker: str = "w1",
         tasks: Sequence[str] | None = None,
+        relay: Sequence[tuple[str, int]] = (),
     ) -> None:
         """Settle and take jobs in one transaction."""
         told, settlements = self._settlements(reports)
         self.model.served = self._served()
         accepted, claim = self._ask(
             lambda engine: engine.exchange(
-                settlements, queues, count, worker=worker, lease=lease, tasks=tasks
+                settlements, queues, count, worker=worker, lease=lease, tasks=tasks, relay=relay
             )
         )
         self._note_served()
         self._settled(told, accepted)
-        self._given(claim, ClaimFor(tuple(queues), count, worker, lease, GRACE, tasks=tasks), lags)
+        wanted = ClaimFor(tuple(queues), count, worker, lease, GRACE, tasks=tasks, relay=tuple(relay))
+        self._given(claim, wanted, lags)
 
     def _given(self, claim: Claim, wanted: ClaimFor, lags: Sequence[int | None]) -> None:
         """Compare what a worker was given, asking on for as long as there is more."""
-        jobs = list(claim.jobs)
+        jobs, following = _parted(claim)
         while claim.more and len(jobs) < wanted.count:
             self.machine.counts["asked again"] += 1
             (claim,) = self.engine.claims([replace(wanted, count=wanted.count - len(jobs))])
-            jobs += claim.jobs
+            same("handed on by a claim that knows of more", [], following)
+            more, following = _parted(claim)
+            jobs += more
         # Strictly one queue after the other is a claim on each, as long as there is room.
         strict = wanted.order is Order.STRICT
         left, started = jobs, []
@@ -425,6 +441,7 @@ class World:
         same("of other queues", [], left)
         for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
             self._take(job, claimed, wanted.worker, lags[number % len(lags)])
+        self._handed_on(jobs, following, wanted)
         if len(jobs) < wanted.count:
             self._see_rescheduled(wanted)
         if len(jobs) < wanted.count and self.mode == "A":
@@ -433,6 +450,23 @@ class World:
             opening = self.model.opening(coming, before=claim.next_at, lapse=True)
             if opening is not None:
                 raise Mismatch(f"a claim on {wanted.queues} finds a job at {opening}, not at {claim.next_at}")
+
+    def _handed_on(self, jobs: Sequence[Claimed], following: Sequence[Claimed], wanted: ClaimFor) -> None:
+        """Have the model start the same after others; each begins when the one before has ended."""
+        names = {job.seq: job.id for job in (*jobs, *following)}
+        left = self.model.may_start(wanted.queues, self._turns(), wanted.tasks) if following else ()
+        expected = dict(wanted.relay)
+        spans = {job.seq: expected.get(job.task, 0) for job in jobs}
+        for claimed in following:
+            self.machine.counts["handed on"] += 1
+            spans[claimed.seq] = spans[claimed.after] + expected[claimed.task]
+            if spans[claimed.seq] > RELAY:
+                raise Mismatch(f"the relay that ends with {claimed.id} takes {spans[claimed.seq]} us")
+            earlier = names[claimed.after]
+            job = self.model.start_after(claimed.id, earlier, wanted.lease, left, wanted.tasks)
+            self._take(
+                job, claimed, wanted.worker, None, after=self.hands.get(earlier) or self.former[earlier][-1]
+            )
 
     def _see_rescheduled(self, wanted: ClaimFor) -> None:
         """See that all which a claim has left behind, though their queue is open, are scheduled if they may be."""
@@ -500,7 +534,13 @@ class World:
         return started
 
     def _take(
-        self, job: Job, claimed: Claimed, worker: str, lag: int | None, planned: int | None = None
+        self,
+        job: Job,
+        claimed: Claimed,
+        worker: str,
+        lag: int | None,
+        planned: int | None = None,
+        after: Hand | None = None,
     ) -> None:
         same(f"attempt of {job.name}", job.attempt, claimed.attempt)
         same(f"lease of {job.name}", job.lease, claimed.lease)
@@ -515,7 +555,8 @@ class World:
         job.fence = claimed.fence
         true = self.machine.since_start
         ends = claimed.lease - self.offset
-        attempt = self.referee.claimed(job.name, claimed.fence, true, ends, passes)
+        earlier = None if after is None else after.attempt
+        attempt = self.referee.claimed(job.name, claimed.fence, true, ends, passes, earlier)
         begins = None if lag is None or self._silent else (true if planned is None else planned) + lag
         self._let_go(job.name)
         self.hands[job.name] = Hand(claimed, attempt, worker, begins, planned)
@@ -561,6 +602,8 @@ class World:
         hand = self.hands[name]
         if hand.attempt.began is None and (hand.planned is not None or self._is_too_late(hand)):
             outcome = ("handed back",)
+        if hand.attempt.began is None and self._is_behind(hand):
+            outcome = ("handed back",)
         if outcome[0] == "handed back":
             outcome = ("handed back", hand.attempt.began is not None)
         elif hand.attempt.began is None:
@@ -573,6 +616,11 @@ class World:
     def _is_too_late(self, hand: Hand) -> bool:
         """Tell whether a handler may not begin any more, less what a worker keeps in reserve."""
         return hand.claimed.begin_by > 0 and self.machine.since_start > hand.attempt.claimed + BEGIN_WITHIN
+
+    def _is_behind(self, hand: Hand) -> bool:
+        """Tell whether the attempt that it follows may not have ended."""
+        earlier = hand.attempt.after
+        return earlier is not None and self.referee.holds(earlier, self.machine.since_start)
 
     def _settle_late(self, name: str) -> None:
         """Settle attempts that others have settled or lost."""
@@ -853,7 +901,7 @@ class World:
         waiting = [job for job in self.model.live.values() if job.shown == WAITING]
         for view in views:
             name = ("key", view.tenant, view.key)
-            same(f"running at {name}", self.model.running(name), view.running)
+            same(f"running at {name}", self.model.shown_running(name, view.numbers.slots), view.running)
             same(f"waiting at {name}", sum(name in job.names for job in waiting), view.waiting)
 
     def _count(self) -> None:
@@ -987,6 +1035,11 @@ def new_job(ask: dict[str, Any], now: int) -> NewJob:
         priority=ask.get("priority", 0), cost=ask.get("cost", 1), limits=limits, retry=retry,
         unique=unique, **moments,
     )  # fmt: skip
+
+
+def _parted(claim: Claim) -> tuple[list[Claimed], list[Claimed]]:
+    """Return the jobs of a claim that begin at once, and those that follow them."""
+    return [job for job in claim.jobs if not job.after], [job for job in claim.jobs if job.after]
 
 
 def outcome_of(kind: str, *facts: Any) -> Outcome:

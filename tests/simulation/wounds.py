@@ -32,6 +32,26 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.leases:correct",
         ("starts.add(began + GUARD, cost)", "starts.add(began - GUARD, cost)"),
     ),
+    "a relay whose jobs take no slots": (
+        "engine.admission.starting:Starting.admit_after",
+        ("self._board.posts[gate].gate.start(0, cost)", "pass"),
+    ),
+    "a relay while others wait for hands": (
+        "engine.admission.relays:hand_on",
+        ("if claiming.is_short or claiming.type_gates:", "if claiming.type_gates:"),
+    ),
+    "a relay at a gate of several lanes": (
+        "engine.admission.relays:_alone",
+        ("if not found or not board.db.gated:", "if True:"),
+    ),
+    "a relay at a gate of several slots": (
+        "engine.admission.relays:_has_one_slot",
+        ("lane.stands[0].own.slots != 1", "False"),
+    ),
+    "a relay that begins with the last": (
+        "engine.admission.relays:hand_on",
+        ("in found.get(lane.id, ()):", "in reversed(found.get(lane.id, ())):"),
+    ),
     "a release forgotten on cancel": (
         "engine.settle:Settling._stop",
         ("if not attempt.gates:", "if not attempt.gates or attempt.cancel:"),
