@@ -172,10 +172,12 @@ def test_one_that_would_begin_too_late_is_handed_back(engine, monkeypatch):
         calls.append(1)
 
     ids = line(engine, "act", 3)
-    work(engine, act)
+    engine.enqueue("act", count=5)
+    work(engine, act, concurrency=1)
 
-    assert len(calls) == 1
+    assert len(calls) == 6
     assert [engine.outcomes[name] for name in ids] == [Done(), HandedBack(), HandedBack()]
+    assert {count for _, count, _ in engine.claims} == {1}  # the place of the relay is free again, once
 
 
 def test_one_that_shall_be_cancelled_does_not_begin(engine, patient):
