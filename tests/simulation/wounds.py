@@ -110,8 +110,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.settle:Settling.settle",
         (
             "taken(self.board.db, settlements)",
-            "attempt_rows.take(self.board.db,"
-            " {a[:2] for a in attempt_rows.locked(self.board.db, [s.seq for s in settlements])})",
+            (
+                "attempt_rows.take(self.board.db,"
+                " {a[:2] for a in attempt_rows.locked(self.board.db, [s.seq for s in settlements])})"
+            ),
         ),
         ("attempt.fence != s.fence", "False"),
     ),
