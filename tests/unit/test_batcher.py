@@ -6,7 +6,9 @@ import pytest
 
 from penstock.errors import InvalidJobError, StoreDownError
 from penstock.http.batcher import Adding, Batcher, answers
-from penstock.job import ClaimFor, NewJob
+from penstock.job import ClaimFor, NewJob, Settlement
+from penstock.lifecycle.outcomes import Done
+from penstock.lifecycle.states import State
 
 
 def run(together, ask, **options):
@@ -214,3 +216,17 @@ def test_a_claim_is_answered_though_another_question_of_its_batch_fails_in_an_un
     assert ["a"] == [job.id for job in claim.jobs]
     assert isinstance(broken, RuntimeError)
     assert isinstance(invalid, InvalidJobError)
+
+
+def test_outcomes_that_come_without_claims_are_settled_by_the_verb_for_them_alone(engine, monkeypatch):
+    engine.enqueue([NewJob("task", id=id_) for id_ in "ab"])
+    jobs = engine.claim(["default"], 2, worker="w").jobs
+    monkeypatch.setattr(engine, "batch", None)
+    questions = [Settlement(job.seq, job.fence, Done()) for job in jobs]
+    stale = Settlement(jobs[0].seq, jobs[0].fence + 1, Done())
+
+    lost, *ended = answers(engine, [stale, *questions])
+
+    assert lost is None
+    assert all(isinstance(moment, int) for moment in ended)
+    assert engine.count() == {State.DONE: 2}
