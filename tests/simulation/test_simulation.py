@@ -118,6 +118,8 @@ def test_every_wound_can_still_be_made(wound):
         "one slot too many",
         "starts remembered at the claim",
         "a release forgotten on cancel",
+        "a relay whose jobs take no slots",
+        "a relay while others wait for hands",
         "promotion skipped for the second queue",
         "a newcomer that barges",
         "an old refresh that counts",

@@ -46,7 +46,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay at a gate of several slots": (
         "engine.admission.relays:_has_one_slot",
-        ("lane.stands[0].own.slots != 1", "False"),
+        ("post.gate.running == 1 and", ""),
     ),
     "a relay that begins with the last": (
         "engine.admission.relays:hand_on",

@@ -71,7 +71,8 @@ def _alone(claiming: "Claiming", spans: Mapping[str, int]) -> list[tuple[ClaimQu
 
 
 def _has_one_slot(claiming: "Claiming", lane: Lane) -> bool:
-    if not has_slots_only(lane) or lane.stands[0].own.slots != 1:
+    if not has_slots_only(lane):
         return False
     post = claiming.board.posts[lane.stands[0].gate]
+    # One start shut it.
     return post.gate.running == 1 and seem_own((), [post])
