@@ -76,3 +76,10 @@ def both(account: int) -> None:
 @app.task(queue="boxed")
 async def boxed(account: int) -> None:
     await awork()
+
+
+@app.task(limits=[Concurrency(1, key="brief:{account}")])
+async def brief(account: int) -> None:
+    """So short that a worker hands the slot of its key on."""
+    with noted():
+        await asyncio.sleep(0.002)
