@@ -8,6 +8,8 @@ from typing import Any
 from tests.simulation.world import Operation
 
 LATEST = ("u", "scheduled,waiting,running", None, "replace")
+LEASE = 15_000_000
+SHORT = (("t1", 1_000),)  # handlers that a worker expects to be so short that it hands slots on
 
 
 def found(wound: str, *history: Operation, mode: str = "A") -> tuple[str, str, list[Operation]]:
@@ -27,6 +29,11 @@ def job(name: str, *limits: str, queue: str = "q", **facts: Any) -> dict[str, An
 
 def _limit(key: str, numbers: str, on_limit: str = "wait", *every: str) -> tuple[Any, ...]:
     return (key, numbers, on_limit, *map(int, every))
+
+
+def relay(count: int) -> Operation:
+    """Claim for a worker that hands slots on."""
+    return ("claim", ["q"], count, LEASE, (0,), "w1", None, SHORT)
 
 
 # By name: the mode, the wound, the history.
@@ -481,5 +488,34 @@ FOUND = {
         enqueue(job("a", "X r1/3000000"), job("b", "X r1/3000000", queue="r"), job("c", "X t1/3000000/2")),
         ("settle", [("heavy", ("done",), False, {"X": 4})]),
         ("rest",),
+    ),
+    "a job to which a slot was handed on keeps its key shut when the one before it has ended": found(
+        "a relay whose jobs take no slots",
+        enqueue(job("a", "X c1"), job("b", "X c1"), job("other", "X c1", task="t2")),
+        relay(5),
+        ("settle", [("a", ("done",), True)]),
+        ("claim", ["q"], 5),
+    ),
+    "no slot is handed on while a job of another key waits for a hand": found(
+        "a relay while others wait for hands",
+        enqueue(job("a", "X c1"), job("b", "X c1"), job("waits", "Y c1")),
+        relay(1),
+    ),
+    "no slot is handed on at a key that jobs of another queue wait for": found(
+        "a relay at a gate of several lanes",
+        enqueue(job("a", "X c1"), job("b", "X c1"), job("waits", "X c1", queue="r")),
+        relay(5),
+    ),
+    "no slot is handed on at a key with two of them": found(
+        "a relay at a gate of several slots",
+        enqueue(*(job(name, "X c2") for name in "abcd")),
+        relay(5),
+        ("settle", [("a", ("done",), True)]),
+        relay(5),
+    ),
+    "slots are handed on in the order of the line": found(
+        "a relay that begins with the last",
+        enqueue(job("a", "X c1"), job("b", "X c1"), job("c", "X c1")),
+        relay(5),
     ),
 }
