@@ -316,6 +316,23 @@ def test_many_stores_that_are_each_quiet_make_no_storm_together(url, opened):
     assert max(wakes) < signals.STORM + pace * span
 
 
+def test_the_more_processes_notify_in_a_storm_the_more_seldom_each_does():
+    crowd = signals.Crowd()
+
+    assert signals.LONGEST_GAP == crowd.longest_gap(0)
+    gaps = []
+    for number in range(40):
+        crowd.heard(f"process {number}", number)
+        crowd.heard(f"process {number}", number)
+        gaps.append(crowd.longest_gap(number))
+    assert signals.LONGEST_GAP == gaps[0]
+    assert 4 * signals.LONGEST_GAP == gaps[6]
+    assert signals.RAREST_GAP == gaps[-1]
+    crowd.heard("process 39", 2 * SECOND)
+    assert signals.LONGEST_GAP == crowd.longest_gap(2 * SECOND)
+    assert 1 == len(crowd._senders)
+
+
 class TestWorker:
     """A worker that looks by itself only once in ten minutes hears of every job."""
 
@@ -384,7 +401,7 @@ def test_a_store_that_is_closed_keeps_no_thread_waiting(url, topic):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: engine.store._signals._waiting[topic])
+    until(lambda: engine.store._signals._changed[topic]._waiters)
     engine.close()
 
     assert ended.wait(SOON)

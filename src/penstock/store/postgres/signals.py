@@ -5,7 +5,9 @@ notifies, shortly after commits and at most every few milliseconds however many 
 as when the server is restarted, are made up for by looking now and then.
 
 A thread that waits is woken at once.  Only in a storm, when more than STORM notifications arrive in a second,
-the wake-ups are LONGEST_GAP apart and each stands for several notifications.
+the wake-ups are LONGEST_GAP apart and each stands for several notifications.  In a storm of many processes each
+notifies the more seldom the more there are: any notification lets a thread look at all that was committed, so those
+of all processes together come about as often as those of two.
 """
 
 import logging
@@ -26,7 +28,8 @@ from penstock.store.postgres.session import is_direct
 
 LEAST_GAP: Final = 0.002  # seconds between two notifications
 QUIET: Final = 0.005  # after so long without one, a notification may go along with its transaction
-LONGEST_GAP: Final = 0.032  # in a storm
+LONGEST_GAP: Final = 0.032  # in a storm of one process or two
+RAREST_GAP: Final = 0.25  # in a storm of however many
 STORM: Final = 200  # notifications, all in one second, that a listener passes on at once
 _BLIND: Final = 0.2  # how often to look where notifications do not arrive
 _AGAIN: Final = 0.5  # until the next try to connect
@@ -47,10 +50,10 @@ class Signals:
         self._counts = dict.fromkeys(Topic, 0)
         self._lock = threading.Lock()
         self._changed = {topic: threading.Condition(self._lock) for topic in Topic}
-        self._waiting = dict.fromkeys(Topic, 0)
         self._paces = {topic: Pace() for topic in Topic}
+        self._crowd = Crowd()
         self._closed = threading.Event()
-        self._notifier = _Notifier(connect, self._channel, self._self, self._closed)
+        self._notifier = _Notifier(connect, self._channel, self._self, self._crowd, self._closed)
         self._listener: threading.Thread | None = None
         self._listen = listen
         self._sent = 0  # when a notification was last asked for
@@ -85,15 +88,11 @@ class Signals:
         end = monotonic() + int(timeout * SECOND)
         self._start()
         with self._lock:
-            self._waiting[topic] += 1
-            try:
-                while self._counts[topic] == revision and not self._closed.is_set():
-                    left = end - monotonic()
-                    if left <= 0:
-                        break
-                    self._changed[topic].wait(left / SECOND)
-            finally:
-                self._waiting[topic] -= 1
+            while self._counts[topic] == revision and not self._closed.is_set():
+                left = end - monotonic()
+                if left <= 0:
+                    break
+                self._changed[topic].wait(left / SECOND)
             return self._counts[topic]
 
     def close(self) -> None:
@@ -156,15 +155,16 @@ class Signals:
         for notice in notices:
             sender, _, names = notice.payload.partition(" ")
             if sender != self._self:
+                self._crowd.heard(sender, monotonic())
                 topics.update(Topic[name] for name in names.split() if name in Topic.__members__)
         for topic, count in topics.items():
             self._paces[topic].count(count, monotonic())
         return topics
 
     def _pause(self, topics: Iterable[Topic]) -> int:
-        """Return how long to wait before waking the threads that wait for *topics*."""
+        """Return how long to wait before waking the threads that wait for *topics*, or will wait by then."""
         now = monotonic()
-        return max((self._paces[topic].pause(now) for topic in topics if self._waiting[topic]), default=0)
+        return max((self._paces[topic].pause(now) for topic in topics), default=0)
 
 
 class Pace:
@@ -186,6 +186,25 @@ class Pace:
         return wait
 
 
+class Crowd:
+    """How many other processes notify, as far as the last second shows."""
+
+    def __init__(self) -> None:
+        self._senders: dict[str, int] = {}  # when each was last heard, the one silent for longest first
+
+    def heard(self, sender: str, now: int) -> None:
+        """Note a notification of another process."""
+        self._senders.pop(sender, None)
+        self._senders[sender] = now
+        while self._senders[silent := next(iter(self._senders))] < now - SECOND:
+            del self._senders[silent]
+
+    def longest_gap(self, now: int) -> float:
+        """Return the seconds between two notifications of this process in a storm."""
+        others = sum(at > now - SECOND for at in list(self._senders.values()))
+        return min(LONGEST_GAP * max(1 + others, 2) / 2, RAREST_GAP)
+
+
 def _payload(sender: str, topics: set[Topic]) -> str:
     return " ".join([sender, *sorted(topic.name for topic in topics)])
 
@@ -193,10 +212,13 @@ def _payload(sender: str, topics: set[Topic]) -> str:
 class _Notifier:
     """Sends notifications from a thread that begins with the first of them."""
 
-    def __init__(self, connect: str, channel: str, sender: str, closed: threading.Event) -> None:
+    def __init__(
+        self, connect: str, channel: str, sender: str, crowd: Crowd, closed: threading.Event
+    ) -> None:
         self._connect = connect
         self._channel = channel
         self._sender = sender
+        self._crowd = crowd
         self._closed = closed
         self._topics: set[Topic] = set()
         self._lock = threading.Lock()
@@ -223,7 +245,8 @@ class _Notifier:
         gap = LEAST_GAP
         while not self._closed.is_set():
             # In a storm the gaps grow, so that many workers are not woken for every single job.
-            gap = min(gap * 2, LONGEST_GAP) if self._bell.is_set() else LEAST_GAP
+            longest = self._crowd.longest_gap(monotonic())
+            gap = min(gap * 2, longest) if self._bell.is_set() else LEAST_GAP
             self._bell.wait()
             had = connection
             connection = self._told(connection)
