@@ -5,6 +5,8 @@ from itertools import count, islice
 import pytest
 
 from penstock.clock import SECOND
+from penstock.job import Settlement
+from penstock.lifecycle.outcomes import Done
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit
 from tests.support.desk import Desk, rate, slots, throttle
@@ -147,3 +149,25 @@ def test_a_clock_that_shuts_one_gate_of_a_holder_keeps_nothing_at_the_others(des
     assert len(passed) < 10  # at K the others wait for it
     desk.wait(3600 * SECOND)
     assert desk.claim(1) == "small"
+
+
+def test_a_gate_that_the_clock_opens_counts_no_refusal_at_another_that_jobs_leave_with_it(desk: Desk) -> None:
+    desk.enqueue("a later", rate("A", 1, SECOND))
+    desk.enqueue("b", rate("B", 2, 100 * SECOND))
+    assert desk.claim(2) == "a b"
+    desk.enqueue("heavy", rate("B", 2, 100 * SECOND, cost=2))
+    assert desk.claim(2) == ""
+    before = refusals(desk, "heavy")
+    desk.wait(2 * SECOND)
+    ended = [desk.attempts[name] for name in ("a", "b")]
+    settled = [Settlement(attempt.seq, attempt.fence, Done(None)) for attempt in ended]
+    _, claim = desk.engine.exchange(settled, ["q"], 3, worker="worker")
+
+    assert [job.id for job in claim.jobs] == ["later"]
+    assert refusals(desk, "heavy") == before
+
+
+def refusals(desk: Desk, name: str) -> int:
+    question = "SELECT refused FROM lane_job JOIN job USING (seq) WHERE id = ?"
+    ((count,),) = desk.engine.store.read(lambda db: db.all(question, name))
+    return count

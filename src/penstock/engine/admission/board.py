@@ -228,7 +228,8 @@ class Board:
         if crowded and not self.db.gated:
             self._call_lanes(self.own.behind(crowded), woken=woken, released=released)
         elif crowded:
-            self._call_firsts(self.dormant_firsts(crowded), woken=woken, released=released)
+            firsts = [row for row in self.dormant_firsts(crowded) if row.behind in wanted]
+            self._call_firsts(firsts, woken=woken, released=released)
         self.turns.call_holders(wanted)
         self.turns.look_after(wanted)
         self.loans.serve(gate for gate in wanted if self.posts[gate].asking)
