@@ -108,12 +108,14 @@ class Held(Try):
         self.forgotten = False
 
     def begin(self):
-        store = self._desk.engine.store
-        store.write = self._write
+        self._desk.engine.store.write = self._write
         self.thread.start()
+
+    def reach_commit(self):
+        """Wait until all its work is done."""
         while not self._reached.wait(0.005):
             assert not self._ended.is_set(), f"{self._name} ended: {self._answer!r} {self._error!r}"
-        del store.write
+        del self._desk.engine.store.write
 
     def commit(self):
         """Let it go on; return what came of it."""
@@ -166,6 +168,14 @@ class Race:
         """Have a rival do this, and hold the transaction before its commit."""
         held = self._next(Held, action)
         held.begin()
+        held.reach_commit()
+        return held
+
+    def hold_once_it_gets(self, action, what):
+        """Have a rival do this that waits for *what* first; `reach_commit` waits until it has it and has done all."""
+        held = self._next(Held, action)
+        held.begin()
+        held.waits_for(what)
         return held
 
     @contextmanager

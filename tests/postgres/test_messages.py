@@ -133,6 +133,28 @@ class TestAlong:
             engine.store.write(work)
         assert engine.store.read(settings) == [(0,)]
 
+    def test_statements_beside_a_refused_text_stay_usable(self, engine):
+        rename = "UPDATE setting SET value = ? WHERE name = ?"
+        pairs = [("a", "b"), ("c", "d")]
+
+        def work(db, name="e\0"):
+            db.last(rename, pairs)
+            db.last("INSERT INTO setting (name, value, at) VALUES (?, ?, 0)", [(name, "a"), ("f", "b")])
+
+        with pytest.raises(Exception, match="NUL"):
+            engine.store.write(work)
+        engine.store.write(lambda db: work(db, "e"))
+        assert engine.store.read(settings) == [(2,)]
+        assert engine.store._prepare is not None
+
+    def test_questions_beside_a_refused_text_stay_usable(self, engine):
+        engine.enqueue([NewJob("task")])
+        engine.store._drop_idle()
+        with pytest.raises(Exception, match="NUL"):
+            engine.exchange([], ["de\0"], 1, worker="w")
+        assert len(engine.exchange([], ["default"], 1, worker="w")[1].jobs) == 1
+        assert engine.store._prepare is not None
+
 
 class TestNames:
     def test_a_rollback_leaves_statements_prepared(self, engine):

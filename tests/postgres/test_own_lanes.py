@@ -2,6 +2,7 @@
 
 import pytest
 
+from penstock.engine.transactions import LIKELY
 from penstock.job import Settlement
 from penstock.lifecycle.outcomes import Done, HandedBack, Limited
 from penstock.limits.rules import Numbers, Window
@@ -29,13 +30,13 @@ def running(race, key):
     return race.desk.engine.gate(key).running
 
 
-def exchange(settled, count):
-    """Settle a job of the desk and claim in one transaction, as a worker does."""
+def exchange(settled, count, tasks=None):
+    """Settle a job of the desk and claim in one transaction, as a worker that knows *tasks* does."""
 
     def work(desk):
         attempt = desk.attempts[settled]
         _, claim = desk.engine.exchange(
-            [Settlement(attempt.seq, attempt.fence, Done(None))], ["q"], count, worker="worker"
+            [Settlement(attempt.seq, attempt.fence, Done(None))], ["q"], count, worker="worker", tasks=tasks
         )
         return " ".join(job.id for job in claim.jobs)
 
@@ -78,6 +79,30 @@ class TestClaims:
         assert one.commit() == "free"
         assert race.desk.engine.wait(token, 5) != token
         assert race.start(do.claim(1)).answer() == "a"
+
+    def test_a_claim_that_passed_over_a_lane_hears_of_it_from_a_worker_that_knows_no_task(self, race):
+        race.desk.enqueue("a", slots("X", 1))
+        assert race.desk.claim(1) == "a"
+        race.desk.enqueue("b", slots("Y", 1))
+        token = quiet(race.desk.engine)
+        one = race.hold(exchange("a", 1, tasks=()))
+        assert race.start(do.claim(1)).answer() == ""
+
+        assert one.commit() == ""
+        assert race.desk.engine.wait(token, 5) != token
+        assert race.start(do.claim(1)).answer() == "b"
+
+    def test_a_lane_that_was_locked_for_a_claim_and_became_ready_after_its_look_is_taken(self, race):
+        race.desk.enqueue("a1 a2", slots("X", 2))
+        race.desk.enqueue("z y", slots("Z", 1))
+        assert race.desk.claim(3) == "a1 a2 z"
+        settle = race.hold(do.settle("a1 z"))
+        second = race.hold_once_it_gets(exchange("a2", 1), "a row")
+        assert settle.commit() == [True, True]
+        second.reach_commit()  # it has the row of the lane of y, and had looked before y might start
+
+        assert race.start(do.claim(1)).answer() == ""
+        assert second.commit() == "y"
 
     def test_lanes_of_two_queues_that_share_a_key_take_the_gates(self, race):
         race.desk.enqueue("a", slots("X", 1))
@@ -160,6 +185,40 @@ class TestSettles:
         assert settle.commit() == [True]
         assert race.desk.engine.wait(token, 5) != token
         assert race.start(do.claim(1)).answer() == "b"
+
+    def test_a_settle_that_leaves_its_lane_ready_is_heard_of_by_a_claim_that_passed_over_it(self, race):
+        race.desk.enqueue("a b", slots("X", 2))
+        assert race.desk.claim(1) == "a"
+        token = quiet(race.desk.engine)
+        settle = race.hold(do.settle("a"))
+        assert race.start(do.claim(1)).answer() == ""
+
+        assert settle.commit() == [True]
+        assert race.desk.engine.wait(token, 5) != token
+        assert race.start(do.claim(1)).answer() == "b"
+
+    def test_a_settle_that_is_run_again_with_the_gates_is_heard_of_by_a_claim_that_passed_over_its_lane(
+        self, race
+    ):
+        race.desk.enqueue("a", slots("X", 2))
+        race.desk.enqueue("u1 u2", slots("U", 2))
+        race.desk.enqueue("c", slots("V", 1), slots("W", 1))
+        assert race.desk.claim(4) == "a u1 u2 c"
+        race.desk.enqueue("e", slots("X", 2))
+        for _, desk in race._players:  # all of them expect lanes of their own
+            desk.engine._gated, desk.engine._alone = LIKELY, 0
+        token = quiet(race.desk.engine)
+        other = race.hold(do.settle("u2"))
+        ours = race.start(
+            do.settle("a u1 c")
+        )  # it locks the lane of e, waits for U, and finds that c has two gates
+        ours.waits_for("a row")
+        assert race.start(do.claim(5)).answer() == ""
+
+        assert other.commit() == [True]
+        assert ours.answer() == [True, True, True]
+        assert race.desk.engine.wait(token, 5) != token
+        assert race.start(do.claim(5)).answer() == "e"
 
     def test_a_settle_that_shuts_a_key_takes_the_gates(self, race):
         race.desk.enqueue("a b", slots("X", 2))

@@ -109,6 +109,7 @@ class ClaimBatch:
             view = self._look()
         if self._asked.tasks == ():
             return self._nothing()
+        view.with_lanes.update(board.own.found_in)
         self._note_known(view)
         self._note_rotation(view)
         if self._asked.order is Order.PRIORITY or len(self._names) == 1:

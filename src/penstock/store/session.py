@@ -175,6 +175,10 @@ class Session(Protocol):
         """Wake the threads that wait for *topic* once this is committed."""
         ...
 
+    def tell_if_undone(self, topic: Topic) -> None:
+        """Wake them if this is rolled back: what it had locked may have been passed over."""
+        ...
+
 
 class Store(Protocol):
     """A database that holds jobs, gates and queues."""

@@ -105,8 +105,6 @@ class Claiming:
         if any(queue.free for queue in self.queues.by_place.values()):
             # They were locked and not taken: no other claim could take them meanwhile.
             self.board.db.tell(Topic.WORK)
-        if self.board.own.left_ready:
-            self.board.db.tell(Topic.WORK)  # for the same reason
         return self.starting.save(terms)
 
     def _read(self, tenant: TenantQueues) -> None:

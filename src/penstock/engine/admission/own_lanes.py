@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.admission.lane import Lane, Post
 from penstock.engine.admission.rows import lane_of
-from penstock.job import INSTANCES
+from penstock.job import INSTANCES, Topic
 from penstock.limits.rules import OnLimit
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
@@ -46,6 +46,7 @@ class OwnLanes:
         """Lock and return the first *most* ready lanes of a part, without those that others have locked."""
         if (part, most) in self._found:
             return self._found.pop((part, most))
+        self._will_lock()
         rows = lane_rows.ready_locked(self._board.db, part, most)
         self._locked.update(row.id for row in rows)
         return rows
@@ -75,6 +76,7 @@ class OwnLanes:
     def _lock(self, gates: Sequence[int]) -> None:
         """Lock the lanes of these gates, then those that the claim to come finds first."""
         db, claims = self._board.db, self._claims
+        self._will_lock()
         if claims is not None:
             db.along(lambda later: lane_rows.ready_locked(later, *claims))
         lanes = lane_rows.locked_of(db, list(gates))
@@ -83,6 +85,10 @@ class OwnLanes:
         if claims is not None:
             self._found[claims] = self.ready(*claims)
             self._claims = None
+
+    def _will_lock(self) -> None:
+        """Have claims come again if this is rolled back: they may pass over lanes meanwhile that stay ready."""
+        self._board.db.tell_if_undone(Topic.WORK)
 
     def _others(self) -> list[int]:
         """Return the gates of the lanes that were found for the claim to come, so that one statement reads all."""
@@ -99,10 +105,17 @@ class OwnLanes:
             self._gates.add(lane.stands[0].gate)
 
     @property
+    def found_in(self) -> set[Part]:
+        """Where lanes were found for the claim to come; a look that is older may not know of them."""
+        return {part for (part, _), rows in self._found.items() if rows}
+
+    @property
     def left_ready(self) -> bool:
         """Whether a lane stays ready that no other claim could take meanwhile."""
-        lanes = (self._board.lanes.get(id_) for id_ in self._locked)
-        return any(lane is not None and lane.ready and lane.head is not None for lane in lanes)
+        lanes = self._board.lanes
+        if any(row.id not in lanes for rows in self._found.values() for row in rows):
+            return True
+        return any(id_ in lanes and lanes[id_].ready and lanes[id_].head is not None for id_ in self._locked)
 
 
 def need_lanes(db: Session) -> None:

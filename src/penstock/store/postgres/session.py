@@ -207,6 +207,7 @@ class PostgresSession:
         self._changes: list[tuple[Question, list[Row]]] = []  # the same, where it changed the store
         self._durable = True
         self.topics: set[Topic] = set()
+        self.topics_if_undone: set[Topic] = set()
         self.wrote = False
         self.gated = False
         self.shares_gates = False
@@ -258,8 +259,8 @@ class PostgresSession:
             self.send_last()
             self._connection.execute("COMMIT")
             return
-        last, self._last, names = self._last, [], self._names
-        self._run_message([*(names.call(text, literals(values)) for text, values in last), "COMMIT"])
+        last, self._last = self._last, []
+        self._run_message([*self._named((text, literals(values)) for text, values in last), "COMMIT"])
 
     def send_last(self) -> None:
         """Run what was left for the end."""
@@ -357,6 +358,9 @@ class PostgresSession:
     def tell(self, topic: Topic) -> None:
         self.topics.add(topic)
 
+    def tell_if_undone(self, topic: Topic) -> None:
+        self.topics_if_undone.add(topic)
+
     def _note(self, sql: str) -> None:
         if changes(sql):
             self.wrote = True
@@ -374,10 +378,16 @@ class PostgresSession:
         return answer
 
     def _calls(self, questions: Sequence[Question]) -> list[str]:
-        names = self._names
-        if names is None:
+        if self._names is None:
             return []
-        return [names.call(_translated(*each), literals(_arrays(each.values))) for each in questions]
+        return self._named((_translated(*each), literals(_arrays(each.values))) for each in questions)
+
+    def _named(self, statements: Iterable[tuple[str, str]]) -> list[str]:
+        """Return the texts that run statements with their values by name."""
+        names = self._names
+        assert names is not None  # noqa: S101 - for mypy
+        # All values first: one may be refused, and a name that is given must be sent.
+        return [names.call(*each) for each in list(statements)]
 
     def _keep(self, questions: Sequence[Question], answers: Sequence[list[Row]]) -> None:
         """Keep the answers to what went along until they are asked for."""

@@ -233,6 +233,7 @@ class PostgresStore:
         self, work: Callable[[Session], T], locks: Locks, first: Sequence[Question], *, keep: bool
     ) -> T:
         lost: psycopg.Error | None = None
+        done = False
         with self._connection() as connection:
             state = self._states[connection]
             session = PostgresSession(connection, state)
@@ -245,8 +246,11 @@ class PostgresStore:
                     if not connection.closed:
                         raise
                     lost = error  # the answer, not necessarily the transaction
+                done = True
             finally:
                 _end(session, connection)
+                if not done and session.topics_if_undone:
+                    self._signals.told(session.topics_if_undone)
         # Asked once the connection is given back: if all callers lost theirs, none could ask otherwise.
         if lost is not None and session.wrote and not self._is_there(state, lost):
             raise lost

@@ -71,6 +71,8 @@ class SqliteSession:
 
     def tell(self, topic: Topic) -> None: ...
 
+    def tell_if_undone(self, topic: Topic) -> None: ...
+
     def moment(self) -> Moment | None:
         return None
 
