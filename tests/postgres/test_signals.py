@@ -401,7 +401,7 @@ def test_a_store_that_is_closed_keeps_no_thread_waiting(url, topic):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    until(lambda: engine.store._signals._changed[topic]._waiters)
+    until(lambda: engine.store._signals._waiting[topic])
     engine.close()
 
     assert ended.wait(SOON)

@@ -50,6 +50,7 @@ class Signals:
         self._counts = dict.fromkeys(Topic, 0)
         self._lock = threading.Lock()
         self._changed = {topic: threading.Condition(self._lock) for topic in Topic}
+        self._waiting = dict.fromkeys(Topic, 0)
         self._paces = {topic: Pace() for topic in Topic}
         self._crowd = Crowd()
         self._closed = threading.Event()
@@ -88,11 +89,15 @@ class Signals:
         end = monotonic() + int(timeout * SECOND)
         self._start()
         with self._lock:
-            while self._counts[topic] == revision and not self._closed.is_set():
-                left = end - monotonic()
-                if left <= 0:
-                    break
-                self._changed[topic].wait(left / SECOND)
+            self._waiting[topic] += 1
+            try:
+                while self._counts[topic] == revision and not self._closed.is_set():
+                    left = end - monotonic()
+                    if left <= 0:
+                        break
+                    self._changed[topic].wait(left / SECOND)
+            finally:
+                self._waiting[topic] -= 1
             return self._counts[topic]
 
     def close(self) -> None:
@@ -162,9 +167,14 @@ class Signals:
         return topics
 
     def _pause(self, topics: Iterable[Topic]) -> int:
-        """Return how long to wait before waking the threads that wait for *topics*, or will wait by then."""
-        now = monotonic()
-        return max((self._paces[topic].pause(now) for topic in topics), default=0)
+        """Return how long to wait before waking the threads that wait for *topics*.
+
+        While all threads of the process are at work, each topic counts: none is kept waiting.
+        """
+        now, idle = monotonic(), any(self._waiting.values())
+        return max(
+            (self._paces[topic].pause(now) for topic in topics if self._waiting[topic] or not idle), default=0
+        )
 
 
 class Pace:
