@@ -1,5 +1,6 @@
 """Whatever a worker has taken out of a list is settled, begun or put back, whatever raises in between."""
 
+import asyncio
 import logging
 import threading
 
@@ -7,6 +8,7 @@ import pytest
 
 from penstock import App, Rate
 from penstock.background import periodic
+from penstock.clock import SECOND
 from penstock.engine import Engine
 from penstock.errors import StoreBusyError
 from penstock.job import Refresh
@@ -102,9 +104,15 @@ def test_all_jobs_end_and_all_hands_are_free_though_a_step_raises_once(step, cal
         async def waits() -> None:
             current_job().progress(1)
 
-        for _ in range(JOBS // 2):
-            plain.enqueue()
-            waits.enqueue()
+        @app.task(limits=limits)
+        async def lasts() -> None:
+            await asyncio.sleep(
+                3 * beginnings.BEGINNING / SECOND
+            )  # it is told of when it began before it ends
+
+        for task in (plain, waits, lasts, lasts):
+            for _ in range(JOBS // 4):
+                task.enqueue()
         worker = app.worker(threads=4, concurrency=4, lease="2s")
         thread = threading.Thread(target=worker.run, kwargs={"until_idle": True})
         thread.start()

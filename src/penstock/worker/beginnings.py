@@ -10,8 +10,9 @@ from typing import Final
 from penstock.clock import MILLISECOND, since_boot
 from penstock.worker.attempt import Attempt
 
-# How long handlers have to begin before the pump asks which of them did.
-BEGINNING: Final = 2 * MILLISECOND
+# How long handlers have to begin, and those that have to end, before the pump tells of their begin alone: the
+# settlement of one that has ended tells of it too.
+BEGINNING: Final = 4 * MILLISECOND
 
 
 class Beginnings:
@@ -35,6 +36,12 @@ class Beginnings:
         with self._lock:
             self._attempts = [a for a in self._attempts if not a.ended and (a.began or now < a.begin_by)]
             return [attempt for attempt in self._attempts if attempt.begun()]
+
+    @property
+    def are_due(self) -> bool:
+        """Whether to tell of some that have begun, because their settlements will not soon."""
+        latest = since_boot() - BEGINNING
+        return any(a.began <= latest and a.begun() and not a.ended for a in list(self._attempts))
 
     def told(self, begun: Collection[Attempt]) -> None:
         """Forget attempts of which the store was told."""

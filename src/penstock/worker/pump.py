@@ -115,7 +115,7 @@ class Pump:
         elif not self._crew.running and not self.second.busy:
             self._drained()
         # A claim that comes soon tells of those that have begun.
-        if self._beginnings and rest > LEAD:
+        if rest > LEAD and self._beginnings.are_due:
             self._tell_begun()
         # What was left to the second pump may still be there.
         rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
