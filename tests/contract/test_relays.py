@@ -6,6 +6,7 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
+from penstock.engine.settle import MAX_LOST
 from penstock.errors import InvalidError
 from penstock.job import RELAY_MOST, Claim, ClaimFor, NewJob, Order, Settlement
 from penstock.lifecycle.outcomes import Again, Done, HandedBack, Limited
@@ -211,17 +212,50 @@ def test_a_higher_priority_goes_before_what_is_handed_back(desk: Desk) -> None:
     assert lines(claim(desk)) == ["high b c"]
 
 
-def test_a_worker_that_dies_loses_the_whole_relay(desk: Desk) -> None:
-    desk.enqueue("a b c", K)
-    first = claim(desk)
+def test_a_worker_that_dies_loses_the_whole_relay_and_what_was_lost_starts_alone(desk: Desk) -> None:
+    desk.enqueue("a b c d e", K)
+    first = claim(desk, relay=(("task", 6 * MILLISECOND),))
+    assert lines(first) == ["a b c"]
     assert desk.settle("a") == [True]
 
     desk.wait(LEASE)
 
     again = claim(desk)
-    assert lines(again) == ["b c"]
+    assert lines(again) == ["b"]
+    assert [job.lost for job in again.jobs] == [1]
     assert {job.fence for job in again.jobs}.isdisjoint({job.fence for job in first.jobs})
-    assert [job.lost for job in again.jobs] == [1, 1]
+    desk.settle("b")
+    assert lines(claim(desk)) == ["c"]
+    desk.settle("c")
+    assert lines(claim(desk)) == ["d e"]
+    sound(desk)
+
+
+def test_a_relay_ends_before_a_job_that_lost_its_worker(desk: Desk) -> None:
+    desk.enqueue("a", K)
+    claim(desk)
+    desk.wait(LEASE)
+    desk.enqueue("b c", K, priority=1)
+
+    assert lines(claim(desk)) == ["b c"]
+
+
+def test_a_job_that_kills_workers_takes_no_other_with_it(desk: Desk) -> None:
+    desk.enqueue("poison b c d", K)
+    assert lines(claim(desk)) == ["poison b c d"]
+    desk.wait(LEASE)
+    for _ in range(MAX_LOST):
+        assert names(claim(desk)) == "poison"
+        desk.wait(LEASE)
+
+    assert names(claim(desk)) == "b"
+    assert [desk.state(name) for name in ("poison", *"bcd")] == [
+        State.FAILED,
+        State.RUNNING,
+        State.WAITING,
+        State.WAITING,
+    ]
+    assert desk.attempts["b"].lost == 1
     sound(desk)
 
 
@@ -238,7 +272,7 @@ def test_the_slot_stays_taken_while_one_of_the_relay_has_its_lease(desk: Desk) -
     assert [desk.state(name) for name in "abc"] == [State.RUNNING, State.WAITING, State.WAITING]
     sound(desk)
     assert desk.settle("a") == [True]
-    assert lines(claim(desk)) == ["b c"]
+    assert lines(claim(desk)) == ["b"]
 
 
 def test_a_member_that_fails_is_retried_after_the_others(desk: Desk) -> None:

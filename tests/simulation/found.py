@@ -518,4 +518,12 @@ FOUND = {
         enqueue(job("a", "X c1"), job("b", "X c1"), job("c", "X c1")),
         relay(5),
     ),
+    "no slot is handed on to a job that lost its worker": found(
+        "a relay with jobs that lost their worker",
+        enqueue(job("a", "X c1"), job("b", "X c1")),
+        ("claim", ["q"], 5),
+        ("advance", LEASE),
+        enqueue(job("c", "X c1", priority=1)),
+        relay(5),
+    ),
 }

@@ -34,7 +34,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay whose jobs take no slots": (
         "engine.admission.starting:Starting.admit_after",
-        ("self._board.posts[gate].gate.start(0, cost)", "pass"),
+        ("self._board.posts[gate].gate.start(0, job.cost)", "pass"),
     ),
     "a relay while others wait for hands": (
         "engine.admission.relays:hand_on",
@@ -50,7 +50,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay that begins with the last": (
         "engine.admission.relays:hand_on",
-        ("in found.get(lane.id, ()):", "in reversed(found.get(lane.id, ())):"),
+        ("_followers(leader, line, spans)", "_followers(leader, line[::-1], spans)"),
+    ),
+    "a relay with jobs that lost their worker": (
+        "engine.admission.relays:_is_suspect",
+        ("job.lost > 0", "False"),
     ),
     "a release forgotten on cancel": (
         "engine.settle:Settling._stop",

@@ -17,6 +17,18 @@ LaneJobRow = tuple[
 ]  # seq, lane, priority, ord, cost, costs, attempt, lost, refused, told
 
 
+class Following(NamedTuple):
+    """A job among the first of a lane, that may start together with the one before it."""
+
+    seq: int
+    priority: int
+    ord: int
+    cost: int
+    costs: str | None
+    lost: int
+    task: str
+
+
 class AtDoor(NamedTuple):
     """A job at the door."""
 
@@ -93,20 +105,21 @@ def in_lane(db: Session, lane: int, skip: int, most: int) -> list[Head]:
     )
 
 
-def behind_first(db: Session, lanes: list[int], most: int) -> dict[int, list[Head]]:
-    """Return the jobs that stand next in each lane after its first, *most* at most, the next one first."""
+def first_in(db: Session, lanes: list[int], most: int) -> dict[int, list[Following]]:
+    """Return the first jobs of each lane, *most* at most, in order."""
     rows = db.all(
         """
-        SELECT e.value, x.seq, x.priority, x.ord, x.cost, x.costs, (SELECT j.task FROM job j WHERE j.seq = x.seq)
+        SELECT e.value, x.seq, x.priority, x.ord, x.cost, x.costs, x.lost,
+            (SELECT j.task FROM job j WHERE j.seq = x.seq)
         FROM each(?) e CROSS JOIN lane_job x WHERE x.seq IN EVERY (
-            SELECT y.seq FROM lane_job y WHERE y.lane = e.value ORDER BY y.priority DESC, y.ord LIMIT ? OFFSET 1)
+            SELECT y.seq FROM lane_job y WHERE y.lane = e.value ORDER BY y.priority DESC, y.ord LIMIT ?)
         """,
         lanes,
         most,
     )
-    found: dict[int, list[Head]] = {}
+    found: dict[int, list[Following]] = {}
     for lane, *job in sorted(rows, key=lambda row: (-row[2], row[3])):
-        found.setdefault(lane, []).append(tuple(job))
+        found.setdefault(lane, []).append(Following(*job))
     return found
 
 

@@ -11,7 +11,7 @@ Invariant: at a gate with one slot, no start but those of one relay is between i
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from penstock.engine.admission.claim_queues import ClaimQueue
@@ -20,6 +20,7 @@ from penstock.engine.admission.own_lanes import has_slots_only, seem_own
 from penstock.job import RELAY, RELAY_MOST
 from penstock.store import gates as gate_rows
 from penstock.store import waiting as waiting_rows
+from penstock.store.waiting import Following
 
 if TYPE_CHECKING:
     from penstock.engine.admission.claiming import Claiming
@@ -37,20 +38,30 @@ def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
     if not leading:
         return
     board = claiming.board
-    found = waiting_rows.behind_first(board.db, [lane.id for _, lane in leading], most - 1)
+    found = waiting_rows.first_in(board.db, [lane.id for _, lane in leading], most)
     for queue, lane in leading:
-        assert lane.head is not None  # noqa: S101 - its start shut the lane
-        earlier, expected = lane.head, spans[claiming.tasks.of(lane)]
-        for job in found.get(lane.id, ()):
-            task = job[-1]
-            if task is None or task not in spans:
-                break
-            expected += spans[task]
-            if expected > RELAY:
-                break
-            claiming.starting.admit_after(queue, lane, earlier, job)
-            board.heads.drop_next(lane, job[0])
-            earlier = job[0]
+        leader, *line = found[lane.id]
+        for job in _followers(leader, line, spans):
+            claiming.starting.admit_after(queue, lane, leader.seq, job)
+            board.heads.drop_next(lane, job.seq)
+            leader = job
+
+
+def _followers(leader: Following, line: Iterable[Following], spans: Mapping[str, int]) -> Iterator[Following]:
+    """Return the jobs of a *line* that may follow the one before them."""
+    if _is_suspect(leader):
+        return
+    expected = spans[leader.task]
+    for job in line:
+        expected += spans.get(job.task, RELAY)
+        if expected > RELAY or _is_suspect(job):
+            return
+        yield job
+
+
+def _is_suspect(job: Following) -> bool:
+    """Tell whether a job may be what kills workers: those that were started with it would count as lost with it."""
+    return job.lost > 0
 
 
 def _alone(claiming: "Claiming", spans: Mapping[str, int]) -> list[tuple[ClaimQueue, Lane]]:

@@ -22,7 +22,7 @@ from penstock.store import workflows as workflow_rows
 from penstock.store.attempts import NewAttempt
 from penstock.store.jobs import Made, PayloadRow
 from penstock.store.session import Queue
-from penstock.store.waiting import FreeJob, Head
+from penstock.store.waiting import Following, FreeJob
 
 if TYPE_CHECKING:
     from penstock.engine.admission.ahead import GrantsAhead
@@ -129,14 +129,15 @@ class Starting:
             )
         )  # fmt: skip
 
-    def admit_after(self, queue: ClaimQueue, lane: Lane, earlier: int, job: Head) -> None:
+    def admit_after(self, queue: ClaimQueue, lane: Lane, earlier: int, job: Following) -> None:
         """Start a job of a lane's only gate that begins once an earlier one has ended."""
-        seq, priority, ord_, cost, costs, _ = job
         gate = lane.stands[0].gate
-        self._board.posts[gate].gate.start(0, cost)
+        self._board.posts[gate].gate.start(0, job.cost)
         self.admitted.append(
-            Admitted(seq, queue.key, cost, priority, ord_, [gate], 0, lane.behind, costs, after=earlier)
-        )
+            Admitted(
+                job.seq, queue.key, job.cost, job.priority, job.ord, [gate], 0, lane.behind, job.costs, after=earlier
+            )
+        )  # fmt: skip
 
     def admit_free(self, queue: ClaimQueue, job: FreeJob) -> None:
         """Start a job without limits."""
