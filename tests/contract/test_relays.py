@@ -259,6 +259,20 @@ def test_a_job_that_kills_workers_takes_no_other_with_it(desk: Desk) -> None:
     sound(desk)
 
 
+def test_jobs_whose_lost_attempts_count_are_in_no_relay(desk: Desk) -> None:
+    desk.enqueue("a b", K, retry=RetryPolicy(attempts=1, lost_counts=True))
+    desk.enqueue("c d e", K)
+    desk.enqueue("f", K, retry=RetryPolicy(attempts=1, lost_counts=True))
+
+    assert lines(claim(desk)) == ["a"]
+    desk.wait(LEASE)
+    assert lines(claim(desk)) == ["b"]
+    assert [desk.state(name) for name in "ab"] == [State.FAILED, State.RUNNING]
+    desk.settle("b")
+    assert lines(claim(desk)) == ["c d e"]
+    sound(desk)
+
+
 def test_the_slot_stays_taken_while_one_of_the_relay_has_its_lease(desk: Desk) -> None:
     desk.enqueue("a b c", K)
     claim(desk)

@@ -526,4 +526,9 @@ FOUND = {
         enqueue(job("c", "X c1", priority=1)),
         relay(5),
     ),
+    "no slot is handed on among jobs whose lost attempts count": found(
+        "a relay of jobs whose lost attempts count",
+        enqueue(*(job(name, "X c1", lost_counts=True) for name in "ab")),
+        relay(5),
+    ),
 }

@@ -560,8 +560,8 @@ class Model:
             or not knows(tasks, job)
         ):
             raise Mismatch(f"{name}, which is {job.state}, was to follow {earlier}, which is {before.state}")
-        if before.lost or job.lost:
-            raise Mismatch(f"{name} was to follow {earlier}, though one of them may be what kills workers")
+        if any(each.lost or each.ask.get("lost_counts") for each in (before, job)):
+            raise Mismatch(f"{name} was to follow {earlier}, though one of them must be alone")
         in_line = [other for other in self.waiting({job.queue}) if other.kind == job.kind]
         if in_line[0] is not job:
             raise Mismatch(f"{name} was to follow {earlier}, but {in_line[0].name} is next in line")

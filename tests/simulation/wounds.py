@@ -53,8 +53,12 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("_followers(leader, line, spans)", "_followers(leader, line[::-1], spans)"),
     ),
     "a relay with jobs that lost their worker": (
-        "engine.admission.relays:_is_suspect",
-        ("job.lost > 0", "False"),
+        "engine.admission.relays:_must_be_alone",
+        ("job.lost > 0 or", ""),
+    ),
+    "a relay of jobs whose lost attempts count": (
+        "engine.admission.relays:_must_be_alone",
+        ("or policy_from_json(job.retry).lost_counts", ""),
     ),
     "a release forgotten on cancel": (
         "engine.settle:Settling._stop",

@@ -27,6 +27,7 @@ class Following(NamedTuple):
     costs: str | None
     lost: int
     task: str
+    retry: str  # its policy, as JSON text
 
 
 class AtDoor(NamedTuple):
@@ -110,7 +111,7 @@ def first_in(db: Session, lanes: list[int], most: int) -> dict[int, list[Followi
     rows = db.all(
         """
         SELECT e.value, x.seq, x.priority, x.ord, x.cost, x.costs, x.lost,
-            (SELECT j.task FROM job j WHERE j.seq = x.seq)
+            (SELECT j.task FROM job j WHERE j.seq = x.seq), (SELECT j.retry FROM job j WHERE j.seq = x.seq)
         FROM each(?) e CROSS JOIN lane_job x WHERE x.seq IN EVERY (
             SELECT y.seq FROM lane_job y WHERE y.lane = e.value ORDER BY y.priority DESC, y.ord LIMIT ?)
         """,

@@ -18,6 +18,7 @@ from penstock.engine.admission.claim_queues import ClaimQueue
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.own_lanes import has_slots_only, seem_own
 from penstock.job import RELAY, RELAY_MOST
+from penstock.lifecycle.retry import policy_from_json
 from penstock.store import gates as gate_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store.waiting import Following
@@ -49,19 +50,22 @@ def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
 
 def _followers(leader: Following, line: Iterable[Following], spans: Mapping[str, int]) -> Iterator[Following]:
     """Return the jobs of a *line* that may follow the one before them."""
-    if _is_suspect(leader):
+    if _must_be_alone(leader):
         return
     expected = spans[leader.task]
     for job in line:
         expected += spans.get(job.task, RELAY)
-        if expected > RELAY or _is_suspect(job):
+        if expected > RELAY or _must_be_alone(job):
             return
         yield job
 
 
-def _is_suspect(job: Following) -> bool:
-    """Tell whether a job may be what kills workers: those that were started with it would count as lost with it."""
-    return job.lost > 0
+def _must_be_alone(job: Following) -> bool:
+    """Tell whether a job must not share the fate of its worker with others, of which most have not begun.
+
+    One that was lost may be what kills workers.  One whose lost attempts count may fail by one that never began.
+    """
+    return job.lost > 0 or policy_from_json(job.retry).lost_counts
 
 
 def _alone(claiming: "Claiming", spans: Mapping[str, int]) -> list[tuple[ClaimQueue, Lane]]:
