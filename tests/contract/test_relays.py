@@ -369,11 +369,17 @@ def test_jobs_of_a_tenant_are_claimed_one_by_one(desk: Desk) -> None:
     assert lines(claim(desk)) == ["a"]
 
 
-def test_shares_of_queues_have_no_relays(desk: Desk) -> None:
-    desk.enqueue("a b", K)
-    wanted = ClaimFor(("q", "other"), 5, "worker", order=Order.STRICT, relay=QUICK)
+@pytest.mark.parametrize(
+    "facts", [{"order": Order.STRICT}, {"order": Order.WEIGHTED, "weights": (1, 1)}], ids=["strict", "weighted"]
+)
+def test_shares_of_queues_have_no_relays(desk: Desk, facts: dict[str, object]) -> None:
+    desk.enqueue("a b c d e f", K)
+    desk.enqueue("x y", queue="other")
 
-    assert names(desk.engine.claims([wanted])[0]).split()[0] == "a"
+    found = claim(desk, 4, queues=["q", "other"], **facts)
+
+    assert sorted(lines(found)) == ["a", "x", "y"]
+    assert not found.more
     sound(desk)
 
 

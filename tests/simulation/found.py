@@ -531,4 +531,9 @@ FOUND = {
         enqueue(*(job(name, "X c1", lost_counts=True) for name in "ab")),
         relay(5),
     ),
+    "a queue's share of a claim is no relay": found(
+        "a relay in a share",
+        enqueue(*(job(name, "X c1") for name in "abcd"), job("other", queue="r")),
+        ("claims", [(["q", "r"], 3, LEASE, "w1", None)], (0,), "strict", SHORT),
+    ),
 }

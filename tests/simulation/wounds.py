@@ -56,6 +56,10 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         "engine.admission.relays:_must_be_alone",
         ("job.lost > 0 or", ""),
     ),
+    "a relay in a share": (
+        "engine.claim_batch:ClaimBatch._take",
+        ("self._asked.order is Order.PRIORITY and", ""),
+    ),
     "a relay of jobs whose lost attempts count": (
         "engine.admission.relays:_must_be_alone",
         ("or policy_from_json(job.retry).lost_counts", ""),
