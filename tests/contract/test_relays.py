@@ -104,6 +104,17 @@ def test_a_task_of_unknown_length_leads_none(desk: Desk) -> None:
     assert lines(claim(desk)) == ["a"]
 
 
+def test_a_claim_gets_no_job_of_a_task_that_it_does_not_name(desk: Desk) -> None:
+    desk.enqueue("a b", K)
+    desk.enqueue("c", K, task="other")
+    quick = (*QUICK, ("other", MILLISECOND))
+
+    assert lines(claim(desk, tasks=["task"], relay=quick)) == ["a b"]
+    desk.settle("a b")
+    assert lines(claim(desk, tasks=["task"], relay=(("other", MILLISECOND),))) == []
+    assert lines(claim(desk, tasks=["ot*"], relay=quick)) == ["c"]
+
+
 def test_handlers_take_some_time(desk: Desk) -> None:
     with pytest.raises(InvalidError):
         claim(desk, relay=(("task", 0),))
@@ -370,7 +381,9 @@ def test_jobs_of_a_tenant_are_claimed_one_by_one(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [{"order": Order.STRICT}, {"order": Order.WEIGHTED, "weights": (1, 1)}], ids=["strict", "weighted"]
+    "facts",
+    [{"order": Order.STRICT}, {"order": Order.WEIGHTED, "weights": (1, 1)}],
+    ids=["strict", "weighted"],
 )
 def test_shares_of_queues_have_no_relays(desk: Desk, facts: dict[str, object]) -> None:
     desk.enqueue("a b c d e f", K)

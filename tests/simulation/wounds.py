@@ -38,7 +38,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay while others wait for hands": (
         "engine.admission.relays:hand_on",
-        ("if claiming.is_short or claiming.type_gates:", "if claiming.type_gates:"),
+        ("claiming.is_short or", ""),
     ),
     "a relay at a gate of several lanes": (
         "engine.admission.relays:_alone",
@@ -58,7 +58,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay in a share": (
         "engine.claim_batch:ClaimBatch._take",
-        ("self._asked.order is Order.PRIORITY and", ""),
+        ("if self._asked.order is Order.PRIORITY and", "if"),
     ),
     "a relay of jobs whose lost attempts count": (
         "engine.admission.relays:_must_be_alone",

@@ -216,8 +216,8 @@ class ClaimBatch:
                 most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
             grants.grant(claiming, most)
         taken = len(claiming.admitted)
-        if self._asked.relay and self._asked.order is Order.PRIORITY and len(self._requests) == 1:
-            hand_on(claiming, dict(self._asked.relay))  # shares of a claim are counted in jobs
+        if self._asked.order is Order.PRIORITY and len(self._requests) == 1:  # shares are counted in jobs
+            hand_on(claiming, {task: span for task, span in self._asked.relay if task in self._known})
         claiming.starting.read_payloads()
         if grants is not None:
             grants.close()

@@ -105,7 +105,8 @@ class Expected:
 
     def short(self) -> list[tuple[str, int]]:
         """Return the tasks two of whose handlers fit into a relay, with how long each takes."""
-        return [(task, max(1, mean)) for task, mean in self._means.items() if 2 * mean <= RELAY]
+        means = list(self._means.items())  # another thread may learn meanwhile
+        return [(task, max(1, mean)) for task, mean in means if 2 * mean <= RELAY]
 
 
 def _goes_on(outcome: Outcome | None) -> bool:

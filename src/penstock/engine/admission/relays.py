@@ -32,7 +32,7 @@ def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
 
     Not if the hands of this claim are needed: then a hand that does several jobs of one key keeps others waiting.
     """
-    if claiming.is_short or claiming.type_gates:
+    if not spans or claiming.is_short or claiming.type_gates:
         return
     most = min(RELAY_MOST, RELAY // min(spans.values()))
     leading = _alone(claiming, spans) if most > 1 else []
