@@ -19,7 +19,7 @@ from tests.support.asgi import ask, serving
 from tests.support.desk import slots
 
 # What a remote engine has of its own: it needs no request, or `wait` stands for it.
-HERE = {"clock", "close", "listen", "overlaps", "revision", "upkeep"}
+HERE = {"acting", "begin_bulk", "clock", "close", "listen", "overlaps", "revision", "upkeep"}
 CLAIM = wire.ClaimRequest(["q"], 1, "worker")
 
 EXAMPLES = {
@@ -80,6 +80,7 @@ EXAMPLES = {
     "shut": lambda desk: wire.ShutRequest("X", desk.clock.now() + SECOND),
     "set_floating": lambda _: wire.SetFloatingRequest("F", value=4),
     "delete_floating": lambda _: wire.GateRequest("F"),
+    "audit": lambda _: wire.AuditRequest(kind="gate"),
     "prune": lambda desk: wire.PruneRequest(desk.clock.now()),
     "doctor": lambda _: wire.EmptyRequest(),
     "advice": lambda _: wire.EmptyRequest(),

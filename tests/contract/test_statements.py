@@ -18,10 +18,11 @@ import psycopg
 import pytest
 
 import penstock
-from penstock.job import JobFilter
+from penstock.job import AuditEntry, AuditFilter, JobFilter
 from penstock.lifecycle.states import State
 from penstock.store import (
     attempts,
+    audit,
     gates,
     instances,
     jobs,
@@ -58,6 +59,12 @@ EVERY_FILTER = JobFilter(
 )  # fmt: skip
 EXAMPLES = [
     lambda db: gates.sweep(db, 0, 1, 2),
+    lambda db: audit.add(db, AuditEntry(1, 2, *"abcdef", None, None, "g")),
+    lambda db: [
+        audit.page(db, wanted, before, 3)
+        for wanted in (AuditFilter(), AuditFilter("a", "b", "c", "d", "e", "f", 1, 2))
+        for before in (None, 1)
+    ],
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),
     lambda db: [attempts.of(db, scope, "x", "y") for scope in ("queue", "type", "tenant")],

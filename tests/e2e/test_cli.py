@@ -15,7 +15,7 @@ from tests.support.command import COMMAND, Process, document, penstock
 
 GROUPS = ["jobs", "workflows", "gates", "floating", "queues"]
 COMMANDS = [
-    "", "demo", "worker", "bench", "simulate", "why", "migrate", "doctor",
+    "", "demo", "worker", "bench", "simulate", "why", "audit", "migrate", "doctor",
     "jobs list", "jobs show", "jobs retry", "jobs cancel", "jobs expedite", "jobs import",
     "workflows list", "workflows show", "workflows signal", "workflows cancel", "workflows pause",
     "workflows resume", "workflows retry",
@@ -29,7 +29,7 @@ READING = [
     "workflows resume x", "workflows retry x",
     "gates list", "gates show x", "gates override x --slots 1", "gates clear x", "gates configure x --slots 1",
     "floating list", "floating show x", "floating set x --value 1", "floating refresh x", "floating delete x",
-    "queues list", "queues pause x", "queues resume x", "why x", "doctor",
+    "queues list", "queues pause x", "queues resume x", "why x", "audit", "doctor",
 ]  # fmt: skip
 TASKS = """
 from penstock import App
@@ -118,6 +118,46 @@ class TestAnyText:
 @pytest.fixture
 def shop(tmp_path):
     return Shop(tmp_path)
+
+
+class TestAudit:
+    """Changes made by commands: who, why, and what it was before."""
+
+    def test_a_command_says_who_and_why(self, shop):
+        shop.run("gates", "override", "account:acme", "--slots", "3", "--reason", "quota raised")
+        shop.run("queues", "pause", "default", "--tenant", "acme")
+
+        second, first = shop.document("audit")["changes"]
+        assert ("gate.override", "account:acme", "cli", "quota raised") == (
+            first["verb"], first["subject"], first["through"], first["reason"],
+        )  # fmt: skip
+        assert "@" in first["who"]
+        assert ({}, {"override": {"slots": 3}}) == (first["before"], first["after"])
+        assert [second] == shop.document("audit", "--tenant", "acme")["changes"]
+        assert [first] == shop.document("audit", "account:acme", "--kind", "gate", "--last", "1h")["changes"]
+        assert [first] == shop.document("audit", "--before", str(second["number"]))["changes"]
+        assert [] == shop.document("audit", "--who", "someone else")["changes"]
+
+    def test_several_jobs_are_one_change(self, shop):
+        shop.run("jobs", "cancel", shop.second, shop.third, "unknown", "--reason", "not needed")
+
+        (change,) = shop.document("audit")["changes"]
+        assert ("job.cancel", "jobs", 2) == (change["verb"], change["kind"], change["touched"])
+        assert "2 jobs" in shop.run("audit").stdout
+
+    @pytest.mark.parametrize("option", ["--last", "--before", "--limit"])
+    def test_what_cannot_be_read_is_refused(self, shop, option):
+        ran = shop.run("audit", option, "x")
+
+        assert 2 == ran.returncode
+        assert option.strip("-") in ran.stderr
+
+    def test_a_reason_that_is_too_long_changes_nothing(self, shop):
+        ran = shop.run("queues", "pause", "default", "--reason", "x" * 1_001)
+
+        assert 2 == ran.returncode
+        assert "reason" in ran.stderr
+        assert not shop.document("queues", "list")["queues"][0]["paused"]
 
 
 @pytest.fixture

@@ -150,6 +150,9 @@ def test_many_jobs_at_once(server):
     assert ("cancel", 2, 2, 0) == bulk("cancel", filter={"state": "available"})
     assert ("cancel", 2, 1, 1) == bulk("cancel", job_ids=[jobs["scheduled"]["id"], NOBODY])
     assert ("retry", 1, 0, 1) == bulk("retry", filter={"state": "active"})
+    assert ["job.retry 1", "job.forget 1", "job.cancel 2", "job.cancel 1", "job.retry 0"] == bulk_changes(
+        server
+    )
     assert 400 == server.post("/ojs/v1/admin/jobs/bulk/retry", {"confirm": True}).status
     assert (
         400 == server.post("/ojs/v1/admin/jobs/bulk/retry", {"confirm": True, "filter": {"stat": "x"}}).status
@@ -309,3 +312,9 @@ def test_a_tenants_operator_sees_only_its_own(server):
     assert 404 == server.post("/ojs/v1/admin/workers/w1/quiet", X_OJS_Tenant="acme").status
     done = server.post("/ojs/v1/admin/jobs/bulk/cancel", {"confirm": True, "filter": {}}, X_OJS_Tenant="acme")
     assert 1 == done["matched"]
+
+
+def bulk_changes(server):
+    """Return which bulk operations were written down, and how many jobs each touched."""
+    found = server.post("/penstock/v1/audit", {"kind": "jobs"}).body
+    return [f"{entry['verb']} {entry['touched']}" for entry in reversed(found)]

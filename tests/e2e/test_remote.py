@@ -23,10 +23,11 @@ from penstock import (
     NotFoundError,
     StoreDownError,
 )
+from penstock.acting import Actor
 from penstock.client import RemoteEngine, verbs, wire
 from penstock.clock import SECOND
 from penstock.engine import open_engine
-from penstock.job import NewJob, Sequel, Settlement
+from penstock.job import AuditFilter, NewJob, Sequel, Settlement
 from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -560,6 +561,23 @@ def test_a_token_allows_what_its_roles_allow(guarded):
     assert [job.id] == [each.id for each in worker.claim(["default"], 1, worker="w").jobs]
     producer.close()
     worker.close()
+
+
+def test_a_change_over_http_is_written_down_with_the_name_of_the_token_and_the_reason(guarded):
+    acme, everybody = (RemoteEngine(guarded.url, token=token(name)) for name in ("acme", "everything"))
+    everybody.pause("theirs")
+    with everybody.acting(Actor("anna", reason="é: too slow")):
+        everybody.pause("mine", tenant="acme")
+
+    second, first = everybody.audit()
+    assert ("queue.pause", "theirs", "http", "") == (first.verb, first.subject, first.through, first.reason)
+    assert ("mine", "http", "é: too slow") == (second.subject, second.through, second.reason)
+    assert first.who == second.who != "anna"
+    assert [second] == acme.audit()
+    with pytest.raises(AccessError):
+        acme.audit(AuditFilter(tenant="bolt"))
+    for engine in (acme, everybody):
+        engine.close()
 
 
 def test_a_tenant_computes_its_own_floating_limits_only(guarded):

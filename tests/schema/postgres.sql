@@ -35,6 +35,26 @@ CREATE TABLE attempt (
     CONSTRAINT attempt_pkey PRIMARY KEY (seq, number)
 );
 
+CREATE TABLE audit (
+    number bigint NOT NULL,
+    at bigint NOT NULL,
+    who text COLLATE "C" NOT NULL,
+    through text COLLATE "C" NOT NULL,
+    verb text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    subject text COLLATE "C" NOT NULL,
+    before text COLLATE "C",
+    after text COLLATE "C",
+    reason text COLLATE "C" NOT NULL,
+    touched bigint NOT NULL,
+    CONSTRAINT audit_pkey PRIMARY KEY (number)
+);
+CREATE INDEX audit_at ON audit USING btree (at);
+CREATE INDEX audit_subject ON audit USING btree (kind, subject, number);
+CREATE INDEX audit_tenant ON audit USING btree (tenant, number);
+CREATE INDEX audit_who ON audit USING btree (who, number);
+
 CREATE TABLE deadline (
     seq bigint NOT NULL,
     fence bigint NOT NULL,

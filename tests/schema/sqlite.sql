@@ -34,6 +34,29 @@ CREATE TABLE attempt (
     PRIMARY KEY (seq, number)
 );
 
+CREATE TABLE audit (
+    number INTEGER PRIMARY KEY,
+    at BIGINT NOT NULL,
+    who TEXT NOT NULL,
+    through TEXT NOT NULL,
+    verb TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    before TEXT,
+    after TEXT,
+    reason TEXT NOT NULL,
+    touched BIGINT NOT NULL
+);
+
+CREATE INDEX audit_at ON audit (at);
+
+CREATE INDEX audit_subject ON audit (kind, subject, number);
+
+CREATE INDEX audit_tenant ON audit (tenant, number);
+
+CREATE INDEX audit_who ON audit (who, number);
+
 CREATE TABLE counter (value BIGINT NOT NULL);
 
 CREATE TABLE deadline (

@@ -8,6 +8,7 @@ import typer
 from penstock.cli.options import (
     JsonOption,
     MostOption,
+    ReasonOption,
     StoreOption,
     TenantOption,
     opened,
@@ -82,6 +83,7 @@ def set_limit(
     most: Annotated[int | None, option("N", "The value is never more.", least=0)] = None,
     metadata: Annotated[str, option("JSON", "What its handler is told, as a JSON object.")] = "",
     tenant: TenantOption = "",
+    reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Change the value, the interval, the bounds or the metadata of a floating limit."""
@@ -91,7 +93,7 @@ def set_limit(
         )
     if metadata:
         _check_metadata(metadata)
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.set_floating(
             key,
             value=value,
@@ -106,20 +108,28 @@ def set_limit(
 
 @app.command("refresh", epilog="Example: penstock floating refresh warehouse")
 def refresh_limit(
-    key: KeyArgument, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    key: KeyArgument,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Have a worker compute a floating limit at once, in use or not."""
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.refresh_floating(key, tenant=tenant)
         _print_limit(engine, key, tenant, as_json=as_json)
 
 
 @app.command("delete", epilog="Example: penstock floating delete warehouse")
 def delete_limit(
-    key: KeyArgument, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    key: KeyArgument,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Let a key float no longer: its jobs obey their own numbers until another one begins it again."""
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.delete_floating(key, tenant=tenant)
     if as_json:
         print_json({"key": key, "tenant": tenant, "deleted": True})

@@ -9,6 +9,7 @@ from penstock.cli.options import (
     JsonOption,
     MostOption,
     RateOption,
+    ReasonOption,
     SlotsOption,
     StoreOption,
     TenantOption,
@@ -101,12 +102,13 @@ def override_gate(
     throttle: ThrottleOption = "",
     span: Annotated[str, typer.Option("--for", metavar="TIME", help="Until then only, as in 10m.")] = "",
     tenant: TenantOption = "",
+    reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Let other numbers rule a gate, whatever its jobs or its configuration say."""
     numbers = read_numbers(slots, rate, throttle)
     length = read_time("for", span)
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         until = None if length is None else engine.clock.now() + length
         engine.override(key, numbers, until=until, tenant=tenant)
         _print_gate(engine, key, tenant, as_json=as_json)
@@ -114,10 +116,14 @@ def override_gate(
 
 @app.command("clear", epilog="Example: penstock gates clear api:stripe")
 def clear_gate(
-    key: KeyArgument, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    key: KeyArgument,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Take an override away."""
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.clear_override(key, tenant=tenant)
         _print_gate(engine, key, tenant, as_json=as_json)
 
@@ -136,13 +142,14 @@ def configure_gate(
     throttle: ThrottleOption = "",
     off: Annotated[bool, flag("--off", "Take the configured numbers away.")] = False,
     tenant: TenantOption = "",
+    reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Set numbers for a key, a queue or a type of job; for a key they replace those that jobs carry."""
     if off and (slots is not None or rate or throttle):
         raise InvalidError("--off", "takes no numbers; leave out --slots, --rate and --throttle")
     numbers = None if off else read_numbers(slots, rate, throttle)
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.configure(str(scope), name, numbers, tenant=tenant)
     if as_json:
         print_json(

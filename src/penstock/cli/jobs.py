@@ -8,7 +8,16 @@ import typer
 from penstock.cli import complain, exit_status
 from penstock.cli.attempts import history_text, parsed, plain_attempt, problem
 from penstock.cli.importing import read_jobs
-from penstock.cli.options import JsonOption, MostOption, StoreOption, TenantOption, opened, option
+from penstock.cli.options import (
+    JsonOption,
+    MostOption,
+    ReasonOption,
+    StoreOption,
+    TenantOption,
+    bulk,
+    opened,
+    option,
+)
 from penstock.cli.output import (
     Column,
     iso,
@@ -131,7 +140,12 @@ def show_job(
 
 @app.command("retry", epilog="Example: penstock jobs retry 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def retry_jobs(
-    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    jobs: JobsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Put ended jobs back in line, with all their attempts again; they pass their gates like any job."""
 
@@ -139,23 +153,49 @@ def retry_jobs(
         engine.retry(job.id, job.tenant)
         return engine.job(job.id, job.tenant).state
 
-    _each(store, jobs, tenant, retry, as_json=as_json)
+    _each(store, reason, jobs, tenant, "retry", retry, as_json=as_json)
 
 
 @app.command("cancel", epilog="Example: penstock jobs cancel 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def cancel_jobs(
-    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    jobs: JobsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Cancel jobs: at once if they wait; a running one is asked to stop."""
-    _each(store, jobs, tenant, lambda engine, job: engine.cancel(job.id, tenant=job.tenant), as_json=as_json)
+    _each(
+        store,
+        reason,
+        jobs,
+        tenant,
+        "cancel",
+        lambda engine, job: engine.cancel(job.id, tenant=job.tenant),
+        as_json=as_json,
+    )
 
 
 @app.command("expedite", epilog="Example: penstock jobs expedite 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def expedite_jobs(
-    jobs: JobsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    jobs: JobsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Let scheduled jobs be due now, also between attempts; they stand in line like any that arrive."""
-    _each(store, jobs, tenant, lambda engine, job: engine.expedite(job.id, job.tenant), as_json=as_json)
+    _each(
+        store,
+        reason,
+        jobs,
+        tenant,
+        "expedite",
+        lambda engine, job: engine.expedite(job.id, job.tenant),
+        as_json=as_json,
+    )
 
 
 @app.command("import", epilog="Example: penstock jobs import old.jsonl")
@@ -230,8 +270,10 @@ def plain_job(view: "JobView") -> dict[str, object]:
 
 def _each(
     store: str,
+    reason: str,
     jobs: Sequence[str],
     tenant: str,
+    name: str,
     verb: "Callable[[AnyEngine, JobView], State]",
     *,
     as_json: bool,
@@ -239,8 +281,9 @@ def _each(
     """Apply *verb* to every one of *jobs*, also after one that fails; exit as the last failure says."""
     answers: list[dict[str, object]] = []
     status = 0
-    with opened(store) as engine:
-        for job in dict.fromkeys(jobs):
+    chosen = list(dict.fromkeys(jobs))
+    with opened(store, reason) as engine, bulk(engine, f"job.{name}", "jobs", chosen, tenant):
+        for job in chosen:
             try:
                 view = meant(engine, job, tenant)
                 answers.append({"id": view.id, "state": str(verb(engine, view))})

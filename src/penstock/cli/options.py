@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -51,6 +51,7 @@ StoreOption = Annotated[
 JsonOption = Annotated[bool, flag("--json", "Print one JSON document and nothing else.")]
 MostOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most so many.")]
 TenantOption = Annotated[str, option("NAME", "The tenant, where there are several.")]
+ReasonOption = Annotated[str, option("TEXT", "Why; it is kept with who did it and when.")]
 SlotsOption = Annotated[int | None, option("N", "At most N at once; 0 shuts the gate.")]
 RateOption = Annotated[str, option("N/TIME", "At most N starts in any window, as in 100/1m.")]
 ThrottleOption = Annotated[
@@ -88,8 +89,12 @@ def log_to_stderr(level: LogLevel, form: LogFormat) -> None:
 
 
 @contextmanager
-def opened(store: str) -> "Iterator[AnyEngine]":
-    """Open the engine on *store*, which must exist: looking at a database never creates one."""
+def opened(store: str, reason: str = "") -> "Iterator[AnyEngine]":
+    """Open the engine on *store*, which must exist: looking at a database never creates one.
+
+    What is changed is written down with the *reason*.
+    """
+    from penstock.acting import Actor, acting, user
     from penstock.app.backend import open_backend
 
     path = file_of(store)
@@ -101,9 +106,24 @@ def opened(store: str) -> "Iterator[AnyEngine]":
         )
     engine = open_backend(store, migrate=False)
     try:
-        yield engine
+        with acting(Actor(user().name, "cli", reason)):
+            yield engine
     finally:
         engine.close()
+
+
+@contextmanager
+def bulk(
+    engine: "AnyEngine", verb: str, kind: str, subjects: "Sequence[str]", tenant: str
+) -> "Iterator[None]":
+    """Write down several changes as one."""
+    from penstock.acting import acting, actor
+
+    who = actor()
+    if len(subjects) > 1:
+        who = engine.begin_bulk(verb, kind, f"{len(subjects)}: {', '.join(subjects)}", tenant=tenant)
+    with acting(who):
+        yield
 
 
 def file_of(store: str) -> Path | None:

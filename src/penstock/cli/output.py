@@ -156,18 +156,11 @@ def numbers_text(numbers: "Numbers | None") -> str:
     return ", ".join(f"{name} {value}" for name, value in (numbers_plain(numbers) or {}).items())
 
 
-def numbers_plain(numbers: "Numbers | None") -> dict[str, int | str] | None:
+def numbers_plain(numbers: "Numbers | None") -> dict[str, object] | None:
     """Return *numbers* for programs, as the options take them."""
-    from penstock.limits.durations import format_duration
+    from penstock.engine import wording
 
-    if numbers is None:
-        return None
-    plain: dict[str, int | str] = {} if numbers.slots is None else {"slots": numbers.slots}
-    for name, window in (("rate", numbers.rate), ("throttle", numbers.throttle)):
-        if window is not None:
-            burst = f"+{window.burst}" if window.burst > 1 else ""
-            plain[name] = f"{window.limit}/{format_duration(window.period)}{burst}"
-    return plain
+    return None if numbers is None else wording.numbers_plain(numbers)
 
 
 def _datetime(moment: int) -> datetime:

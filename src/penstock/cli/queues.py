@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.options import JsonOption, StoreOption, TenantOption, opened
+from penstock.cli.options import JsonOption, ReasonOption, StoreOption, TenantOption, opened
 from penstock.cli.output import Column, numbers_plain, numbers_text, print_json, print_table
 from penstock.names import one_line
 
@@ -39,20 +39,30 @@ def list_queues(*, store: StoreOption = "", as_json: JsonOption = False) -> None
 
 @app.command("pause", epilog="Example: penstock queues pause reports")
 def pause_queue(
-    queue: QueueArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    queue: QueueArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Start no more jobs of a queue, of one tenant or of all; those that run go on."""
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.pause(queue, tenant=tenant)
     _print_paused(queue, paused=True, as_json=as_json)
 
 
 @app.command("resume", epilog="Example: penstock queues resume reports")
 def resume_queue(
-    queue: QueueArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    queue: QueueArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Start jobs of a paused queue again."""
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         engine.resume(queue, tenant=tenant)
     _print_paused(queue, paused=False, as_json=as_json)
 

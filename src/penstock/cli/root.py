@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import floating, gates, jobs, queues, workflows
+from penstock.cli.audit import audit
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
@@ -33,6 +34,7 @@ app.add_typer(gates.app, name="gates", help="Look at limits at work, and change 
 app.add_typer(floating.app, name="floating", help="Look at limits that workers compute, and change them.")
 app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
 app.command("why", epilog="Example: penstock why 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")(why)
+app.command("audit", epilog="Example: penstock audit api:stripe --kind gate --last 24h")(audit)
 app.command("migrate", epilog="Example: penstock migrate --store jobs.db")(migrate)
 app.command("prune", epilog="Example: penstock prune --older-than 30d")(prune)
 app.command("doctor", epilog="Example: penstock doctor --store jobs.db")(doctor)

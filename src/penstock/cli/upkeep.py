@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli import NOT_WELL
-from penstock.cli.options import JsonOption, StoreOption, file_of, opened, read_time, shown
+from penstock.cli.options import JsonOption, ReasonOption, StoreOption, file_of, opened, read_time, shown
 from penstock.cli.output import print_json
 from penstock.errors import InvalidError, StoreDamagedError
 
@@ -34,11 +34,12 @@ def prune(
         str, typer.Option("--older-than", metavar="TIME", help="Forget jobs that ended longer ago than this.")
     ],
     store: StoreOption = "",
+    reason: ReasonOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Forget jobs that ended long ago; workers do this too, after 7 days."""
     age = read_time("older-than", older_than)
-    with opened(store) as engine:
+    with opened(store, reason) as engine:
         pruned = engine.prune(engine.clock.now() - (age or 0))
     if as_json:
         print_json({"store": shown(store), "pruned": pruned})

@@ -7,7 +7,16 @@ import typer
 
 from penstock.cli import complain, exit_status
 from penstock.cli.attempts import parsed, problem
-from penstock.cli.options import JsonOption, MostOption, StoreOption, TenantOption, opened, option
+from penstock.cli.options import (
+    JsonOption,
+    MostOption,
+    ReasonOption,
+    StoreOption,
+    TenantOption,
+    bulk,
+    opened,
+    option,
+)
 from penstock.cli.output import Column, iso, print_facts, print_json, print_table, when
 from penstock.errors import InvalidError, PenstockError
 from penstock.job import InstanceState
@@ -117,42 +126,94 @@ def signal_run(
 
 @app.command("cancel", epilog="Example: penstock workflows cancel 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def cancel_runs(
-    runs: RunsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    runs: RunsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Cancel runs: steps that wait are cancelled, those that run are asked to stop."""
     _each(
-        store, runs, tenant, lambda engine, run, of: engine.cancel_instance(run, tenant=of), as_json=as_json
+        store,
+        reason,
+        runs,
+        tenant,
+        "cancel",
+        lambda engine, run, of: engine.cancel_instance(run, tenant=of),
+        as_json=as_json,
     )
 
 
 @app.command("pause", epilog="Example: penstock workflows pause 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def pause_runs(
-    runs: RunsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    runs: RunsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Let no step of runs begin until they are resumed; they keep their slots."""
-    _each(store, runs, tenant, lambda engine, run, of: engine.pause_instance(run, of), as_json=as_json)
+    _each(
+        store,
+        reason,
+        runs,
+        tenant,
+        "pause",
+        lambda engine, run, of: engine.pause_instance(run, of),
+        as_json=as_json,
+    )
 
 
 @app.command("resume", epilog="Example: penstock workflows resume 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def resume_runs(
-    runs: RunsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    runs: RunsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Let paused runs go on."""
-    _each(store, runs, tenant, lambda engine, run, of: engine.resume_instance(run, of), as_json=as_json)
+    _each(
+        store,
+        reason,
+        runs,
+        tenant,
+        "resume",
+        lambda engine, run, of: engine.resume_instance(run, of),
+        as_json=as_json,
+    )
 
 
 @app.command("retry", epilog="Example: penstock workflows retry 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")
 def retry_runs(
-    runs: RunsArgument, *, store: StoreOption = "", tenant: TenantOption = "", as_json: JsonOption = False
+    runs: RunsArgument,
+    *,
+    store: StoreOption = "",
+    tenant: TenantOption = "",
+    reason: ReasonOption = "",
+    as_json: JsonOption = False,
 ) -> None:
     """Let runs that failed, or were cancelled, go on from the step that failed; they pass their gates again."""
-    _each(store, runs, tenant, lambda engine, run, of: engine.retry_instance(run, of), as_json=as_json)
+    _each(
+        store,
+        reason,
+        runs,
+        tenant,
+        "retry",
+        lambda engine, run, of: engine.retry_instance(run, of),
+        as_json=as_json,
+    )
 
 
 def _each(
     store: str,
+    reason: str,
     runs: Sequence[str],
     tenant: str,
+    name: str,
     verb: "Callable[[AnyEngine, str, str | None], object]",
     *,
     as_json: bool,
@@ -160,8 +221,9 @@ def _each(
     """Apply *verb* to every one of *runs*, also after one that fails; exit as the last failure says."""
     answers: list[dict[str, object]] = []
     status = 0
-    with opened(store) as engine:
-        for run in dict.fromkeys(runs):
+    chosen = list(dict.fromkeys(runs))
+    with opened(store, reason) as engine, bulk(engine, f"instance.{name}", "instances", chosen, tenant):
+        for run in chosen:
             try:
                 verb(engine, run, tenant or None)
                 state = engine.instance(run, tenant or None, steps=False).state

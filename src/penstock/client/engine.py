@@ -5,12 +5,14 @@ turn their arguments or the answer into other shapes.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from penstock.acting import Actor, acting, actor
 from penstock.client import verbs, wire
 from penstock.client.address import server_address
 from penstock.client.changes import Ask, Changes
@@ -23,6 +25,8 @@ from penstock.job import (
     LEASE,
     START_GRACE,
     Ahead,
+    AuditEntry,
+    AuditFilter,
     Beat,
     Claim,
     Claimed,
@@ -288,6 +292,21 @@ class RemoteEngine:
         return self.rpc.ask(verbs.REFRESHED, wire.RefreshedRequest(refresh, value, error.replace("\0", "")))
 
     # The store.
+
+    def acting(self, actor: Actor) -> AbstractContextManager[None]:
+        """Let *actor* be the one who acts; the server is told the reason, and knows who by the token."""
+        return acting(actor)
+
+    def begin_bulk(self, verb: str, kind: str, subject: str, *, tenant: str = "") -> Actor:  # noqa: ARG002 - the engine's
+        """Return who acts: at a server each change of a bulk operation has an entry of its own."""
+        return actor()
+
+    def audit(
+        self, wanted: AuditFilter | None = None, *, before: int | None = None, limit: int = 50
+    ) -> list[AuditEntry]:
+        """Return changes that fit, newest first; *before* an entry's number for the next page."""
+        given = {} if wanted is None else asdict(wanted)
+        return self.rpc.ask(verbs.AUDIT, wire.AuditRequest(**given, before=before, limit=limit))
 
     doctor = remote(verbs.DOCTOR)
     advice = remote(verbs.ADVICE)

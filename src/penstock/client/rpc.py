@@ -5,10 +5,12 @@ keeps its answer for a while.
 """
 
 from typing import Any, Final, ParamSpec, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
+from penstock.acting import REASON, bound_actor
 from penstock.client import errors
 from penstock.client.address import ServerAddress
 from penstock.client.clock import RemoteClock
@@ -56,6 +58,9 @@ class Rpc:
 
     def _answer(self, verb: Verb[P, B, A], body: bytes, timeout: float) -> Response:
         headers = {KEY: new_id()} if verb.repeat is Repeat.REMEMBERED else {}
+        who = bound_actor()
+        if who is not None and who.reason:
+            headers[REASON] = quote(who.reason)
         end = monotonic() + (PATIENCE if verb.keeps_trying else 0)
         rest, again = _FIRST_REST, False
         while True:

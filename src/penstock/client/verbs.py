@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from penstock.client import wire
 from penstock.job import (
+    AuditEntry,
     Beat,
     Claim,
     CreatedInstance,
@@ -182,6 +183,9 @@ REFRESH_FLOATING = Verb(
 )
 DELETE_FLOATING = Verb(
     "delete_floating", "Let a key float no longer", wire.GateRequest, _NOTHING, OPERATOR, _REMEMBERED
+)
+AUDIT = Verb(
+    "audit", "Look at what was changed, by whom", wire.AuditRequest, list[AuditEntry], OPERATOR, _READ
 )
 PRUNE = Verb("prune", "Forget jobs that ended long ago", wire.PruneRequest, int, OPERATOR, _REMEMBERED)
 DOCTOR = Verb("doctor", "Examine the database", wire.EmptyRequest, list[str], OPERATOR, _READ)

@@ -322,6 +322,21 @@ class FloatingPage(Struct):
     total: int
 
 
+class AuditRequest(Struct):
+    """Which changes are meant; those *before* a number come next after it."""
+
+    kind: Text | None = None
+    subject: Text | None = None
+    verb: Text | None = None
+    who: Text | None = None
+    through: Text | None = None
+    tenant: Text | None = None
+    since: Number | None = None
+    until: Number | None = None
+    before: Number | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
 class PruneRequest(Struct):
     older_than: Number
     most: Number | None = None

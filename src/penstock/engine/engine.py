@@ -5,6 +5,7 @@ Blocking and safe to call from any thread.  Time comes from one clock, read insi
 
 from collections.abc import Callable, Sequence
 
+from penstock.engine.audit import AuditVerbs
 from penstock.engine.claim import ClaimVerbs
 from penstock.engine.claim_one import ClaimOneVerbs
 from penstock.engine.doctor import DoctorVerbs
@@ -54,6 +55,7 @@ class Engine(
     SettingVerbs,
     SurveyVerbs,
     UpkeepVerbs,
+    AuditVerbs,
     DoctorVerbs,
 ):
     """Jobs, gates and queues in one store."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final, TypeGuard
 
 from penstock.clock import SECOND
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.gates import change
 from penstock.engine.transactions import Transactions
@@ -120,29 +121,39 @@ class FloatingVerbs(Transactions):
             check_whole("every", every, 1, MAX_NUMBER)
 
         def work(board: Board) -> None:
-            row = _changed(board, _find(board, key, tenant), every, metadata, least, most)
+            found = _find(board, key, tenant)
+            told = _told(board, found)
+            row = _changed(board, found, every, metadata, least, most)
             if value is not None and nearest(value, row.least, row.most) != value:
                 raise InvalidError("value", f"{value} is not {bounds_text(row.least, row.most)}")
             floating_rows.change(board.db, row)
             before = _value(board, row)
             if (after := nearest(before if value is None else value, row.least, row.most)) != before:
                 _set_value(board, row.gate, after)
+            now = _told(board, row)
+            if metadata is not None and metadata != found.metadata:
+                now["metadata"] = "changed"
+            audit.note(board, "floating.set", "floating", key, tenant, before=told, after=now)
 
         self._write(work)
 
     def refresh_floating(self, key: str, *, tenant: str = "") -> None:
         """Have a floating limit refreshed at once, in use or not."""
-        self._write(
-            lambda board: floating_rows.refresh_now(board.db, _find(board, key, tenant).gate, board.now)
-        )
+
+        def work(board: Board) -> None:
+            floating_rows.refresh_now(board.db, _find(board, key, tenant).gate, board.now)
+            audit.note(board, "floating.refresh", "floating", key, tenant)
+
+        self._write(work)
 
     def delete_floating(self, key: str, *, tenant: str = "") -> None:
         """Let a key float no longer; its jobs obey their own numbers again."""
 
         def work(board: Board) -> None:
-            gate = _find(board, key, tenant).gate
-            floating_rows.delete(board.db, gate)
-            _set_value(board, gate, None)
+            found = _find(board, key, tenant)
+            audit.note(board, "floating.delete", "floating", key, tenant, before=_told(board, found))
+            floating_rows.delete(board.db, found.gate)
+            _set_value(board, found.gate, None)
 
         self._write(work)
 
@@ -258,6 +269,11 @@ def _view(board: Board, row: FloatingRow, key: str, tenant: str) -> FloatingView
         key, tenant, row.handler, _value(board, row), row.initial, row.every, row.metadata, row.refreshed, row.next_at,
         row.failures, row.error, row.least, row.most, floating_rows.is_used(board.db, row.gate), row.worker,
     )  # fmt: skip
+
+
+def _told(board: Board, row: FloatingRow) -> dict[str, object]:
+    """Return what the audit tells of a floating limit."""
+    return {"value": _value(board, row), "every": row.every, "least": row.least, "most": row.most}
 
 
 def _changed(

@@ -4,9 +4,11 @@ Nothing parked is touched: the gate's row changes and the gate is rung.  Jobs at
 to their gates; their keys are shown with the numbers they bring.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.admission.rows import rules_to_text, stands_from_text
@@ -25,19 +27,26 @@ from penstock.store import views as view_rows
 from penstock.store.session import Locks, Session
 
 SCOPES = ("key", "queue", "type")
+_SUBJECTS = {"key": "gate"}  # how the audit calls a gate, where not by its kind
 
 
 class GateVerbs(Transactions):
     def configure(self, scope: str, name: str, numbers: Numbers | None, *, tenant: str = "") -> None:
         """Set the numbers of a key, a queue or a job type, for all jobs; None removes them."""
-        self._write(lambda board: configure(board, scope, name, tenant, numbers), Locks.RULES)
+
+        def work(board: Board) -> None:
+            with noted(board, f"{_SUBJECTS.get(scope, scope)}.configure", scope, name, tenant):
+                configure(board, scope, name, tenant, numbers)
+
+        self._write(work, Locks.RULES)
 
     def override(self, key: str, numbers: Numbers, *, until: int | None = None, tenant: str = "") -> None:
         """Let other numbers rule a key until then, or until cleared."""
 
         def work(board: Board) -> None:
             gate = find_or_add(board, "key", key, tenant)
-            change(board, gate, lambda rules: replace(rules, override=numbers, override_until=until))
+            with noted(board, "gate.override", "key", key, tenant):
+                change(board, gate, lambda rules: replace(rules, override=numbers, override_until=until))
 
         self._write(work)
 
@@ -48,9 +57,12 @@ class GateVerbs(Transactions):
             if key not in gate_rows.find(board.db, "key", tenant, [key]):
                 raise NotFoundError("gate", key)
             gate = find_or_add(board, "key", key, tenant)
-            change(
-                board, gate, lambda rules: replace(rules, override=None, override_until=None, shut_until=0)
-            )
+            with noted(board, "gate.clear", "key", key, tenant):
+                change(
+                    board,
+                    gate,
+                    lambda rules: replace(rules, override=None, override_until=None, shut_until=0),
+                )
 
         self._write(work)
 
@@ -58,7 +70,9 @@ class GateVerbs(Transactions):
         """Let nothing through a gate until then."""
 
         def work(board: Board) -> None:
-            shut_until(board, [find_or_add(board, "key", key, tenant)], until, key, reason)
+            gate = find_or_add(board, "key", key, tenant)
+            with noted(board, "gate.shut", "key", key, tenant, reason):
+                shut_until(board, [gate], until, key, reason)
 
         self._write(work)
 
@@ -83,6 +97,17 @@ class GateVerbs(Transactions):
         Only those whose names begin with *prefix*.
         """
         return self._read(lambda board: _page(board, tenant, prefix, offset, limit))
+
+
+@contextmanager
+def noted(board: Board, verb: str, kind: str, name: str, tenant: str, reason: str = "") -> Iterator[None]:
+    """Write down what a block of code changes of the rules of a gate."""
+    before = audit.rules_told(_rules(board, kind, name, tenant))
+    yield
+    after = audit.rules_told(_rules(board, kind, name, tenant))
+    audit.note(
+        board, verb, _SUBJECTS.get(kind, kind), name, tenant, before=before, after=after, reason=reason
+    )
 
 
 def configure(board: Board, scope: str, name: str, tenant: str, numbers: Numbers | None) -> None:
@@ -189,12 +214,17 @@ def _remember(board: Board, post: Post, rules: Rules) -> None:
 
 def configured(board: Board, scope: str, name: str, tenant: str) -> Numbers | None:
     """Return the numbers that were set for a queue, a type or a tenant."""
-    gate_ = gate_rows.find(board.db, scope, tenant, [name]).get(name)
-    if gate_ is None:
-        return None
-    board.load_gates([gate_])
-    rules = board.posts[gate_].gate.rules
+    rules = _rules(board, scope, name, tenant)
     return None if rules is None else rules.configured
+
+
+def _rules(board: Board, kind: str, name: str, tenant: str) -> Rules | None:
+    """Return what was decided about a gate, if anything was."""
+    found = gate_rows.find(board.db, kind, tenant, [name]).get(name)
+    if found is None:
+        return None
+    board.load_gates([found])
+    return board.posts[found].gate.rules
 
 
 def view_of_gate(board: Board, key: str, tenant: str) -> GateView:

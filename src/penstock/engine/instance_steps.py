@@ -4,6 +4,7 @@ from functools import partial
 
 import msgspec
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.commands import check_signal_name
 from penstock.engine.conducting import Conducting
@@ -80,5 +81,6 @@ class InstanceStepVerbs(InstanceVerbs):
             run = conducting.runs[found.seq]
             run.text, run.decoded, run.is_changed = context, None, True
             conducting.save()
+            audit.note(board, "instance.context", "instance", found.id, found.tenant)
 
         self._write(work)

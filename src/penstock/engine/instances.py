@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from penstock import sequences
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.after_ends import follow
 from penstock.engine.commands import check_signal_name
@@ -101,13 +102,25 @@ class InstanceVerbs(Transactions):
             conducting = Conducting(board, self._definitions)
             conducting.cancel(found.seq, reason)
             conducting.save()
+            told = "" if reason == CANCELLED else reason
+            before = {"state": _state(found, board.now).value}
+            audit.note(
+                board, "instance.cancel", "instance", found.id, found.tenant, before=before, reason=told
+            )
             return _settled_view(board, found.seq)
 
         return self._write(work)
 
     def pause_instance(self, instance_id: str, tenant: str | None = None) -> None:
         """Let no step of an instance begin: those that wait are frozen, those that run go on; its slots stay taken."""
-        self._write(lambda board: _pause(board, find_live(board.db, instance_id, tenant)))
+
+        def work(board: Board) -> None:
+            found = find_live(board.db, instance_id, tenant)
+            if not found.paused:
+                audit.note(board, "instance.pause", "instance", found.id, found.tenant)
+            _pause(board, found)
+
+        self._write(work)
 
     def resume_instance(self, instance_id: str, tenant: str | None = None) -> None:
         """Let a paused instance go on."""
@@ -119,6 +132,7 @@ class InstanceVerbs(Transactions):
                     instance_id, _state(found, board.now).value, "a paused instance", "instance"
                 )
             _resume(board, found)
+            audit.note(board, "instance.resume", "instance", found.id, found.tenant)
 
         self._write(work)
 
@@ -131,6 +145,8 @@ class InstanceVerbs(Transactions):
                 told = _state(found, board.now).value
                 raise WrongStateError(instance_id, told, "a failed or cancelled instance", "instance")
             retry(board, self._definitions, found)
+            before = {"state": _state(found, board.now).value}
+            audit.note(board, "instance.retry", "instance", found.id, found.tenant, before=before)
 
         self._write(work)
 

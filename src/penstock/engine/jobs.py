@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from penstock.engine import audit
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.expected import Expected
-from penstock.engine.lookup import row_of, seq_of
+from penstock.engine.lookup import job_of, row_of
 from penstock.engine.removal import ask_to_stop, remove
 from penstock.engine.transactions import Transactions
 from penstock.engine.uniqueness import let_in, retake_key
@@ -30,18 +31,24 @@ from penstock.store import views as view_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store.views import JobViewRow
 
+CANCELLED: Final = "cancelled on request"
 BATCH: Final = 500  # jobs that are let in from the door at once
 
 
 class JobVerbs(Transactions):
-    def cancel(self, job_id: str, reason: str = "cancelled on request", tenant: str | None = None) -> State:
+    def cancel(self, job_id: str, reason: str = CANCELLED, tenant: str | None = None) -> State:
         """Cancel a job: at once if it waits; if it runs its worker is asked to stop."""
 
         def work(board: Board) -> State:
-            seq = seq_of(board.db, job_id, tenant)
+            seq, owner = job_of(board.db, job_id, tenant)
+            told = "" if reason == CANCELLED else reason
             if remove(board, seq, State.CANCELLED, reason):
+                after: dict[str, object] = {"state": State.CANCELLED.value}
+                audit.note(board, "job.cancel", "job", job_id, owner, after=after, reason=told)
                 return State.CANCELLED
             if ask_to_stop(board, seq):
+                after = {"state": State.RUNNING.value, "asked_to_stop": True}
+                audit.note(board, "job.cancel", "job", job_id, owner, after=after, reason=told)
                 return State.RUNNING
             state = job_rows.state(board.db, seq)
             raise WrongStateError(job_id, str(state), "a job that has not ended")
@@ -55,7 +62,7 @@ class JobVerbs(Transactions):
         """
 
         def work(board: Board) -> None:
-            seq = seq_of(board.db, job_id, tenant)
+            seq, owner = job_of(board.db, job_id, tenant)
             state = job_rows.state(board.db, seq)
             if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
                 raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
@@ -65,6 +72,7 @@ class JobVerbs(Transactions):
             history_rows.retried(board.db, seq, board.now)
             rejoin(board, [(seq, None, 0, 0)])
             revive(board, seq)
+            audit.note(board, "job.retry", "job", job_id, owner, before={"state": state.value})
             board.events.tell("job.enqueued", job=seq, again=True)
 
         self._write(work)
@@ -76,13 +84,14 @@ class JobVerbs(Transactions):
         """
 
         def work(board: Board) -> State:
-            seq = seq_of(board.db, job_id, tenant)
+            seq, owner = job_of(board.db, job_id, tenant)
             found = job_rows.place(board.db, seq)
             if found is None or found.table == "running":
                 state = job_rows.state(board.db, seq)
                 raise WrongStateError(job_id, str(state), "a job that is scheduled or waits")
             if instance_rows.paused(board.db, [seq]):
                 instance_rows.freeze(board.db, [(0, seq)])
+                audit.note(board, "job.expedite", "job", job_id, owner)
                 return State.SCHEDULED
             # A claim may let a job without limits arrive at this very moment.
             made = job_rows.leave(board.db, "scheduled", seq)
@@ -90,6 +99,9 @@ class JobVerbs(Transactions):
                 rejoin(board, [(seq, None, *made)])
             elif found.table in ("successor", "door"):
                 waiting_rows.due_at_once(board.db, found.table, seq)
+            else:
+                return State.WAITING
+            audit.note(board, "job.expedite", "job", job_id, owner)
             return State.WAITING
 
         return self._write(work)
@@ -98,9 +110,11 @@ class JobVerbs(Transactions):
         """Delete a job that has ended, and all that is known of it."""
 
         def work(board: Board) -> None:
-            seq = seq_of(board.db, job_id, tenant)
+            seq, owner = job_of(board.db, job_id, tenant)
+            state = job_rows.state(board.db, seq)
             if not prune_rows.forget(board.db, seq):
-                raise WrongStateError(job_id, str(job_rows.state(board.db, seq)), "a job that has ended")
+                raise WrongStateError(job_id, str(state), "a job that has ended")
+            audit.note(board, "job.forget", "job", job_id, owner, before={"state": str(state)})
 
         self._write(work)
 

@@ -12,11 +12,15 @@ from penstock.store.session import Session
 from penstock.store.views import JobViewRow
 
 
+def job_of(db: Session, job_id: str, tenant: str | None) -> tuple[int, str]:
+    """Return the number of a job, and its tenant."""
+    found = job_rows.of_id(db, job_id, tenant)
+    return found[_meant(job_id, [owner for _, owner in found])]
+
+
 def seq_of(db: Session, job_id: str, tenant: str | None) -> int:
     """Return the number of a job."""
-    found = job_rows.of_id(db, job_id, tenant)
-    seq, _ = found[_meant(job_id, [owner for _, owner in found])]
-    return seq
+    return job_of(db, job_id, tenant)[0]
 
 
 def _meant(job_id: str, tenants: Sequence[str]) -> int:

@@ -13,6 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from msgspec import to_builtins
+
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.rows import rules_from_text
 from penstock.engine.gates import change, configured, count_running, gate_of
@@ -60,7 +63,17 @@ class QueueVerbs(Transactions):
         check_tenant(tenant)
 
         def work(board: Board) -> None:
+            before = queue_rows.has_pause(board.db, (tenant, queue))
             queue_rows.pause(board.db, (tenant, queue), board.now)
+            audit.note(
+                board,
+                "queue.pause",
+                "queue",
+                queue,
+                tenant,
+                before={"paused": before},
+                after={"paused": True},
+            )
             board.events.tell("queue.paused", queue=queue, tenant=tenant)
 
         self._write(work, Locks.RULES)
@@ -71,7 +84,11 @@ class QueueVerbs(Transactions):
         check_tenant(tenant)
 
         def work(board: Board) -> None:
-            queue_rows.resume(board.db, (tenant, queue))
+            if queue_rows.resume(board.db, (tenant, queue)):
+                paused = {"paused": True}
+                audit.note(
+                    board, "queue.resume", "queue", queue, tenant, before=paused, after={"paused": False}
+                )
             board.events.tell("queue.resumed", queue=queue, tenant=tenant)
 
         self._write(work, Locks.RULES)
@@ -79,17 +96,26 @@ class QueueVerbs(Transactions):
     def set_pool(self, pool: Pool) -> None:
         """Add a pool of queues, or replace the one of its name; jobs that run in its queues count at once."""
         _check_pool(pool)
-        self._write(lambda board: _put_pool(board, pool), Locks.RULES)
+
+        def work(board: Board) -> None:
+            before = _pool_told(board.db, pool.tenant, pool.name)
+            _put_pool(board, pool)
+            after = _pool_told(board.db, pool.tenant, pool.name)
+            audit.note(board, "pool.put", "pool", pool.name, pool.tenant, before=before or {}, after=after)
+
+        self._write(work, Locks.RULES)
 
     def delete_pool(self, name: str, *, tenant: str = "") -> None:
         """Delete a pool; its queues stay, and jobs that run go on."""
 
         def work(board: Board) -> None:
+            before = _pool_told(board.db, tenant, name)
             gate = gate_rows.find(board.db, "pool", tenant, [name]).get(name)
             if gate is not None:
                 change(board, gate, lambda rules: replace(rules, configured=None))
             if not queue_rows.delete_pool(board.db, tenant, name):
                 raise NotFoundError("pool", name)
+            audit.note(board, "pool.delete", "pool", name, tenant, before=before)
 
         self._write(work, Locks.RULES)
 
@@ -151,6 +177,16 @@ class QueueVerbs(Transactions):
         def work(board: Board) -> None:
             board.db.lock([bound_lock(key)])
             board.db.tell(Topic.ROOM)
+            before = bounds_of(board.db, [key]).get(key)
+            audit.note(
+                board,
+                "queue.bound",
+                "queue",
+                queue,
+                tenant,
+                before=_bound_told(before),
+                after=_bound_told(bound),
+            )
             if bound is None:
                 queue_rows.remove_bound(board.db, key)
             else:
@@ -197,6 +233,17 @@ def _put_pool(board: Board, pool: Pool) -> None:
     passed = None if pool.slots is None else gate
     rows = [(queue, n, weights[n], passed) for n, queue in enumerate(pool.queues)]
     queue_rows.put_pool(board.db, (pool.tenant, pool.name, pool.order.value, pool.slots), rows)
+
+
+def _pool_told(db: Session, tenant: str, name: str) -> dict[str, object] | None:
+    """Return what the audit tells of a pool."""
+    found = next((pool for pool in _pools(db, tenant) if pool.name == name), None)
+    return None if found is None else to_builtins(found)
+
+
+def _bound_told(bound: Bound | None) -> dict[str, object]:
+    """Return what the audit tells of a bound."""
+    return {} if bound is None else to_builtins(bound)
 
 
 def _pools(db: Session, tenant: str | None) -> list[Pool]:

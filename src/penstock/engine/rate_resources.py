@@ -5,7 +5,7 @@ transaction, so what waits there starts as soon as the new numbers allow.
 """
 
 from penstock.engine.admission.board import Board
-from penstock.engine.gates import GateVerbs, configure, view_of_gate
+from penstock.engine.gates import GateVerbs, configure, noted, view_of_gate
 from penstock.errors import NotFoundError
 from penstock.ids import new_id
 from penstock.job import RateResourceView
@@ -20,7 +20,8 @@ class RateResourceVerbs(GateVerbs):
         """Let so many jobs of a key start in any window, whatever numbers they bring; replaces what was set before."""
 
         def work(board: Board) -> RateResourceView:
-            configure(board, "key", key, tenant, Numbers(rate=rate))
+            with noted(board, "rate_resource.put", "key", key, tenant):
+                configure(board, "key", key, tenant, Numbers(rate=rate))
             known = rows.of(board.db, tenant, key)
             id_, created = (new_id(), board.now) if known is None else (known.id, known.created)
             row = RateResourceRow(tenant, key, id_, created, board.now)
@@ -35,7 +36,8 @@ class RateResourceVerbs(GateVerbs):
         def work(board: Board) -> None:
             if not rows.delete(board.db, tenant, key):
                 raise NotFoundError("rate limit", key)
-            configure(board, "key", key, tenant, None)
+            with noted(board, "rate_resource.delete", "key", key, tenant):
+                configure(board, "key", key, tenant, None)
 
         self._write(work, Locks.RULES)
 

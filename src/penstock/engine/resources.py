@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.gates import gate_of
 from penstock.engine.transactions import Transactions
@@ -36,8 +37,12 @@ class ResourceVerbs(Transactions):
 
         def work(board: Board) -> None:
             gate = gate_of(board, "group", name, tenant)
+            known = resource_rows.strategies(board.db, [gate]).get(gate)
             resource_rows.put_group(board.db, gate, Strategy(strategy).value, board.now)
             _look_again(board, gate)
+            before: dict[str, object] = {} if known is None else {"strategy": known[0]}
+            after = {"strategy": Strategy(strategy).value}
+            audit.note(board, "group.put", "group", name, tenant, before=before, after=after)
 
         self._write(work)
 
@@ -61,6 +66,8 @@ class ResourceVerbs(Transactions):
                 _delete(board, gate, member)
             resource_rows.delete_group(board.db, gate)
             _look_again(board, gate)
+            before = {"resources": [member.resource.key for member in group.members]}
+            audit.note(board, "group.delete", "group", name, tenant, before=before)
 
         self._write(work)
 
@@ -69,7 +76,7 @@ class ResourceVerbs(Transactions):
 
         A cap counts the starts since it was set, and all of its day where it took the place of another.
         """
-        self._write(lambda board: _put(board, *_group(board, group, tenant), resource, tenant))
+        self._write(lambda board: _put(board, group, *_group(board, group, tenant), resource, tenant))
 
     def change_resource(
         self, group: str, key: str, change: Callable[[Resource], Resource], *, tenant: str = ""
@@ -78,7 +85,7 @@ class ResourceVerbs(Transactions):
 
         def work(board: Board) -> None:
             gate, found = _group(board, group, tenant)
-            _put(board, gate, found, change(_member(found, key).resource), tenant)
+            _put(board, group, gate, found, change(_member(found, key).resource), tenant)
 
         self._write(work)
 
@@ -96,8 +103,12 @@ class ResourceVerbs(Transactions):
 
         def work(board: Board) -> None:
             gate, found = _group(board, group, tenant)
-            _delete(board, gate, _member(found, key))
+            member = _member(found, key)
+            _delete(board, gate, member)
             _look_again(board, gate)
+            audit.note(
+                board, "resource.delete", "resource", key, tenant, before=_told(group, member.resource)
+            )
 
         self._write(work)
 
@@ -119,8 +130,9 @@ def _member(group: Group, key: str) -> Member:
     return member
 
 
-def _put(board: Board, gate: int, group: Group, resource: Resource, tenant: str) -> None:
+def _put(board: Board, name: str, gate: int, group: Group, resource: Resource, tenant: str) -> None:
     member = group.member(resource.key)
+    before = {} if member is None else _told(name, member.resource)
     if member is None and len(group.members) >= MAX_RESOURCES:
         raise InvalidLimitError("resource", f"a group has at most {MAX_RESOURCES} resources")
     if member is not None:
@@ -136,11 +148,19 @@ def _put(board: Board, gate: int, group: Group, resource: Resource, tenant: str)
     resource_rows.put(board.db, row)
     resource_rows.note_members(board.db, key_gate)
     _look_again(board, gate)
+    after = _told(name, resource)
+    audit.note(board, "resource.put", "resource", resource.key, tenant, before=before, after=after)
 
 
 def _delete(board: Board, gate: int, member: Member) -> None:
     resource_rows.delete(board.db, gate, member.resource.key)
     resource_rows.note_members(board.db, member.gate.id)
+
+
+def _told(group: str, resource: Resource) -> dict[str, object]:
+    """Return what the audit tells of a resource."""
+    told: dict[str, object] = msgspec.to_builtins(resource)
+    return {"group": group, **told}
 
 
 def _look_again(board: Board, gate: int) -> None:

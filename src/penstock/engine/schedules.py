@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 
 from penstock.clock import SECOND
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.enqueue import check, check_text, enqueue
 from penstock.engine.new_instances import add_instances
@@ -59,7 +60,10 @@ class ScheduleVerbs(Transactions):
         """Let a schedule fire no more."""
 
         def work(board: Board) -> Schedule:
+            before = rows.locked(board.db, tenant, name)
             rows.enable(board.db, tenant, name, None)
+            if before is not None and before.enabled:
+                audit.note(board, "schedule.disable", "schedule", name, tenant)
             return _get(board.db, name, tenant)
 
         return self._write(work, Locks.NONE)
@@ -73,6 +77,7 @@ class ScheduleVerbs(Transactions):
                 raise NotFoundError("schedule", name)
             if not schedule.enabled:
                 rows.enable(board.db, tenant, name, _next(board, schedule))
+                audit.note(board, "schedule.enable", "schedule", name, tenant)
             return _get(board.db, name, tenant)
 
         return self._write(work, Locks.NONE)
@@ -81,8 +86,10 @@ class ScheduleVerbs(Transactions):
         """Delete a schedule; its jobs stay."""
 
         def work(board: Board) -> None:
+            before = rows.locked(board.db, tenant, name)
             if not rows.delete(board.db, tenant, name):
                 raise NotFoundError("schedule", name)
+            audit.note(board, "schedule.delete", "schedule", name, tenant, before=_told(before))
 
         self._write(work, Locks.NONE)
 
@@ -238,6 +245,9 @@ def _put(board: Board, schedule: Schedule) -> Schedule:
         next_at = _next(board, schedule)
     new = structs.replace(schedule, created=board.now, next_at=next_at, last_at=None, last_job=None, fired=0)
     rows.put(board.db, new)
+    audit.note(
+        board, "schedule.put", "schedule", new.name, new.tenant, before=_told(before) or {}, after=_told(new)
+    )
     return _get(board.db, schedule.name, schedule.tenant)
 
 
@@ -262,6 +272,20 @@ def _next(board: Board, schedule: Schedule) -> int:
     if next_at is None:
         raise InvalidJobError("expression", f"{schedule.expression!r} never comes")
     return next_at
+
+
+def _told(schedule: Schedule | None) -> dict[str, object] | None:
+    """Return what the audit tells of a schedule: nothing of the arguments of its jobs."""
+    if schedule is None:
+        return None
+    return {
+        "expression": schedule.expression,
+        "timezone": schedule.timezone,
+        "overlap": str(schedule.overlap),
+        "enabled": schedule.enabled,
+        "task": schedule.job.task,
+        "queue": schedule.job.queue,
+    }
 
 
 def _when(schedule: Schedule) -> tuple[str, str]:

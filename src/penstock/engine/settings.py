@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError
@@ -26,10 +27,14 @@ class SettingVerbs(Transactions):
             raise InvalidError("name", f"must be 1 to {MAX_NAME} characters without NUL")
 
         def work(board: Board) -> None:
+            before = setting_rows.under(board.db, name).get(name)
             if value is None:
                 setting_rows.delete(board.db, name)
             else:
                 setting_rows.put(board.db, name, value, board.now)
+            if before != value:  # which may be a secret
+                verb = "setting.delete" if value is None else "setting.put"
+                audit.note(board, verb, "setting", name)
 
         self._write(work, Locks.NONE)
 
@@ -44,6 +49,11 @@ class SettingVerbs(Transactions):
         """
 
         def work(board: Board) -> None:
+            before, after = ({"maintenance": each is not None} for each in (maintenance(board.db), wanted))
+            reason = "" if wanted is None else wanted.reason
+            audit.note(
+                board, "maintenance", "setting", _MAINTENANCE, before=before, after=after, reason=reason
+            )
             if wanted is None:
                 setting_rows.delete(board.db, _MAINTENANCE)
                 board.db.tell(Topic.WORK)

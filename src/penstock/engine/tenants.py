@@ -10,6 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import to_builtins
+
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.gates import change, configured, count_running, gate_of
 from penstock.engine.transactions import Transactions
@@ -29,19 +32,19 @@ class TenantVerbs(Transactions):
     def set_tenant_limits(self, tenant: str, limits: TenantLimits) -> None:
         """Set what a tenant may have; jobs that wait or run already stay, and count."""
         _check(tenant, limits)
-        self._write(lambda board: _put(board, tenant, limits))
+
+        def work(board: Board) -> None:
+            board.db.lock([lock_name(tenant)])
+            before = _limits(board, tenant)
+            _put(board, tenant, limits)
+            told = (to_builtins(before), to_builtins(limits))
+            audit.note(board, "tenant.limits", "tenant", tenant, tenant, before=told[0], after=told[1])
+
+        self._write(work)
 
     def tenant_limits(self, tenant: str) -> TenantLimits:
         """Return what a tenant may have."""
-
-        def work(board: Board) -> TenantLimits:
-            numbers = configured(board, "tenant", "", tenant)
-            found = known(board.db, [tenant]).get(tenant, _FREE)
-            return TenantLimits(
-                None if numbers is None else numbers.slots, found.waiting, found.scheduled, found.rate
-            )
-
-        return self._read(work)
+        return self._read(lambda board: _limits(board, tenant))
 
 
 @dataclass(slots=True)
@@ -117,8 +120,16 @@ def _arrive(board: Board, tenant: str, rate: Window, jobs: int) -> Starts:
     return gate.starts
 
 
+def _limits(board: Board, tenant: str) -> TenantLimits:
+    """Return what a tenant may have."""
+    numbers = configured(board, "tenant", "", tenant)
+    found = known(board.db, [tenant]).get(tenant, _FREE)
+    return TenantLimits(
+        None if numbers is None else numbers.slots, found.waiting, found.scheduled, found.rate
+    )
+
+
 def _put(board: Board, tenant: str, limits: TenantLimits) -> None:
-    board.db.lock([lock_name(tenant)])
     window = (None, None) if limits.rate is None else (limits.rate.limit, limits.rate.period)
     if limits.waiting is None and limits.scheduled is None and limits.rate is None:
         tenant_rows.remove(board.db, tenant)

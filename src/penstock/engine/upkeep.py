@@ -4,9 +4,10 @@
 against lines that should have been called already.
 """
 
+from functools import partial
 from typing import Final
 
-from penstock.engine import uniqueness
+from penstock.engine import audit, uniqueness
 from penstock.engine.admission.arrivals import PART_LASTS, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.rows import stands_from_text
@@ -57,9 +58,11 @@ class UpkeepVerbs(Transactions):
 
     def prune(self, older_than: int, most: int | None = None) -> int:
         """Delete jobs that ended before then, in small batches; return how many."""
-        total = 0
+        total, number = 0, 0
         while True:
-            step = self._write(lambda board: _prune(board, older_than, BATCH), Locks.NONE)
+            # Workers, which ask for a number of jobs, prune by themselves.
+            by_hand = most is None
+            step, number = self._write(partial(_pruned, older_than, number, by_hand=by_hand), Locks.NONE)
             total += step
             if step < BATCH or (most is not None and total >= most):
                 return total
@@ -115,9 +118,20 @@ def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     lane_rows.delete(board.db, [lane for lane, _ in rows], [(stand.gate, lane) for lane, stand in stands])
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
     if not last:
+        audit.prune(board, BATCH)
         prune_rows.receipts(board.db, board.now)
         queue_rows.forget_served(board.db)
     return last, {"lanes": len(rows), "gates": gates}
+
+
+def _pruned(before: int, number: int, board: Board, *, by_hand: bool) -> tuple[int, int]:
+    """Delete a batch of jobs that ended before then; return how many, and the number of the audit's entry."""
+    step = _prune(board, before, BATCH)
+    if by_hand and step and number:
+        audit.count(board, number, step)
+    elif by_hand and step:
+        number = audit.note(board, "jobs.prune", "jobs", "", after={"ended_before": before}, touched=step)
+    return step, number
 
 
 def _prune(board: Board, before: int, most: int) -> int:

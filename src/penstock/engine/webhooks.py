@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, NotFoundError
@@ -14,6 +16,7 @@ from penstock.store import webhooks as rows
 from penstock.store.session import Locks
 
 MOST: Final = 1_000  # of all tenants together
+_HIDDEN: Final = ("url", "secret", "meta")  # may hold what is no business of those who read the audit
 _replace: Final = msgspec.structs.replace
 
 
@@ -27,6 +30,7 @@ class WebhookVerbs(Transactions):
                 raise InvalidError("webhooks", f"there are {MOST} already, which is as many as are allowed")
             added = _replace(webhook, id=f"sub_{new_id()}", created=board.now, changed=board.now)
             rows.put(board.db, added)
+            audit.note(board, "webhook.add", "webhook", added.id, added.tenant, after=_told(added))
             return added
 
         return self._write(work, Locks.NONE)
@@ -42,6 +46,12 @@ class WebhookVerbs(Transactions):
                 edit(before), id=before.id, tenant=before.tenant, created=before.created, changed=board.now
             )
             rows.put(board.db, after)
+            told = _told(after) | {
+                name: "changed" for name in _HIDDEN if getattr(before, name) != getattr(after, name)
+            }
+            audit.note(
+                board, "webhook.change", "webhook", id_, after.tenant, before=_told(before), after=told
+            )
             return after
 
         return self._write(work, Locks.NONE)
@@ -50,8 +60,9 @@ class WebhookVerbs(Transactions):
         """Delete a webhook."""
 
         def work(board: Board) -> None:
-            _own(rows.locked(board.db, id_), id_, tenant)
+            found = _own(rows.locked(board.db, id_), id_, tenant)
             rows.delete(board.db, id_)
+            audit.note(board, "webhook.delete", "webhook", id_, found.tenant, before=_told(found))
 
         self._write(work, Locks.NONE)
 
@@ -62,6 +73,17 @@ class WebhookVerbs(Transactions):
     def webhooks(self, tenant: str | None = None) -> list[Webhook]:
         """Return the webhooks of one tenant, or of all."""
         return self.store.read(lambda db: rows.all_of(db, tenant))
+
+
+def _told(webhook: Webhook) -> dict[str, object]:
+    """Return what the audit tells of a webhook: where it posts to is a secret, but for the host."""
+    return {
+        "host": urlsplit(webhook.url).hostname,
+        "events": list(webhook.events),
+        "queues": list(webhook.queues),
+        "tasks": list(webhook.tasks),
+        "active": webhook.active,
+    }
 
 
 def _own(found: Webhook | None, id_: str, tenant: str | None) -> Webhook:

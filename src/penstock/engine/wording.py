@@ -17,6 +17,16 @@ LONGEST: Final = 300  # characters of a reason
 TOLD: Final = 20  # resources of a group of which each is told
 
 
+def numbers_plain(numbers: Numbers) -> dict[str, object]:
+    """Return numbers by name, as people write them."""
+    plain: dict[str, object] = {} if numbers.slots is None else {"slots": numbers.slots}
+    for name, window in (("rate", numbers.rate), ("throttle", numbers.throttle)):
+        if window is not None:
+            burst = f"+{window.burst}" if window.burst > 1 else ""
+            plain[name] = f"{window.limit}/{format_duration(window.period)}{burst}"
+    return plain
+
+
 def storable(text: str) -> str:
     """Return *text* without characters that no database can store."""
     text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.engine.enqueue import add, check, check_text, enqueue
@@ -29,6 +30,7 @@ from penstock.store.workflows import ShownStep, StepRow, WorkflowRow
 from penstock.workflows.flow import Flow, Standing, Tally
 from penstock.workflows.steps import Results, StepState, When, WorkflowState, check_steps, children
 
+CANCELLED: Final = "its workflow was cancelled"
 PARENT_RESULTS: Final = "parent_results"
 _Adding = Callable[[Board, Sequence[NewJob], Sequence[int]], list[Enqueued]]
 _NUMBER: Final = re.compile(r"\d+")
@@ -46,12 +48,15 @@ class WorkflowVerbs(Transactions):
 
         return self._write(work, Locks.GATES_IF_FREE if limited else Locks.NONE)
 
-    def cancel_workflow(self, workflow_id: str, reason: str = "its workflow was cancelled") -> WorkflowView:
+    def cancel_workflow(self, workflow_id: str, reason: str = CANCELLED) -> WorkflowView:
         """Set no further step free; cancel the jobs that wait, and ask the workers of those that run to stop."""
 
         def work(board: Board) -> WorkflowView:
             _cancel(board, workflow_id, reason)
-            return _view(board.db, workflow_id)
+            view = _view(board.db, workflow_id)
+            told = "" if reason == CANCELLED else reason
+            audit.note(board, "workflow.cancel", "workflow", workflow_id, view.tenant, reason=told)
+            return view
 
         return self._write(work)
 

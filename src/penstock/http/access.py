@@ -1,8 +1,13 @@
 """Roles, and what a token allows."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+from urllib.parse import unquote
+
+from penstock.acting import REASON, Actor
+from penstock.names import one_line
 
 
 class Role(StrEnum):
@@ -24,6 +29,15 @@ class Access:
     def allows(self, wanted: frozenset[Role]) -> bool:
         """Tell whether the token has one of the *wanted* roles; with none wanted, every request is let in."""
         return not wanted or Role.OPERATOR in self.roles or bool(self.roles & wanted)
+
+
+_LONGEST_NAME: Final = 200
+
+
+def actor_of(access: Access, headers: Mapping[str, str]) -> Actor:
+    """Return for whom a request changes something: its token, with the reason that it gives."""
+    name = one_line(access.name)[:_LONGEST_NAME] or "a token without a name"
+    return Actor(name, "http", unquote(headers.get(REASON, "")))
 
 
 PUBLIC: Final = frozenset[Role]()

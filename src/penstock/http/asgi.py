@@ -7,9 +7,10 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+from penstock.acting import acting
 from penstock.clock import monotonic
 from penstock.errors import InvalidError, PenstockError
-from penstock.http.access import Access
+from penstock.http.access import Access, actor_of
 from penstock.http.cross_site import Refusal, Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.engine_service import EngineService
@@ -132,7 +133,8 @@ class AsgiApp:
             tenant=_tenant(dialect, access, headers),
         )
         try:
-            reply = await route.handler(request)
+            with acting(actor_of(access, headers)):
+                reply = await route.handler(request)
             if isinstance(reply, Stream):
                 return reply
             reply.body, reply.claims = encoded(reply), request.claims

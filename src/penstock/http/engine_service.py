@@ -5,6 +5,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Final, TypeVar
 
 from penstock.background.watcher import Watcher
@@ -102,8 +103,9 @@ class EngineService:
         return (monotonic() - self.began) / SECOND
 
     async def run(self, work: Callable[[Engine], T]) -> T:
-        """Run *work*, which blocks, in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self.threads, work, self.engine)
+        """Run *work*, which blocks, in a thread, for whom the caller acts."""
+        run = copy_context().run
+        return await asyncio.get_running_loop().run_in_executor(self.threads, run, work, self.engine)
 
     async def enqueue(self, jobs: Sequence[NewJob]) -> list[Enqueued]:
         """Add jobs, all or none; they are durable when this returns."""

@@ -25,6 +25,7 @@ from penstock.job.attempts import (
     Settlement,
     Spending,
 )
+from penstock.job.audit import AuditEntry, AuditFilter
 from penstock.job.events import Event, Listener, Topic, Webhook
 from penstock.job.gates import (
     Audit,
@@ -110,6 +111,8 @@ __all__ = [
     "START_GRACE",
     "Ahead",
     "Audit",
+    "AuditEntry",
+    "AuditFilter",
     "Await",
     "Beat",
     "Bound",

@@ -27,10 +27,15 @@ def pause(db: Session, queue: Queue, now: int) -> None:
     )
 
 
-def resume(db: Session, queue: Queue) -> None:
-    """Let jobs start from a queue of a tenant again, or of all."""
+def has_pause(db: Session, queue: Queue) -> bool:
+    """Tell whether a queue was paused, of this tenant or of all as it says."""
+    return db.one("SELECT 1 FROM queue_pause WHERE tenant = ? AND queue = ?", *queue) is not None
+
+
+def resume(db: Session, queue: Queue) -> int:
+    """Let jobs start from a queue of a tenant again, or of all; return how many pauses that ended."""
     db.tell(Topic.WORK)
-    db.run("DELETE FROM queue_pause WHERE ? IN (tenant, '') AND queue = ?", *queue)
+    return db.run("DELETE FROM queue_pause WHERE ? IN (tenant, '') AND queue = ?", *queue)
 
 
 def counts(db: Session) -> list[tuple[str, str, int, int, int, int]]:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.tenancy import only_for_all, tenant_in, tenant_or_all
 from penstock.http.routes import Request
+from penstock.job import AuditEntry, AuditFilter
 
 
 async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
@@ -35,6 +38,14 @@ async def queues(request: Request, _: wire.EmptyRequest) -> list[dict[str, Any]]
     return [each for each in found if request.tenant in (None, each["tenant"])]
 
 
+async def audit(request: Request, body: wire.AuditRequest) -> list[AuditEntry]:
+    """Return what was changed, newest first."""
+    given = asdict(body)
+    before, limit = given.pop("before"), given.pop("limit")
+    wanted = AuditFilter(**{**given, "tenant": tenant_or_all(request, body.tenant)})
+    return await request.service.run(lambda engine: engine.audit(wanted, before=before, limit=limit))
+
+
 async def configure(request: Request, body: wire.ConfigureRequest) -> None:
     """Set the numbers of a key, a queue or a type."""
     tenant = tenant_in(request, body.tenant)
@@ -60,6 +71,7 @@ ROUTES = (
     endpoint(verbs.SET_FLOATING),
     endpoint(verbs.REFRESH_FLOATING),
     endpoint(verbs.DELETE_FLOATING),
+    endpoint(verbs.AUDIT, audit),
     endpoint(verbs.PRUNE, for_all="jobs are pruned"),
     endpoint(verbs.DOCTOR, for_all="the database is examined"),
     endpoint(verbs.ADVICE, for_all="the database is examined"),

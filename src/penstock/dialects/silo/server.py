@@ -11,12 +11,13 @@ import grpc
 import grpc.aio
 from google.protobuf.message import DecodeError
 
+from penstock.acting import acting
 from penstock.clock import monotonic
 from penstock.dialects.silo.call import Call, Node
 from penstock.dialects.silo.errors import CallError, message_of, status_of
 from penstock.dialects.silo.methods import METHODS, NOT_OFFERED, SERVICE, Method
 from penstock.errors import InvalidError, PenstockError
-from penstock.http.access import EVERYTHING, Access
+from penstock.http.access import EVERYTHING, Access, actor_of
 from penstock.http.counters import Metrics
 from penstock.http.engine_service import EngineService
 from penstock.http.tokens import Keyring
@@ -114,7 +115,8 @@ class SiloServer:
         refusal: PenstockError | None = None
         try:
             call = self._admitted(name, context)
-            answer = await _answered(self._methods[name], call, content)
+            with acting(actor_of(call.access, {})):
+                answer = await _answered(self._methods[name], call, content)
         except PenstockError as error:
             refusal, status = error, status_of(error)
         except Exception:

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Final
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 
+from penstock.acting import acting
 from penstock.dialects.ojs.format.counts import engine_states, queues_of
 from penstock.dialects.ojs.format.names import moment
 from penstock.dialects.ojs.format.patterns import Id, Moment
@@ -77,19 +78,25 @@ def _bulk(action: str, verb: Callable[..., object]) -> Handler:
             wanted = await filter_of(body.filter or JobFilterBody(), request)
             return Reply({"action": action, **await _to_all(request.service, wanted, verb)})
         jobs = [(id_, request.tenant) for id_ in dict.fromkeys(body.job_ids)]
-        return Reply({"action": action, **await _to_each(request.service, jobs, verb)})
+        subject = ", ".join(body.job_ids)
+        done = await _to_each(request.service, subject, request.owner, jobs, verb)
+        return Reply({"action": action, **done})
 
     return bulk
 
 
 async def _to_all(service: EngineService, wanted: JobFilter, verb: Callable[..., object]) -> dict[str, Any]:
     jobs, total = await service.run(lambda engine: engine.matching(wanted, MOST))
-    done = await _to_each(service, jobs, verb)
+    done = await _to_each(service, _described(wanted), wanted.tenant or "", jobs, verb)
     return {**done, "matched": total, "has_more": total > len(jobs)}
 
 
 async def _to_each(
-    service: EngineService, jobs: Sequence[tuple[str, str | None]], verb: Callable[..., object]
+    service: EngineService,
+    subject: str,
+    tenant: str,
+    jobs: Sequence[tuple[str, str | None]],
+    verb: Callable[..., object],
 ) -> dict[str, Any]:
     """Do something to jobs, given (id, tenant), some at a time; not all may be in a state for it."""
     hands = asyncio.Semaphore(HANDS)
@@ -102,10 +109,21 @@ async def _to_each(
                 return str(error)
         return None
 
-    problems = zip(jobs, await asyncio.gather(*(to_one(*job) for job in jobs)), strict=True)
+    who = await service.run(
+        lambda engine: engine.begin_bulk(f"job.{verb.__name__}", "jobs", subject, tenant=tenant)
+    )
+    with acting(who):
+        found = await asyncio.gather(*(to_one(*job) for job in jobs))
+    problems = zip(jobs, found, strict=True)
     errors = [{"job_id": id_, "error": problem} for (id_, _), problem in problems if problem is not None]
     succeeded = len(jobs) - len(errors)
     return {"matched": len(jobs), "succeeded": succeeded, "failed": len(errors), "errors": errors[:_ERRORS]}
+
+
+def _described(wanted: JobFilter) -> str:
+    """Return in a line which jobs are meant."""
+    given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
+    return " ".join(f"{name}={value}" for name, value in given.items())
 
 
 def _check_meant(*, confirm: bool) -> None:
