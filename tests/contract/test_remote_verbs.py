@@ -10,7 +10,7 @@ from penstock.client.verbs import VERBS, Repeat
 from penstock.clock import SECOND
 from penstock.dialects import native
 from penstock.engine import Engine
-from penstock.job import Finish, ImportedJob, NewInstance, NewJob, Settlement
+from penstock.job import Finish, ImportedJob, NewInstance, NewJob, Settlement, WorkerReport
 from penstock.lifecycle.outcomes import Conducted, Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.lifecycle.states import State
@@ -80,6 +80,8 @@ EXAMPLES = {
     "shut": lambda desk: wire.ShutRequest("X", desk.clock.now() + SECOND),
     "set_floating": lambda _: wire.SetFloatingRequest("F", value=4),
     "delete_floating": lambda _: wire.GateRequest("F"),
+    "hear": lambda _: wire.HearRequest([WorkerReport("w", queues=("q",), tasks=("t",))]),
+    "workers": lambda _: wire.WorkersRequest(),
     "audit": lambda _: wire.AuditRequest(kind="gate"),
     "prune": lambda desk: wire.PruneRequest(desk.clock.now()),
     "doctor": lambda _: wire.EmptyRequest(),

@@ -38,6 +38,7 @@ from penstock.store import (
     views,
     waiting,
     webhooks,
+    workers,
     workflows,
 )  # fmt: skip
 from penstock.store import parts as parts_apart
@@ -59,6 +60,7 @@ EVERY_FILTER = JobFilter(
 )  # fmt: skip
 EXAMPLES = [
     lambda db: gates.sweep(db, 0, 1, 2),
+    lambda db: [workers.all_of(db, tenant) for tenant in (None, "x")],
     lambda db: audit.add(db, AuditEntry(1, 2, *"abcdef", None, None, "g")),
     lambda db: [
         audit.page(db, wanted, before, 3)

@@ -15,7 +15,7 @@ from tests.support.command import COMMAND, Process, document, penstock
 
 GROUPS = ["jobs", "workflows", "gates", "floating", "queues"]
 COMMANDS = [
-    "", "demo", "worker", "bench", "simulate", "why", "audit", "migrate", "doctor",
+    "", "demo", "worker", "bench", "simulate", "why", "workers", "audit", "migrate", "doctor",
     "jobs list", "jobs show", "jobs retry", "jobs cancel", "jobs expedite", "jobs import",
     "workflows list", "workflows show", "workflows signal", "workflows cancel", "workflows pause",
     "workflows resume", "workflows retry",
@@ -29,7 +29,7 @@ READING = [
     "workflows resume x", "workflows retry x",
     "gates list", "gates show x", "gates override x --slots 1", "gates clear x", "gates configure x --slots 1",
     "floating list", "floating show x", "floating set x --value 1", "floating refresh x", "floating delete x",
-    "queues list", "queues pause x", "queues resume x", "why x", "audit", "doctor",
+    "queues list", "queues pause x", "queues resume x", "why x", "workers", "audit", "doctor",
 ]  # fmt: skip
 TASKS = """
 from penstock import App

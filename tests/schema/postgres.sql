@@ -592,6 +592,15 @@ CREATE TABLE webhook (
     CONSTRAINT webhook_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE worker (
+    name text COLLATE "C" NOT NULL,
+    tenant text COLLATE "C" NOT NULL,
+    heard bigint NOT NULL,
+    facts text COLLATE "C" NOT NULL,
+    CONSTRAINT worker_pkey PRIMARY KEY (name, tenant)
+);
+CREATE INDEX worker_heard ON worker USING btree (heard);
+
 CREATE TABLE workflow (
     number bigint NOT NULL,
     id text COLLATE "C" NOT NULL,

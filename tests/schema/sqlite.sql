@@ -554,6 +554,16 @@ CREATE TABLE webhook (
     changed BIGINT NOT NULL
 );
 
+CREATE TABLE worker (
+    name TEXT NOT NULL,
+    tenant TEXT NOT NULL,
+    heard BIGINT NOT NULL,
+    facts TEXT NOT NULL,
+    PRIMARY KEY (name, tenant)
+);
+
+CREATE INDEX worker_heard ON worker (heard);
+
 CREATE TABLE workflow (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

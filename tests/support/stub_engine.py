@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from penstock.clock import Clock, SystemClock
-from penstock.job import Ahead, Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask
+from penstock.job import Ahead, Beat, Claim, Claimed, Refresh, Settlement, Spending, UnknownTask, WorkerReport
 from penstock.lifecycle.outcomes import Outcome
 from penstock.lifecycle.states import State
 
@@ -35,6 +35,7 @@ class StubEngine:
     parked: int = 0
     scheduled: int = 0
     unknown: list[UnknownTask] = field(default_factory=list)
+    reports: list[WorkerReport] = field(default_factory=list)
     next_at: int | None = None
     more: bool = False
     overlaps: bool = False
@@ -191,6 +192,9 @@ class StubEngine:
 
     def timers(self, queues: Sequence[str], tenant: str | None = None) -> int:
         return 0
+
+    def hear(self, reports: Sequence[WorkerReport]) -> None:
+        self.reports += reports
 
     def unknown_tasks(self, queues: Sequence[str] | None = None) -> list[UnknownTask]:
         return list(self.unknown)

@@ -43,6 +43,11 @@ class PeriodicThread:
         self._stopped.set()
         self._bell.set()
 
+    @property
+    def alive(self) -> bool:
+        """Whether there may be a further call."""
+        return self._thread.is_alive() and not self._stopped.is_set()
+
     def join(self, timeout: float) -> bool:
         """Wait for the present call to end; tell whether it did."""
         if self._thread.is_alive():

@@ -14,6 +14,7 @@ from penstock.cli.serve import ServeCommand, serve
 from penstock.cli.simulate import simulate
 from penstock.cli.upkeep import doctor, migrate, prune
 from penstock.cli.worker import worker
+from penstock.cli.workers import workers
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,6 +35,7 @@ app.add_typer(gates.app, name="gates", help="Look at limits at work, and change 
 app.add_typer(floating.app, name="floating", help="Look at limits that workers compute, and change them.")
 app.add_typer(queues.app, name="queues", help="Look at queues, pause and resume them.")
 app.command("why", epilog="Example: penstock why 019a3c5e-7d2b-7c11-9d5e-3f1a2b4c5d6e")(why)
+app.command("workers", epilog="Example: penstock workers --json")(workers)
 app.command("audit", epilog="Example: penstock audit api:stripe --kind gate --last 24h")(audit)
 app.command("migrate", epilog="Example: penstock migrate --store jobs.db")(migrate)
 app.command("prune", epilog="Example: penstock prune --older-than 30d")(prune)

@@ -45,6 +45,7 @@ from penstock.job import (
     Settlement,
     Spending,
     Topic,
+    WorkerReport,
 )
 from penstock.lifecycle.unique import OnDuplicate
 from penstock.limits.rules import Numbers
@@ -300,6 +301,12 @@ class RemoteEngine:
     def begin_bulk(self, verb: str, kind: str, subject: str, *, tenant: str = "") -> Actor:  # noqa: ARG002 - the engine's
         """Return who acts: at a server each change of a bulk operation has an entry of its own."""
         return actor()
+
+    workers = remote(verbs.WORKERS)
+
+    def hear(self, reports: Sequence[WorkerReport]) -> None:
+        """Tell of workers."""
+        self.rpc.ask(verbs.HEAR, wire.HearRequest(reports))
 
     def audit(
         self, wanted: AuditFilter | None = None, *, before: int | None = None, limit: int = 50

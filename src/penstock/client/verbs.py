@@ -33,6 +33,7 @@ from penstock.job import (
     Settled,
     UnknownTask,
     Why,
+    WorkerView,
 )
 from penstock.lifecycle.states import State
 
@@ -184,6 +185,8 @@ REFRESH_FLOATING = Verb(
 DELETE_FLOATING = Verb(
     "delete_floating", "Let a key float no longer", wire.GateRequest, _NOTHING, OPERATOR, _REMEMBERED
 )
+HEAR = Verb("hear", "Tell of a worker", wire.HearRequest, _NOTHING, WORKER, _SAME)
+WORKERS = Verb("workers", "Look at workers", wire.WorkersRequest, list[WorkerView], EITHER, _READ)
 AUDIT = Verb(
     "audit", "Look at what was changed, by whom", wire.AuditRequest, list[AuditEntry], OPERATOR, _READ
 )

@@ -26,6 +26,7 @@ from penstock.job import (
     Refresh,
     Settled,
     Settlement,
+    WorkerReport,
 )
 from penstock.lifecycle.outcomes import (
     Again,
@@ -320,6 +321,16 @@ class SetFloatingRequest(Struct):
 class FloatingPage(Struct):
     limits: list[FloatingView]
     total: int
+
+
+class HearRequest(Struct):
+    """What workers tell of themselves."""
+
+    reports: Annotated[Sequence[WorkerReport], Meta(max_length=1_000)]
+
+
+class WorkersRequest(Struct):
+    tenant: Text | None = None
 
 
 class AuditRequest(Struct):

@@ -28,6 +28,7 @@ from penstock.engine.surveys import SurveyVerbs
 from penstock.engine.tenants import TenantVerbs
 from penstock.engine.upkeep import UpkeepVerbs
 from penstock.engine.webhooks import WebhookVerbs
+from penstock.engine.workers import WorkerVerbs
 from penstock.engine.workflows import WorkflowVerbs
 from penstock.job import Event, Listener, Topic
 
@@ -56,6 +57,7 @@ class Engine(
     SurveyVerbs,
     UpkeepVerbs,
     AuditVerbs,
+    WorkerVerbs,
     DoctorVerbs,
 ):
     """Jobs, gates and queues in one store."""

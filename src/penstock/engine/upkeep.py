@@ -16,6 +16,7 @@ from penstock.engine.removal import remove_all
 from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
 from penstock.engine.transactions import Transactions
+from penstock.engine.workers import forget_silent
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
 from penstock.store import gates as gate_rows
@@ -119,6 +120,7 @@ def _sweep(board: Board, after: int) -> tuple[int, dict[str, int]]:
     last, gates = gate_rows.sweep(board.db, after, board.now, BATCH)
     if not last:
         audit.prune(board, BATCH)
+        forget_silent(board)
         prune_rows.receipts(board.db, board.now)
         queue_rows.forget_served(board.db)
     return last, {"lanes": len(rows), "gates": gates}

@@ -12,6 +12,7 @@ from penstock.http.dialect import Dialect
 from penstock.http.engine_service import EngineService
 from penstock.http.routes import Route
 from penstock.http.tokens import Keyring
+from penstock.http.worker_reports import WorkerReports
 
 
 def app_for(
@@ -33,6 +34,9 @@ def app_for(
     # Clients may be anywhere, also behind a proxy on this machine.
     engine.far = True
     service = EngineService(engine, test_mode=test_mode, loopback=loopback)
+    reports = WorkerReports(service)
+    service.at_start.append(reports.begin)
+    service.at_end.append(reports.end)
     for dialect in dialects:
         dialect.attach(service)
     observed = Metrics(service)

@@ -94,6 +94,7 @@ from penstock.job.queues import (
     UnknownTask,
 )
 from penstock.job.resources import ResourceGroup, ResourceView
+from penstock.job.workers import ENDED, SILENT_AFTER, TELLS_EVERY, WorkerReport, WorkerView
 from penstock.job.workflows import NewWorkflow, StepView, WorkflowView
 
 __all__ = [
@@ -101,6 +102,7 @@ __all__ = [
     "AT_ONCE",
     "DROPPED_BY_LIMIT",
     "DROPPED_FOR_ROOM",
+    "ENDED",
     "INSTANCES",
     "LEAD",
     "LEASE",
@@ -108,7 +110,9 @@ __all__ = [
     "PASS_OF",
     "RELAY",
     "RELAY_MOST",
+    "SILENT_AFTER",
     "START_GRACE",
+    "TELLS_EVERY",
     "Ahead",
     "Audit",
     "AuditEntry",
@@ -185,5 +189,7 @@ __all__ = [
     "Want",
     "Webhook",
     "Why",
+    "WorkerReport",
+    "WorkerView",
     "WorkflowView",
 ]

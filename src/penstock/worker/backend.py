@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from penstock.clock import Clock
-from penstock.job import Ahead, Beat, Claim, Refresh, Settled, Settlement, Spending, UnknownTask
+from penstock.job import Ahead, Beat, Claim, Refresh, Settled, Settlement, Spending, UnknownTask, WorkerReport
 from penstock.lifecycle.states import State
 
 
@@ -63,6 +63,8 @@ class Backend(Protocol):
     def timers(self, queues: Sequence[str], tenant: str | None = None, /) -> int: ...
 
     def unknown_tasks(self, queues: Sequence[str] | None = None, /) -> list[UnknownTask]: ...
+
+    def hear(self, reports: Sequence[WorkerReport]) -> None: ...
 
     def upkeep(self) -> dict[str, int]: ...
 

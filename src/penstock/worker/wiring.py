@@ -10,6 +10,7 @@ from penstock.worker.floating import Refresher, Refreshes
 from penstock.worker.handler import Handler
 from penstock.worker.job_log import JobLog, named
 from penstock.worker.leases import Leases
+from penstock.worker.presence import Presence
 from penstock.worker.pump import Pump
 from penstock.worker.queues import Choice
 from penstock.worker.starter import Starter
@@ -69,7 +70,9 @@ class Parts:
             drained=drained,
         )
         self._refreshes = Refreshes(engine, refreshers, self._crew.loop, worker=worker, lease=lease)
+        self._presence = Presence(engine, self._crew, self._shift, choice, worker)
         self._threads = [
+            self._presence.thread,
             self._leases.thread,
             self._pump.wakeups.thread,
             Upkeep(engine, keep, look=UnknownTasks(engine, choice.queues).look).thread,
@@ -94,6 +97,7 @@ class Parts:
     def drain(self) -> None:
         """Begin nothing more."""
         self._shift.stopping = True
+        self._presence.thread.wake()
         self._starter.thread.wake()
         self._pump.thread.wake()
 
@@ -107,6 +111,7 @@ class Parts:
 
     def stop(self) -> None:
         """End every thread that can be ended."""
+        self._presence.leave(_PATIENCE)
         for thread in self._threads:
             thread.stop()
         self._crew.stop()

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from penstock.client import verbs, wire
 from penstock.dialects.native.endpoint import endpoint
 from penstock.dialects.native.tenancy import only_for_all, tenant_in, tenant_or_all
 from penstock.http.routes import Request
-from penstock.job import AuditEntry, AuditFilter
+from penstock.job import AuditEntry, AuditFilter, WorkerView
 
 
 async def gates(request: Request, body: wire.GatesRequest) -> wire.GatePage:
@@ -46,6 +46,18 @@ async def audit(request: Request, body: wire.AuditRequest) -> list[AuditEntry]:
     return await request.service.run(lambda engine: engine.audit(wanted, before=before, limit=limit))
 
 
+async def hear(request: Request, body: wire.HearRequest) -> None:
+    """Note what workers tell of themselves; those of a token for one tenant are that tenant's."""
+    reports = [replace(each, tenant=tenant_in(request, each.tenant)) for each in body.reports]
+    await request.service.run(lambda engine: engine.hear(reports))
+
+
+async def workers(request: Request, body: wire.WorkersRequest) -> list[WorkerView]:
+    """Return workers, those heard from over other protocols included."""
+    tenant = tenant_or_all(request, body.tenant)
+    return await request.service.run(lambda engine: engine.workers(tenant))
+
+
 async def configure(request: Request, body: wire.ConfigureRequest) -> None:
     """Set the numbers of a key, a queue or a type."""
     tenant = tenant_in(request, body.tenant)
@@ -71,6 +83,8 @@ ROUTES = (
     endpoint(verbs.SET_FLOATING),
     endpoint(verbs.REFRESH_FLOATING),
     endpoint(verbs.DELETE_FLOATING),
+    endpoint(verbs.HEAR, hear),
+    endpoint(verbs.WORKERS, workers),
     endpoint(verbs.AUDIT, audit),
     endpoint(verbs.PRUNE, for_all="jobs are pruned"),
     endpoint(verbs.DOCTOR, for_all="the database is examined"),
