@@ -28,6 +28,7 @@ from penstock.store import (
     jobs,
     leases,
     lending,
+    looks,
     prune,
     queues,
     rate_resources,
@@ -67,6 +68,7 @@ EXAMPLES = [
         for wanted in (AuditFilter(), AuditFilter("a", "b", "c", "d", "e", "f", 1, 2))
         for before in (None, 1)
     ],
+    *(partial(looks.live, tenant=tenant, now=1, most=2) for tenant in (None, "x")),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),
     lambda db: [attempts.of(db, scope, "x", "y") for scope in ("queue", "type", "tenant")],

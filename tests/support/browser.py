@@ -40,12 +40,12 @@ def chromium():
 
 
 @contextmanager
-def browsing(folder, url):
-    """Show *url* in a browser of its own, which keeps everything in *folder*."""
+def browsing(folder, url, *more):
+    """Show *url* in a browser of its own, with *more* options; it keeps everything in *folder*."""
     folder.mkdir()
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
-            [chromium(), *_FLAGS, f"--user-data-dir={folder / 'profile'}", url],
+            [chromium(), *_FLAGS, *more, f"--user-data-dir={folder / 'profile'}", url],
             env={"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_RUNTIME_DIR": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -9,6 +9,7 @@ from penstock.cli.audit import audit
 from penstock.cli.bench import bench
 from penstock.cli.demo import demo
 from penstock.cli.explain import why
+from penstock.cli.monitor import monitor
 from penstock.cli.options import DEFAULT_STORE, STORE_HELP
 from penstock.cli.serve import ServeCommand, serve
 from penstock.cli.simulate import simulate
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.command("demo", epilog="Example: penstock demo B C --workers 2")(demo)
 app.command("worker", epilog="Example: penstock worker tasks:app --queue mail --threads 8")(worker)
 app.command("serve", cls=ServeCommand, epilog="Example: penstock serve --store jobs.db --port 8080")(serve)
+app.command("monitor", epilog="Example: penstock monitor jobs.db --port 8088")(monitor)
 app.command("bench", epilog="Example: penstock bench W2 W3 --quick")(bench)
 app.command("simulate", epilog="Example: penstock simulate plan.toml --plot lines.svg")(simulate)
 app.add_typer(jobs.app, name="jobs", help="Look at jobs, run them once more, cancel them.")

@@ -25,6 +25,7 @@ from penstock.errors import InvalidError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from penstock.http.cross_site import Visitors
     from penstock.http.engine_service import EngineService
     from penstock.http.tokens import Keyring
     from penstock.http.uvicorn_server import Beside, Settings
@@ -64,7 +65,7 @@ def serve(
         Path | None,
         option(
             "FILE",
-            "Tokens, one on each line: `TOKEN roles=producer,worker,operator tenant=NAME name=NAME`.",
+            "Tokens, one on each line: `TOKEN roles=viewer,producer,worker,operator tenant=NAME name=NAME`.",
             default=False,
         ),
     ] = None,
@@ -135,6 +136,7 @@ def serve(
         from penstock.http.cross_site import host_name
         from penstock.http.uvicorn_server import Settings, check_open
         from penstock.http.uvicorn_server import serve as run
+        from penstock.monitor import Monitor
     except ImportError as error:
         raise InvalidError(
             "serve", f"needs more packages: pip install 'penstock[server]' ({error})"
@@ -150,7 +152,11 @@ def serve(
     beside = _beside(silo, silo_advertise, tls_cert, tls_key, host, keyring)
     log_to_stderr(log_level, log_format)
     with closing(open_engine(store)) as engine:
-        run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings), beside)
+
+        def site(keys: "Keyring", visitors: "Visitors") -> Monitor:
+            return Monitor(engine, keyring=keys, visitors=visitors, operate=True)
+
+        run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings), beside, site)
 
 
 def _beside(

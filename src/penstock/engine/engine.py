@@ -17,6 +17,7 @@ from penstock.engine.instance_steps import InstanceStepVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
+from penstock.engine.looks import LookVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
 from penstock.engine.resources import ResourceVerbs
@@ -55,6 +56,7 @@ class Engine(
     WebhookVerbs,
     SettingVerbs,
     SurveyVerbs,
+    LookVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

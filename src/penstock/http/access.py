@@ -11,8 +11,9 @@ from penstock.names import one_line
 
 
 class Role(StrEnum):
-    """What a token is for: to enqueue and look, to fetch and settle, or for everything."""
+    """What a token is for: to look at the monitor, to enqueue and look, to fetch and settle, or for everything."""
 
+    VIEWER = "viewer"
     PRODUCER = "producer"
     WORKER = "worker"
     OPERATOR = "operator"
@@ -41,6 +42,7 @@ def actor_of(access: Access, headers: Mapping[str, str]) -> Actor:
 
 
 PUBLIC: Final = frozenset[Role]()
+VIEWERS: Final = frozenset({Role.VIEWER})
 PRODUCERS: Final = frozenset({Role.PRODUCER})
 WORKERS: Final = frozenset({Role.WORKER})
 JOBS: Final = frozenset({Role.PRODUCER, Role.WORKER})

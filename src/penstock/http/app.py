@@ -1,11 +1,11 @@
 """Put the server together: one engine, and the dialects it is served in."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from penstock.engine import Engine
 from penstock.http import metrics, openapi
-from penstock.http.asgi import MOST_BYTES, AsgiApp
+from penstock.http.asgi import MOST_BYTES, AsgiApp, Site
 from penstock.http.counters import Metrics
 from penstock.http.cross_site import Visitors
 from penstock.http.dialect import Dialect
@@ -25,9 +25,11 @@ def app_for(
     loopback: bool = False,
     names: Iterable[str] = (),
     more: Sequence[Route] = (),
+    site: Callable[[Keyring, Visitors], Site] | None = None,
 ) -> AsgiApp:
     """Return the application that serves *engine*, which stays its owner's to close, and *more* routes.
 
+    What *site* makes answers where no dialect does, to the same tokens and names.
     *loopback* says that only this machine can reach it; *names* are those by which it is known besides this
     machine's own.
     """
@@ -41,16 +43,18 @@ def app_for(
         dialect.attach(service)
     observed = Metrics(service)
     offered = [_offered(dialect, test_mode=test_mode) for dialect in dialects]
-    secured = keyring is not None and not keyring.is_open
+    keyring = keyring or Keyring()
+    visitors = Visitors(names)
     own = Dialect("server", "", ("",), tuple(more), tag="server")  # what belongs to no protocol
     return AsgiApp(
         service,
-        openapi.documented([*offered, own], secured=secured),
+        openapi.documented([*offered, own], secured=not keyring.is_open),
         keyring=keyring,
-        visitors=Visitors(names),
+        visitors=visitors,
         most_bytes=most_bytes,
         close=service.close,
         observe=observed.request,
+        site=None if site is None else site(keyring, visitors),
     )
 
 

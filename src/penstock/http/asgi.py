@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
 from penstock.acting import acting
@@ -15,6 +15,7 @@ from penstock.http.cross_site import Refusal, Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.engine_service import EngineService
 from penstock.http.errors import ForbiddenError, GoneError, RefusedError
+from penstock.http.negotiation import prefers_html
 from penstock.http.reading import Receive, read_body
 from penstock.http.router import Router
 from penstock.http.routes import Reply, Request, Route, Stream
@@ -25,6 +26,20 @@ from penstock.http.writing import Send, encoded, stream, write
 from penstock.ids import new_id
 
 Scope = MutableMapping[str, Any]
+
+
+class Site(Protocol):
+    """What answers where no protocol does: pages for people."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+
+    def end_streams(self) -> None:
+        """End answers that go on, because the server is about to stop."""
+
+    def close(self) -> None:
+        """End everything."""
+
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 _MOST_HEADER: Final = 200
@@ -47,6 +62,7 @@ class AsgiApp:
         most_bytes: int = MOST_BYTES,
         close: Callable[[], None] = lambda: None,
         observe: Callable[[str, str, int, int], None] | None = None,
+        site: Site | None = None,
     ) -> None:
         self.service = service
         self._dialects = dialects
@@ -57,15 +73,36 @@ class AsgiApp:
         self._most_bytes = most_bytes
         self._close = close
         self._observe = observe
+        self._site = site
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
+            case "http" if self._site is not None and self._is_of_site(scope):
+                await self._site(scope, receive, send)
             case "http":
                 await self._http(scope, receive, send)
             case "websocket":
                 await self._websocket(scope, receive, send)
             case _:
                 await self._lifespan(receive, send)
+
+    def drain(self) -> None:
+        """End all waiting: the server is about to stop."""
+        self.service.drain()
+        if self._site is not None:
+            self._site.end_streams()
+
+    def _is_of_site(self, scope: Scope) -> bool:
+        """Tell whether no protocol has the path."""
+        path = _path(scope)
+        return self._dialect(scope) is self._dialects[-1] and not self._router.find(path)[0]
+
+    def _page(self, dialect: Dialect, scope: Scope, headers: Mapping[str, str]) -> str | None:
+        """Return the page to which a browser is led that looks at a path of a protocol."""
+        page = dialect.pages.get(_path(scope))
+        if self._site is None or page is None or scope["method"] != "GET":
+            return None
+        return f"{scope.get('root_path', '')}{page}" if prefers_html(headers.get("accept", "")) else None
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = monotonic()
@@ -117,6 +154,8 @@ class AsgiApp:
     ) -> Reply | Stream:
         if (refusal := self._refusal(scope, headers)) is not None:
             raise RefusedError(403, *refusal)
+        if (page := self._page(dialect, scope, headers)) is not None:
+            return Reply(status=303, headers={"Location": page, "Vary": "Accept"})
         methods, params = self._router.find(_path(scope))
         route = _chosen(methods, scope)
         scope["route"] = route
@@ -204,6 +243,8 @@ class AsgiApp:
                 self.service.begin()
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
+                if self._site is not None:
+                    self._site.close()
                 self._close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

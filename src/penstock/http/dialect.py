@@ -72,4 +72,6 @@ class Dialect:
     path_schema: Callable[[str, str], dict[str, Any]] = lambda _name, _path: {"type": "string"}
     query_schemas: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     tag: str = ""  # one heading for all its routes; else they are told apart by their paths
+    # The page of the monitor that shows what is at a path, for a browser that asks there.
+    pages: Mapping[str, str] = field(default_factory=dict)
     attach: Callable[[EngineService], object] = lambda _: None  # starts what goes on without requests

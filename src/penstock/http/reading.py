@@ -19,7 +19,7 @@ _BROWSERS: Final = ("origin", "sec-fetch-site")  # what only browsers send
 
 async def read_body(method: str, headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
     """Return the body; raise if it is too long, not JSON, or nested too deeply."""
-    body = await _received(headers, receive, most)
+    body = await received(headers, receive, most)
     # A page can send a form without asking; even an empty one must not change anything.
     if body or (method not in _SAFE and any(name in headers for name in _BROWSERS)):
         _check_type(headers.get("content-type"))
@@ -37,7 +37,8 @@ def _check_type(stated: str | None) -> None:
     raise RefusedError(400, "unsupported_media_type", f"{problem}; send Content-Type: application/json")
 
 
-async def _received(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
+async def received(headers: Mapping[str, str], receive: Receive, most: int) -> bytes:
+    """Return the body, whatever it is; raise if it is too long."""
     length = headers.get("content-length", "0")
     if length.isdigit() and int(length) > most:
         if "expect" not in headers:  # a client that expects 100-continue has not sent it

@@ -83,12 +83,31 @@ class Keyring:
         scheme, _, token = (authorization or "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        sent = _digest(token.strip())
+        return self._found(_digest(token.strip()))
+
+    def seal(self, token: str, text: str) -> str | None:
+        """Return a seal under *text* that only a process which knows *token* can make; None if this one does not."""
+        digest = _digest(token)
+        return None if self._found(digest) is None else _seal(digest, text)
+
+    def sealed(self, text: str, seal: str) -> Access | None:
+        """Return what the token allows whose *seal* is under *text*; None if it is of none that is known."""
+        found = None
+        for digest, access in self._known.items():
+            if hmac.compare_digest(_seal(digest, text).encode(), seal.encode("utf-8", "surrogateescape")):
+                found = access
+        return found
+
+    def _found(self, sent: bytes) -> Access | None:
         found = None
         for digest, access in self._known.items():
             if hmac.compare_digest(digest, sent):
                 found = access
         return found
+
+
+def _seal(digest: bytes, text: str) -> str:
+    return hmac.digest(digest, text.encode("utf-8", "surrogateescape"), "sha256").hex()
 
 
 def _digest(token: str) -> bytes:

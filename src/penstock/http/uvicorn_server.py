@@ -15,7 +15,8 @@ import uvicorn
 from penstock.engine import Engine
 from penstock.errors import InvalidError, StoreBrokenError
 from penstock.http.app import app_for
-from penstock.http.asgi import AsgiApp
+from penstock.http.asgi import AsgiApp, Site
+from penstock.http.cross_site import Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.engine_service import EngineService
 from penstock.http.tokens import Keyring
@@ -60,9 +61,11 @@ def serve(
     settings: Settings,
     ready: Callable[[str], None],
     beside: Callable[[EngineService], Beside] | None = None,
+    site: Callable[[Keyring, Visitors], Site] | None = None,
 ) -> None:
     """Serve until a signal comes; *ready* is called with the address once it answers.
 
+    What *site* makes answers where no dialect does.
     What *beside* makes serves the same engine in another protocol, on the same loop.
     Raises `StoreBrokenError` when the store's file was removed, replaced or damaged.
     """
@@ -75,8 +78,9 @@ def serve(
         most_bytes=settings.most_bytes,
         loopback=_is_loopback(settings.host),
         names=(settings.host, *settings.names),
+        site=site,
     )
-    server = _Server(app, settings, ready, None if beside is None else beside(app.service))
+    server = Server(app, settings, ready, app.drain, None if beside is None else beside(app.service))
     upkeep = Upkeep(engine, settings.keep, UPKEEP_EVERY, log).thread
     upkeep.broken = server.give_up
     upkeep.start()
@@ -89,9 +93,16 @@ def serve(
         raise server.trouble
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """Serves one application; *drain* ends what only waits, before it stops."""
+
     def __init__(
-        self, app: AsgiApp, settings: Settings, ready: Callable[[str], None], beside: Beside | None = None
+        self,
+        app: AsgiApp | Site,
+        settings: Settings,
+        ready: Callable[[str], None],
+        drain: Callable[[], None],
+        beside: Beside | None = None,
     ) -> None:
         config = uvicorn.Config(
             app,
@@ -109,7 +120,7 @@ class _Server(uvicorn.Server):
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         super().__init__(config)
         self._ready = ready
-        self._drain = app.service.drain
+        self._drain = drain
         self._beside = beside
         self.trouble: StoreBrokenError | InvalidError | None = None
 

@@ -80,6 +80,7 @@ from penstock.job.jobs import (
     NewJob,
     Schedule,
 )
+from penstock.job.looks import Count, Totals
 from penstock.job.queues import (
     Bound,
     FloatingGauge,
@@ -126,6 +127,7 @@ __all__ = [
     "ClaimFor",
     "Claimed",
     "Command",
+    "Count",
     "CreatedInstance",
     "Enqueued",
     "Entry",
@@ -184,6 +186,7 @@ __all__ = [
     "TenantLimits",
     "Timer",
     "Topic",
+    "Totals",
     "UnknownTask",
     "WaitView",
     "Want",

@@ -243,6 +243,10 @@ class Store(Protocol):
         """Wait until the revision of *topic* changes, or for *timeout* seconds; return the new one."""
         ...
 
+    def changes(self) -> str:
+        """Return a text that is another one whenever any process has committed something."""
+        ...
+
     @property
     def steps(self) -> list[str]:
         """The names of the steps that opening took to bring the schema up to date."""

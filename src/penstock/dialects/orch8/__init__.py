@@ -41,5 +41,9 @@ DIALECT: Final = Dialect(
     ),
     query_schemas={"limit": {**_NUMBER, "minimum": 1, "maximum": 1_000}, "offset": _NUMBER},
     tag="sequences",
+    pages={
+        "/sequences": "/workflows", "/instances": "/workflows", "/rate-limits": "/gates", "/pools": "/queues",
+        "/cron": "/schedules",
+    },
     attach=ServerWorker,
 )  # fmt: skip

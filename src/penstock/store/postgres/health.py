@@ -1,4 +1,4 @@
-"""What the database needs to stay quick and safe, for `doctor`."""
+"""What the database needs to stay quick and safe, for `doctor`; and whether anything changed in it."""
 
 from typing import Final
 
@@ -19,6 +19,13 @@ _UNSAFE: Final = {
 def advice(db: Session) -> list[str]:
     """Return one sentence for each thing that an operator should look after."""
     return [*_indexes(db), *_old(db), *_dead(db), *_settings(db)]
+
+
+def changes(db: Session) -> str:
+    """Return which transactions have ended: a text that is another one whenever any has."""
+    row = db.one("SELECT CAST(pg_current_snapshot() AS TEXT)")
+    assert row is not None  # noqa: S101 - it always answers
+    return str(row[0])
 
 
 def _indexes(db: Session) -> list[str]:

@@ -195,6 +195,10 @@ class PostgresStore:
         self._check_open()
         return self._signals.revision(topic)
 
+    def changes(self) -> str:
+        """Return a text that is another one whenever any process has committed something."""
+        return self.read(health.changes)
+
     def wait(self, topic: Topic, revision: int, timeout: float) -> int:
         """Wait until the revision of *topic* changes, or for *timeout* seconds; return the new one."""
         self._check_open()

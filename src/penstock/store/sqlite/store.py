@@ -164,6 +164,10 @@ class SqliteStore:
         self._files.glance()
         return seen
 
+    def changes(self) -> str:
+        """Return a text that is another one whenever any process has committed something."""
+        return str(self.revision())
+
     def wait(self, topic: Topic, revision: int, timeout: float) -> int:
         """Wait until any process commits after *revision* was read, or for *timeout* seconds; return the new revision.
 

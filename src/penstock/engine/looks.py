@@ -1,0 +1,37 @@
+"""Looking at a store: what people see of it, at a cost that does not grow with it.
+
+Counts stop, lists go on by cursor, and what is looked for among many is looked for a part at a time.
+"""
+
+from typing import Final
+
+from penstock.engine.admission.board import Board
+from penstock.engine.transactions import Transactions
+from penstock.job import Count, Totals
+from penstock.store import looks as look_rows
+
+COUNTED: Final = 10_000  # counts stop here
+
+
+class LookVerbs(Transactions):
+    def changes(self) -> str:
+        """Return a text that is another one whenever any process has changed something."""
+        return self.store.changes()
+
+    def totals(self, tenant: str | None = None) -> Totals:
+        """Count the jobs that have not ended, of one tenant or of all."""
+
+        def work(board: Board) -> Totals:
+            found: dict[str, Count] = {}
+            for state, jobs, more in look_rows.live(board.db, tenant, board.now, COUNTED):
+                found[state] = found.get(state, Count()) + Count(jobs, more)
+            return Totals(
+                *(bounded(found.get(name, Count())) for name in ("running", "waiting", "scheduled"))
+            )
+
+        return self._read(work)
+
+
+def bounded(count: Count) -> Count:
+    """Return a count that stops where counts stop."""
+    return count if count.number < COUNTED else Count(COUNTED, more=True)

@@ -1,0 +1,188 @@
+"""The monitor as an ASGI application: finds the page, and answers with HTML or with JSON."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from penstock.engine import Engine
+from penstock.errors import NotFoundError, PenstockError
+from penstock.http.cross_site import Visitors
+from penstock.http.errors import ForbiddenError, GoneError, RefusedError
+from penstock.http.reading import Receive, received
+from penstock.http.tokens import Keyring
+from penstock.http.writing import Send
+from penstock.monitor import door, sessions, static_files
+from penstock.monitor.answers import Answer, Sender, Stream, led_to
+from penstock.monitor.door import Door
+from penstock.monitor.front import Front, SignIn
+from penstock.monitor.live import Live
+from penstock.monitor.page import Page, View
+from penstock.monitor.pages.table import PAGES
+from penstock.monitor.requests import Asked, Query, Scope
+from penstock.monitor.source import Source
+from penstock.monitor.visitors import Visitor, Who
+
+T = TypeVar("T")
+
+THREADS: Final = 4  # that read from the store: a page beyond these waits
+MOST_BYTES: Final = 64 * 1024  # of a form
+LIVE: Final = "/live"
+_METHODS: Final = ("GET", "HEAD", "POST")
+
+log = logging.getLogger("penstock.monitor")
+
+
+class Monitor:
+    """Shows what an engine does to those whom a token, or the hook *who*, lets in.
+
+    It changes nothing unless it may *operate*.  *engine* may be a function that opens one: until it succeeds every
+    page says why not.  *framed_by* are the sites whose pages may show it in a frame.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | Callable[[], Engine],
+        *,
+        who: Who | None = None,
+        operate: bool = False,
+        framed_by: Sequence[str] = (),
+        keyring: Keyring | None = None,
+        visitors: Visitors | None = None,
+    ) -> None:
+        self._source = Source(engine)
+        self._door = Door(keyring or Keyring(), visitors or Visitors(), who, operates=operate)
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-monitor")
+        self._live = Live(lambda: self._run(lambda engine: engine.changes()))
+        self._sender = Sender(framed_by)
+        self._front = Front(PAGES)
+        self._static = static_files.StaticFiles()
+        self._pages = {page.path: page for page in PAGES}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        match scope["type"]:
+            case "http":
+                await self._http(Asked.of(scope), scope, receive, send)
+            case "websocket":
+                await receive()
+                await send({"type": "websocket.close", "code": 4404})
+            case _:
+                await self._lifespan(receive, send)
+
+    def end_streams(self) -> None:
+        """Let open pages hear nothing more."""
+        self._live.close()
+
+    def close(self) -> None:
+        """End everything; an engine that was given stays open."""
+        self.end_streams()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._source.close()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            elif message["type"] == "lifespan.shutdown":
+                self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def _http(self, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor = None
+        try:
+            self._check(asked)
+            form = await _form(asked, receive)
+            visitor = await self._door.visitor(asked, scope)
+            answer = await self._answer(asked, form, visitor)
+        except GoneError:
+            return
+        except PenstockError as error:
+            answer = self._front.problem(asked, visitor, error)
+        except Exception:
+            log.exception("%s %s failed", asked.method, quote(asked.path[:200]))
+            mistake = RefusedError(500, "internal_error", "the monitor made a mistake")
+            answer = self._front.problem(asked, visitor, mistake)
+        if isinstance(answer, Stream):
+            await self._sender.stream(answer, receive, send)
+        else:
+            await self._sender.send(answer, asked.method, send)
+
+    def _check(self, asked: Asked) -> None:
+        self._door.check_site(asked)
+        if asked.method not in _METHODS:
+            text = f"{asked.method[:40]!r} is not offered here; GET and POST are"
+            raise RefusedError(405, "method_not_allowed", text, {"Allow": ", ".join(_METHODS)})
+
+    async def _answer(self, asked: Asked, form: Query, visitor: Visitor | None) -> Answer | Stream:
+        if asked.path.startswith(static_files.PATH):
+            return self._static.answer(asked)
+        if asked.path == door.SIGN_IN and self._door.has_tokens:
+            return await self._sign_in(asked, form)
+        if visitor is None:
+            return _led_to_sign_in(asked)
+        if not visitor.may_look:
+            raise ForbiddenError("this needs the role viewer")
+        if asked.method == "POST":
+            return self._post(asked, form, visitor)
+        if asked.path == LIVE:
+            return Stream(self._live.events())
+        return await self._page(asked, visitor)
+
+    async def _sign_in(self, asked: Asked, form: Query) -> Answer:
+        if asked.method != "POST":
+            wanted = Query.read(asked.query_text).text("next") or "/"
+            return self._front.answer(asked, None, "sign_in.html", SignIn(door.safe_address(wanted)))
+        wanted = door.safe_address(form.text("next"))
+        cookie = await self._door.sign_in(asked, form)
+        if cookie is None:
+            return self._front.answer(asked, None, "sign_in.html", SignIn(wanted, wrong=True), status=403)
+        answer = led_to(asked.root + wanted)
+        answer.cookies.append(sessions.set_cookie(asked, cookie, sessions.LASTS))
+        return answer
+
+    def _post(self, asked: Asked, form: Query, visitor: Visitor) -> Answer:
+        if asked.path != door.SIGN_OUT:
+            raise NotFoundError("page", asked.path[:200])
+        self._door.check_form(asked, form, visitor)
+        answer = led_to(f"{asked.root}{door.SIGN_IN if self._door.has_tokens else '/'}")
+        answer.cookies.append(sessions.set_cookie(asked, "", 0))
+        return answer
+
+    async def _page(self, asked: Asked, visitor: Visitor) -> Answer:
+        page = self._pages.get(asked.path)
+        if page is None or (page.for_all and visitor.tenant is not None):
+            raise NotFoundError("page", asked.path[:200])
+        query = Query.read(asked.query_text)
+        record = await self._run(lambda engine: _shown(engine, page, query, visitor))
+        answer = self._front.answer(asked, visitor, page.template, record, page=page, query=query)
+        if visitor.fresh and visitor.cookie is not None:
+            answer.cookies.append(sessions.set_cookie(asked, visitor.cookie, sessions.LASTS))
+        return answer
+
+    async def _run(self, work: Callable[[Engine], T]) -> T:
+        """Run *work*, which blocks, in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._source.run, work)
+
+
+def _shown(engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
+    view = View(engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets)
+    return page.show(view, query)
+
+
+async def _form(asked: Asked, receive: Receive) -> Query:
+    if asked.method != "POST":
+        return Query({})
+    return Query.read((await received(asked.headers, receive, MOST_BYTES)).decode("latin-1"))
+
+
+def _led_to_sign_in(asked: Asked) -> Answer:
+    if asked.wants_json or asked.method == "POST":
+        raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
+    return led_to(f"{asked.root}{door.SIGN_IN}?next={quote(asked.address, safe='')}")

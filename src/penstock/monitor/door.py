@@ -1,0 +1,124 @@
+"""The door: who asks, whether a page of another site sent it, and signing in.
+
+Where neither tokens nor a hook say who asks, only requests to this machine's own names are answered.
+"""
+
+import asyncio
+import inspect
+import secrets
+from typing import Final
+
+from penstock.clock import SECOND, SystemClock
+from penstock.http.access import EVERYTHING, Access
+from penstock.http.cross_site import Visitors
+from penstock.http.errors import ForbiddenError, RefusedError
+from penstock.http.tokens import Keyring
+from penstock.monitor import sessions
+from penstock.monitor.patience import Patience
+from penstock.monitor.requests import Asked, Query, Scope
+from penstock.monitor.visitors import Visitor, Who
+
+SIGN_IN: Final = "/sign-in"
+SIGN_OUT: Final = "/sign-out"
+_AT_ONCE: Final = 20  # tries that may be held up at the same time
+
+
+class Door:
+    """Lets visitors in."""
+
+    def __init__(self, keyring: Keyring, visitors: Visitors, who: Who | None, *, operates: bool) -> None:
+        self._keyring = keyring
+        self._visitors = visitors
+        self._who = who
+        self._operates = operates
+        self._now = SystemClock().now
+        self._patience = Patience()
+        self._held_up = 0
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether visitors sign in here."""
+        return self._who is None and not self._keyring.is_open
+
+    def check_site(self, asked: Asked) -> None:
+        """Raise if a page of another site may have sent it."""
+        if self._who is None and self._keyring.is_open:
+            refusal = self._visitors.refusal(asked.headers, asked.arrived)
+            if refusal is not None:
+                raise RefusedError(403, *refusal)
+
+    async def visitor(self, asked: Asked, scope: Scope) -> Visitor | None:
+        """Return who asks; None if a token is needed."""
+        if self._who is not None:
+            found = self._who(scope)
+            access = await found if inspect.isawaitable(found) else found
+            if access is None:
+                raise ForbiddenError("you may not look at this monitor")
+            return self._without_token(asked, access)
+        if self._keyring.is_open:
+            return self._without_token(asked, EVERYTHING)
+        if (sent := asked.headers.get("authorization")) is not None:
+            return await self._with_header(asked, sent)
+        cookie = asked.cookie(sessions.cookie_name(asked))
+        known = sessions.access(self._keyring, cookie, self._now())
+        return None if known is None else Visitor(known, cookie, signed_in=True, operates=self._operates)
+
+    async def sign_in(self, asked: Asked, form: Query) -> str | None:
+        """Return the cookie of a new session; None if the token is not known."""
+        _check_origin(asked)
+        await self._be_patient(asked)
+        now = self._now()
+        cookie = sessions.begun(self._keyring, form.text("token") or "", now)
+        if cookie is None:
+            self._patience.note_wrong(asked.client, now)
+        return cookie
+
+    def check_form(self, asked: Asked, form: Query, visitor: Visitor) -> None:
+        """Raise unless what would change something comes from a page of ours, made for this session."""
+        if visitor.by_header:
+            return
+        _check_origin(asked)
+        word = form.text(sessions.FORM_FIELD) or ""
+        if visitor.cookie is None or not sessions.is_form_word(visitor.cookie, word):
+            raise ForbiddenError("this form is not of your session; load the page again")
+
+    def _without_token(self, asked: Asked, access: Access) -> Visitor:
+        """Return a visitor whose session is only a cookie by which its forms are known."""
+        cookie = asked.cookie(sessions.cookie_name(asked))
+        made = cookie or secrets.token_urlsafe(32)
+        return Visitor(access, made, fresh=cookie is None, operates=self._operates)
+
+    async def _with_header(self, asked: Asked, sent: str) -> Visitor | None:
+        await self._be_patient(asked)
+        access: Access | None = self._keyring.access(sent)
+        if access is None:
+            self._patience.note_wrong(asked.client, self._now())
+            return None
+        return Visitor(access, by_header=True, operates=self._operates)
+
+    async def _be_patient(self, asked: Asked) -> None:
+        """Hold up a try while wrong tokens come; raise if this address has sent too many."""
+        left = self._patience.refused_for(asked.client, self._now())
+        pause = self._patience.pause(self._now())
+        if left or (pause and self._held_up >= _AT_ONCE):
+            seconds = -(-(left or pause) // SECOND)
+            told = f"too many wrong tokens; try again in {seconds} s"
+            raise RefusedError(429, "too_many_tries", told, {"Retry-After": str(seconds)})
+        if pause:
+            self._held_up += 1
+            try:
+                await asyncio.sleep(pause / SECOND)
+            finally:
+                self._held_up -= 1
+
+
+def safe_address(wanted: str | None) -> str:
+    """Return the address to go to after signing in: one below the monitor, whatever was *wanted*."""
+    if not wanted or not wanted.startswith("/") or wanted[1:2] in ("/", "\\"):
+        return "/"
+    return wanted if wanted.isascii() and wanted.isprintable() and "\\" not in wanted else "/"
+
+
+def _check_origin(asked: Asked) -> None:
+    if not asked.is_of_own_page:
+        raise ForbiddenError("only a page of this server may send this")

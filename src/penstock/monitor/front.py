@@ -1,0 +1,139 @@
+"""The front: a record as JSON or as HTML, with the frame that stands around every page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from msgspec import Struct
+
+from penstock.clock import SystemClock
+from penstock.errors import PenstockError
+from penstock.http.codec import encode
+from penstock.http.dialect import plain_error
+from penstock.http.errors import RefusedError, status_of
+from penstock.monitor import sessions, words
+from penstock.monitor.answers import JSON, Answer
+from penstock.monitor.page import Page
+from penstock.monitor.requests import Asked, Query
+from penstock.monitor.visitors import Visitor
+
+THEMES: Final = ("light", "dark")
+THEME_COOKIE: Final = "penstock-theme"
+FIND: Final = "/find"  # the page that finds things
+_TITLES: Final = {
+    400: "This address says something wrong",
+    401: "Not signed in",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Not offered",
+    429: "Too many tries",
+    503: "The store cannot be read",
+}
+
+
+class Problem(Struct):
+    """Why there is no page."""
+
+    status: int
+    title: str
+    code: str
+    message: str
+
+
+class SignIn(Struct):
+    """The page that asks for a token; *wanted* is where its reader wanted to go."""
+
+    wanted: str
+    wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What stands around a page: the sidebar, and who looks."""
+
+    asked: Asked
+    query: Query
+    entries: tuple[Page, ...]
+    section: str
+    now: int
+    visitor: Visitor | None
+    theme: str  # empty follows the system
+    live: bool  # whether the page is fetched again when the store changes
+    finds: bool  # whether there is a page that finds things
+
+    @property
+    def root(self) -> str:
+        """The path under which the monitor is mounted."""
+        return self.asked.root
+
+    @property
+    def form_field(self) -> str:
+        """The name of the field that forms carry."""
+        return sessions.FORM_FIELD
+
+    @property
+    def form_word(self) -> str:
+        """What stands in that field."""
+        cookie = self.visitor.cookie if self.visitor else None
+        return sessions.form_word(cookie) if cookie else ""
+
+
+class Front:
+    """Turns records into answers."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        self._entries = tuple(page for page in pages if page.path == page.section)
+        self._finds = any(page.path == FIND for page in pages)
+        self._now = SystemClock().now
+        self._templates = Environment(
+            loader=PackageLoader("penstock.monitor"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+        self._templates.filters.update(words.FILTERS)
+
+    def answer(
+        self,
+        asked: Asked,
+        visitor: Visitor | None,
+        template: str,
+        record: Struct,
+        *,
+        page: Page | None = None,
+        query: Query | None = None,
+        status: int = 200,
+    ) -> Answer:
+        """Return a record as it was asked for."""
+        if asked.wants_json:
+            return Answer(encode(record), status, JSON)
+        entries = self._seen_by(visitor)
+        frame = Frame(
+            asked, query or Query({}), entries, page.section if page else "", self._now(), visitor,
+            self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+        )  # fmt: skip
+        html = self._templates.get_template(template).render(page=record, frame=frame, query=frame.query)
+        return Answer(html.encode("utf-8", "replace"), status)
+
+    def problem(self, asked: Asked, visitor: Visitor | None, error: PenstockError) -> Answer:
+        """Return the page that says what is wrong."""
+        status, headers = status_of(error), error.headers if isinstance(error, RefusedError) else {}
+        if asked.wants_json:
+            return Answer(encode(plain_error(error, "").body), status, JSON, headers)
+        code = error.reason if isinstance(error, RefusedError) else error.code
+        record = Problem(status, _TITLES.get(status, "Something went wrong"), code, str(error))
+        answer = self.answer(asked, visitor, "problem.html", record, status=status)
+        answer.headers |= headers
+        return answer
+
+    def _seen_by(self, visitor: Visitor | None) -> tuple[Page, ...]:
+        if visitor is None or not visitor.may_look:
+            return ()
+        return tuple(page for page in self._entries if not (page.for_all and visitor.tenant is not None))
+
+    def _theme(self, asked: Asked) -> str:
+        chosen = asked.cookie(THEME_COOKIE)
+        return chosen if chosen in THEMES else ""

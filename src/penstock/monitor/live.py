@@ -1,0 +1,79 @@
+"""Tell open pages that the store changed: looked at once a second at most, for all of them together."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final
+
+from penstock.clock import SECOND, monotonic
+from penstock.errors import StoreError
+
+EVERY: Final = 1.0  # seconds between two looks at the store
+_SILENT: Final = 15 * SECOND  # after that a stream says that it is still there
+_LASTS: Final = 300 * SECOND  # then the browser connects again, and its session is looked at again
+_DOWN: Final = "down"  # stands for the state of a store that cannot be read
+
+
+class Live:
+    """Follows the store while a page listens.  Its coroutines belong to one event loop."""
+
+    def __init__(self, look: Callable[[], Awaitable[object]]) -> None:
+        self._look = look
+        self._seen: object = None
+        self._number = 0
+        self._listeners = 0
+        self._changed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def events(self) -> AsyncIterator[bytes]:
+        """Return the events of one stream: `change` whenever the store has changed."""
+        began = told = monotonic()
+        yield b"retry: 2000\n\n"
+        self._join()
+        try:
+            number = self._number
+            while not self._closed and monotonic() < began + _LASTS:
+                await self._next(_SILENT)
+                if self._number != number:
+                    number, told = self._number, monotonic()
+                    yield f"event: change\ndata: {number}\n\n".encode()
+                elif monotonic() >= told + _SILENT:
+                    told = monotonic()
+                    yield b": still here\n\n"
+        finally:
+            self._listeners -= 1
+
+    def close(self) -> None:
+        """End all streams."""
+        self._closed = True
+        self._tell()
+
+    def _join(self) -> None:
+        self._listeners += 1
+        if self._following is None or self._following.done():
+            self._following = asyncio.get_running_loop().create_task(self._follow())
+
+    async def _next(self, span: int) -> None:
+        """Wait for a change, or for so long."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), span / SECOND)
+        except TimeoutError:
+            return
+
+    async def _follow(self) -> None:
+        while self._listeners and not self._closed:
+            try:
+                seen = await self._look()
+            except StoreError:
+                seen = _DOWN
+            if seen != self._seen:
+                first, self._seen = self._seen is None, seen
+                if not first:
+                    self._tell()
+            await asyncio.sleep(EVERY)
+        self._seen = None
+
+    def _tell(self) -> None:
+        self._number += 1
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
