@@ -6,6 +6,7 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.engine import Engine
+from penstock.engine.admission import relays
 from penstock.engine.settle import MAX_LOST
 from penstock.errors import InvalidError
 from penstock.job import RELAY_MOST, Claim, ClaimFor, NewJob, Order, Settlement
@@ -87,6 +88,15 @@ def test_a_relay_has_so_many_at_most(desk: Desk) -> None:
     assert names(claim(desk, relay=(("task", 1),))) == " ".join(
         f"j{n}" for n in range(RELAY_MOST, 2 * RELAY_MOST)
     )
+
+
+def test_the_relays_of_a_claim_are_so_many_jobs_at_most(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relays, "FOLLOWERS_MOST", 3)
+    for key in "abc":
+        desk.enqueue(f"{key}1 {key}2 {key}3", slots(key, 1))
+
+    assert sorted(lines(claim(desk))) == ["a1 a2 a3", "b1 b2", "c1"]
+    sound(desk)
 
 
 def test_a_relay_ends_before_a_task_of_unknown_length(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import http.server
 import json
+import logging
 import signal
 import socket
 import statistics
@@ -17,6 +18,7 @@ from penstock import (
     AccessError,
     App,
     Client,
+    Concurrency,
     InvalidError,
     InvalidJobError,
     JobCancelledError,
@@ -484,6 +486,39 @@ def test_an_enqueue_waits_a_little_for_a_server_that_comes_back(tmp_path):
         (added,) = remote.enqueue([NewJob("a")])
 
         assert State.WAITING is remote.job(added.id).state
+
+
+def test_more_attempts_than_fit_into_one_request_are_sent_in_several(remote):
+    remote.enqueue([NewJob("a")])
+    (claimed,) = remote.claim(["default"], 1, worker="w").jobs
+    many = [(seq, claimed.fence) for seq in range(claimed.seq + wire.MOST_ATTEMPTS, claimed.seq - 1, -1)]
+
+    beats = remote.heartbeat(many)
+    assert [beat.seq for beat in beats if beat.alive] == [claimed.seq]
+    assert len(beats) == len(many)
+
+    answers = remote.settle([Settlement(seq, fence, Done()) for seq, fence in many])
+    assert answers == [False] * wire.MOST_ATTEMPTS + [True]
+
+    # A request holds two outcomes of this size, and no third.
+    long = Done(json.dumps("x" * (wire.MOST_BYTES // 2 - 2)))
+    assert remote.settle([Settlement(claimed.seq, claimed.fence, long)] * 3) == [False] * 3
+
+
+@server_on_sqlite
+def test_relays_return_more_than_fits_into_one_request(server, caplog):
+    with closing(App(server.url)) as app:
+
+        @app.task(limits=[Concurrency(1, key="k:{n}")])
+        async def act(n: int) -> str:
+            return "x" * 15_000
+
+        handles = app.enqueue_many([act.call(n % 100) for n in range(4_000)])
+        with caplog.at_level(logging.ERROR, "penstock.worker"):
+            app.work(until_idle=True, concurrency=100)
+
+        assert [record.getMessage() for record in caplog.records] == []
+        assert handles[-1].result(timeout=0) == "x" * 15_000
 
 
 def test_what_answers_but_is_no_penstock_is_told_apart(unused):

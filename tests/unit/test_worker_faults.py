@@ -25,6 +25,7 @@ from penstock.worker import (
     leases,
     loop,
     pump,
+    relay,
     settlements,
     starter,
     threads,
@@ -319,3 +320,23 @@ def test_a_refresh_whose_thread_cannot_start_keeps_no_place(engine, monkeypatch)
         engine.until(lambda: engine.values)
 
     assert {3} == {value for _, value, _ in engine.values}
+
+
+def test_what_is_too_much_for_one_transaction_is_settled_in_several(monkeypatch):
+    monkeypatch.setattr(settlements, "MOST", 3)
+    monkeypatch.setattr(settlements, "MOST_CHARACTERS", 20)
+    sizes = [1, 1, 1, 1, 16, 30, 1, 16]  # with its quotes each is longer by two
+    results = iter(sizes)
+    engine = StubEngine()
+
+    async def act():
+        return "x" * next(results)
+
+    engine.enqueue("act")
+    engine.enqueue("act", count=len(sizes) - 1, after=True)
+    monkeypatch.setattr(relay, "WITHIN", 20 * SECOND)
+    with working(engine, act, concurrency=1):
+        engine.until(lambda: len(engine.outcomes) == len(sizes))
+
+    assert engine.batches == [3, 1, 1, 1, 1, 1]
+    assert [len(end.result) - 2 for end in engine.outcomes.values()] == sizes

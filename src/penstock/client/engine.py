@@ -153,10 +153,13 @@ class RemoteEngine:
     progress = remote(verbs.PROGRESS)
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]:
-        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing."""
-        if not settlements:
-            return []
-        return self.rpc.ask(verbs.SETTLE, wire.SettleRequest(wire.reports_of(settlements), sequels=True))
+        """Record how attempts ended; False for one whose lease was lost: what it did counts for nothing.
+
+        So many that one request cannot hold them are sent in several.
+        """
+        pieces = wire.pieces(wire.reports_of(settlements))
+        asked = (self.rpc.ask(verbs.SETTLE, wire.SettleRequest(piece, sequels=True)) for piece in pieces)
+        return [answer for answers in asked for answer in answers]
 
     def exchange(
         self,
@@ -185,11 +188,14 @@ class RemoteEngine:
 
     def heartbeat(self, attempts: Sequence[tuple[int, int]], *, lease: int = LEASE) -> list[Beat]:
         """Renew the leases of attempts; tell which are lost and which should stop."""
-        if not attempts:
-            return []
         # An answer that does not come must leave time to ask again.
         timeout = min(max(lease / SECOND / 3, LEAST), ANSWER)
-        return self.rpc.ask(verbs.HEARTBEAT, wire.HeartbeatRequest(attempts, lease), timeout=timeout)
+        beats: list[Beat] = []
+        for first in range(0, len(attempts), wire.MOST_ATTEMPTS):
+            body = wire.HeartbeatRequest(attempts[first : first + wire.MOST_ATTEMPTS], lease)
+            answered = self.rpc.ask(verbs.HEARTBEAT, body, timeout=timeout)
+            beats += answered
+        return beats
 
     def spend(self, reports: Sequence[Spending]) -> list[bool]:
         """Report what running attempts used, as (seq, fence, what by key); False for one that lost its lease."""

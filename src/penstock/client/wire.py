@@ -4,7 +4,7 @@ The nouns are the engine's own.  Every answer says in a header what time it was 
 request arrived.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import Meta, Raw, Struct, ValidationError, field
@@ -49,6 +49,7 @@ KEY: Final = "idempotency-key"
 
 MOST_JOBS: Final = 100_000
 MOST_ATTEMPTS: Final = 10_000
+MOST_BYTES: Final = 8 * 2**20  # of outcomes in one request; servers read 10 MiB
 DAY: Final = 86_400_000_000
 LONGEST_WAIT: Final = 30.0
 
@@ -404,6 +405,19 @@ def reports_of(settlements: Sequence[Settlement]) -> list[AttemptReport]:
         AttemptReport(s.seq, s.fence, _NAMES[type(s.outcome)], Raw(encode(s.outcome)), s.began_after, s.used)
         for s in settlements
     ]
+
+
+def pieces(reports: Sequence[AttemptReport]) -> Iterator[list[AttemptReport]]:
+    """Divide reports into as many as fit into one request each."""
+    piece, size = list[AttemptReport](), 0
+    for report in reports:
+        size += len(memoryview(report.outcome))
+        if piece and (size > MOST_BYTES or len(piece) == MOST_ATTEMPTS):
+            yield piece
+            piece, size = [], len(memoryview(report.outcome))
+        piece.append(report)
+    if piece:
+        yield piece
 
 
 def settlements_of(reports: Sequence[AttemptReport]) -> list[Settlement]:

@@ -6,6 +6,7 @@ Those made once for every job are structs, which take a fraction of a dataclass'
 from penstock.job.attempts import (
     AHEAD,
     AT_ONCE,
+    FOLLOWERS_MOST,
     LEAD,
     LEASE,
     RELAY,
@@ -104,6 +105,7 @@ __all__ = [
     "DROPPED_BY_LIMIT",
     "DROPPED_FOR_ROOM",
     "ENDED",
+    "FOLLOWERS_MOST",
     "INSTANCES",
     "LEAD",
     "LEASE",

@@ -24,9 +24,11 @@ AT_ONCE: Final = 0
 AHEAD: Final = 80 * MILLISECOND
 LEAD: Final = 40 * MILLISECOND
 
-# How long the handlers of a relay may take together by what its caller expects, and how many there are at most.
+# How long the handlers of a relay may take together by what its caller expects, how many there are at most, and how
+# many jobs at most a claim starts beyond its count.
 RELAY: Final = 20 * MILLISECOND
 RELAY_MOST: Final = 16
+FOLLOWERS_MOST: Final = 1_000
 
 
 _Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]

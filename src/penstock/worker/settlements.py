@@ -7,9 +7,11 @@ was claimed along with it has begun, and its leases are kept, before the log is 
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Final
 
 from penstock.errors import StoreError
 from penstock.job import Ahead, Claim, Settled, Settlement
+from penstock.lifecycle.outcomes import Done, Failed, Outcome
 from penstock.worker.attempt import Attempt
 from penstock.worker.backend import Backend
 from penstock.worker.failure import failure
@@ -17,6 +19,11 @@ from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
 
 log = logging.getLogger("penstock.worker")
+
+# How many attempts are settled in one transaction, and how many characters of outcomes: a request to a server holds
+# both, if each takes four bytes.
+MOST: Final = 5_000
+MOST_CHARACTERS: Final = 2 * 2**20
 
 
 class PendingSettlements:
@@ -32,14 +39,15 @@ class PendingSettlements:
 
     def settle(self) -> None:
         """Settle what is waiting, and write it to the log."""
-        try:
-            answers = self._engine.settle(self._settlements())
-        except StoreError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is logged there
-            self._one_by_one(error)
-        else:
-            self._all_settled(answers)
+        while piece := self._piece():
+            try:
+                answers = self._engine.settle(self._settlements(piece))
+            except StoreError:
+                raise
+            except Exception as error:  # noqa: BLE001 - it is logged there
+                self._one_by_one(piece, error)
+            else:
+                self._settled(piece, answers)
         self.tell()
 
     def exchange(
@@ -55,19 +63,19 @@ class PendingSettlements:
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
     ) -> Claim:
-        """Claim, and settle in the same transaction what is waiting."""
-        if self.waiting:
+        """Claim, and settle in the same transaction what is waiting, or as much of it as one takes."""
+        if piece := self._piece():
             try:
                 answers, claim = self._engine.exchange(
-                    self._settlements(), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
+                    self._settlements(piece), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
                     tasks=tasks, ahead=ahead, relay=relay,
                 )  # fmt: skip
             except StoreError:
                 raise
             except Exception as error:  # noqa: BLE001 - it is logged there
-                self._one_by_one(error)
+                self._one_by_one(piece, error)
             else:
-                self._all_settled(answers)
+                self._settled(piece, answers)
                 return claim
         return self._engine.claim(
             queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks, ahead=ahead,
@@ -85,22 +93,26 @@ class PendingSettlements:
             with suppress(Exception):
                 log.exception("could not tell how %d attempts ended", len(untold))
 
-    def _settlements(self) -> list[Settlement]:
-        for attempt in self.waiting:
+    def _piece(self) -> list[Attempt]:
+        """Return the first of those that wait, as many as are settled in one transaction."""
+        size = 0
+        for count, attempt in enumerate(self.waiting[:MOST]):
+            size += _size(attempt.outcome)
+            if count and size > MOST_CHARACTERS:
+                return self.waiting[:count]
+        return self.waiting[:MOST]
+
+    def _settlements(self, piece: Sequence[Attempt]) -> list[Settlement]:
+        for attempt in piece:
             if attempt.progress is not None:
                 self._leases.write_progress(attempt)
-        return [attempt.settlement() for attempt in self.waiting]
+        return [attempt.settlement() for attempt in piece]
 
-    def _all_settled(self, answers: Sequence[Settled]) -> None:
-        settled, self.waiting = self.waiting, []
-        self._settled(settled, answers)
-
-    def _one_by_one(self, error: Exception) -> None:
+    def _one_by_one(self, piece: Sequence[Attempt], error: Exception) -> None:
         """Settle each alone after *error*, so that an attempt the engine fails on takes no other with it."""
         with suppress(Exception):  # a filter of the user's may raise
-            log.error("could not settle %d attempts together", len(self.waiting), exc_info=error)
-        while self.waiting:
-            attempt = self.waiting[-1]
+            log.error("could not settle %d attempts together", len(piece), exc_info=error)
+        for attempt in piece:
             try:
                 (answer,) = self._engine.settle([attempt.settlement()])
             except StoreError:
@@ -108,8 +120,6 @@ class PendingSettlements:
             except Exception as own:  # noqa: BLE001
                 attempt.outcome, attempt.error = failure(own), own
                 answer = self._as_failed(attempt)
-            # Only now: an outcome that the store could not take is offered again.
-            self.waiting.pop()
             self._settled([attempt], [answer])
 
     def _as_failed(self, attempt: Attempt) -> Settled:
@@ -124,5 +134,18 @@ class PendingSettlements:
             return False
 
     def _settled(self, attempts: Sequence[Attempt], answers: Sequence[Settled]) -> None:
+        """Take the first of those that wait, which were answered, out of all lists."""
+        # Only now: an outcome that the store could not take is offered again.
+        del self.waiting[: len(attempts)]
         self._running.difference_update(attempts)
         self._untold += zip(attempts, answers, strict=False)  # what was claimed must not fall with it
+
+
+def _size(outcome: Outcome | None) -> int:
+    match outcome:
+        case Done():
+            return len(outcome.result)
+        case Failed():
+            return len(outcome.message) + len(outcome.traceback) + len(outcome.details)
+        case _:
+            return 0

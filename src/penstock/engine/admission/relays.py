@@ -12,12 +12,13 @@ Invariant: at a gate with one slot, no start but those of one relay is between i
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.engine.admission.claim_queues import ClaimQueue
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.own_lanes import has_slots_only, seem_own
-from penstock.job import RELAY, RELAY_MOST
+from penstock.job import FOLLOWERS_MOST, RELAY, RELAY_MOST
 from penstock.lifecycle.retry import policy_from_json
 from penstock.store import gates as gate_rows
 from penstock.store import waiting as waiting_rows
@@ -39,13 +40,17 @@ def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
     if not leading:
         return
     board = claiming.board
-    found = waiting_rows.first_in(board.db, [lane.id for _, lane in leading], most)
+    found = waiting_rows.first_in(board.db, [lane.id for _, lane in leading[:FOLLOWERS_MOST]], most)
+    left = FOLLOWERS_MOST
     for queue, lane in leading:
+        if not left:
+            return
         leader, *line = found[lane.id]
-        for job in _followers(leader, line, spans):
+        for job in islice(_followers(leader, line, spans), left):
             claiming.starting.admit_after(queue, lane, leader.seq, job)
             board.heads.drop_next(lane, job.seq)
             leader = job
+            left -= 1
 
 
 def _followers(leader: Following, line: Iterable[Following], spans: Mapping[str, int]) -> Iterator[Following]:
