@@ -3,13 +3,16 @@
 import asyncio
 import threading
 from contextvars import ContextVar
+from types import SimpleNamespace
 
 import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack
-from penstock.worker import Cancel, RateLimited, Retry, relay
+from penstock.worker import Cancel, Handler, RateLimited, Retry, relay
+from penstock.worker.context import CURRENT
 from penstock.worker.loop import Loop
+from penstock.worker.relay import Expected
 from tests.support.stub_engine import StubEngine
 from tests.support.working import work, working
 
@@ -323,3 +326,69 @@ def test_where_some_handlers_are_async_only_those_are_asked_for(engine):
         engine.until(lambda: any(engine.relays))
 
     assert {task for asked in engine.relays for task, _ in asked} == {"quick"}
+
+
+def expected_of(*spans, task="act", began=True, after=0):
+    """Return what is expected after attempts that kept their place so long."""
+    found = Expected({"act": Handler(asyncio.sleep, is_async=True)})
+    found.learn(ended(span, task=task, began=began, after=after) for span in spans)
+    return dict(found.short())
+
+
+def ended(span, task="act", began=True, after=0):
+    claimed = SimpleNamespace(task=task, after=after)
+    # It waited for its turn until just before it ended.
+    return SimpleNamespace(
+        claimed=claimed, sent=SECOND, began=SECOND + span - 1 if began else 0, finished=SECOND + span
+    )
+
+
+def test_the_wait_for_a_busy_loop_counts():
+    assert expected_of(3 * MILLISECOND) == {"act": 3 * MILLISECOND}
+    assert expected_of(11 * MILLISECOND) == {}
+
+
+def test_a_moment_of_rest_is_no_reason_to_expect_less():
+    assert expected_of(*[30 * MILLISECOND] * 9, *[MILLISECOND] * 50) == {}
+    assert expected_of(*[30 * MILLISECOND] * 9, *[MILLISECOND] * 500)["act"] < 2 * MILLISECOND
+
+
+def test_those_that_were_claimed_for_nothing_make_a_task_slow():
+    assert expected_of(MILLISECOND, began=False) == {}
+    assert expected_of(MILLISECOND, began=False, after=7) == {}
+
+
+def test_what_is_expected_may_be_asked_while_it_is_learned():
+    expected = Expected({task: Handler(asyncio.sleep, is_async=True) for task in "ab"})
+
+    class Meddling(int):
+        def __rmul__(self, other):
+            expected.learn([ended(MILLISECOND, task="b")])
+            return int(self) * other
+
+        def __sub__(self, _):
+            return self
+
+        __add__ = __sub__
+
+    expected.learn(
+        [SimpleNamespace(claimed=SimpleNamespace(task="a", after=0), sent=1, began=1, finished=Meddling(5))]
+    )
+
+    assert [task for task, _ in expected.short()] == ["a"]
+    assert {task for task, _ in expected.short()} == {"a", "b"}
+
+
+def test_one_that_follows_could_begin_when_the_one_before_had_ended(engine, patient):
+    seen = []
+
+    async def act():
+        seen.append(CURRENT.get())
+        await asyncio.sleep(0.001)
+
+    line(engine, "act", 3)
+    work(engine, act)
+
+    first, second, third = seen
+    assert first.sent <= first.began < first.finished == second.sent <= second.began
+    assert second.finished == third.sent <= third.began

@@ -78,6 +78,7 @@ class Attempt:
         "progress",
         "relay",
         "renewed",
+        "sent",
         "shift",
         "task",
         "timed_out",
@@ -106,6 +107,7 @@ class Attempt:
         self.renewed = renewed
         self.lease_end = renewed + lease
         self.timeout = handler.timeout if claimed.timeout is None else claimed.timeout
+        self.sent = 0  # when it could begin: given to the loop or to a thread, or the one before it in its relay ended
         self.began = 0
         self.begun_by = 0  # when the handler had begun for certain; 0 if that is not known yet
         self.entered = False

@@ -124,6 +124,9 @@ class Crew:
         tasks = [attempt for attempt in attempts if attempt.handler.is_async]
         calls = [attempt for attempt in attempts if not attempt.handler.is_async]
         left = deque([*tasks, *calls])
+        now = since_boot()
+        for attempt in attempts:
+            attempt.sent = now
         try:
             self._watchdog.begin()
             if tasks and self.loop:

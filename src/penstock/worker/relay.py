@@ -16,7 +16,10 @@ from penstock.worker.handler import Handler
 
 # So long after their claim was answered the attempts of a relay may begin.  Then the rest is handed back.
 WITHIN: Final = 50 * MILLISECOND
-WEIGHT: Final = 8  # the last duration of a task changes what is expected of it by one part in so many
+# By one part in so many the last duration of a task changes what is expected of it.  It is soon found to be longer: a
+# busy loop has moments of rest.
+RISE: Final = 8
+FALL: Final = 64
 
 
 class Relay:
@@ -43,9 +46,11 @@ class Relay:
         if not _goes_on(ended.outcome):
             return None
         try:
-            return self._waiting.popleft()
+            following = self._waiting.popleft()
         except IndexError:
             return None
+        following.sent = ended.finished
+        return following
 
     def cut(self) -> list[Attempt]:
         """Take out all that have ended, and all that have not begun: those end here."""
@@ -86,7 +91,11 @@ def in_relays(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 
 class Expected:
-    """How long handlers take: a moving mean for each task."""
+    """How long attempts keep their place, on the loop or in a thread: a moving mean for each task.
+
+    That is from when an attempt could begin.  On a busy loop it has to wait for its turn, and longer each time that it
+    awaits something.  There a relay would bring no more through, and might be late.
+    """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         kinds = {handler.is_async for handler in handlers.values()}
@@ -95,16 +104,17 @@ class Expected:
         self._means: dict[str, int] = {}
 
     def learn(self, ended: Iterable[Attempt]) -> None:
-        """Take into account how long attempts took that have ended."""
+        """Take into account how long those kept their place that have ended."""
         for attempt in ended:
             task = attempt.claimed.task
-            if attempt.began and task in self._tasks:
-                took = attempt.finished - attempt.began
+            if (attempt.began or attempt.claimed.after) and task in self._tasks:
+                # One that did not come to begin after others was claimed for nothing.
+                took = attempt.finished - attempt.sent if attempt.began else WITHIN
                 mean = self._means.get(task, took)
-                self._means[task] = mean + (took - mean) // WEIGHT
+                self._means[task] = mean + (took - mean) // (RISE if took > mean else FALL)
 
     def short(self) -> list[tuple[str, int]]:
-        """Return the tasks two of whose handlers fit into a relay, with how long each takes."""
+        """Return the tasks of which two attempts fit into a relay, with how long each takes."""
         means = list(self._means.items())  # another thread may learn meanwhile
         return [(task, max(1, mean)) for task, mean in means if 2 * mean <= RELAY]
 
