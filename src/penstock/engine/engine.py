@@ -17,6 +17,7 @@ from penstock.engine.instance_steps import InstanceStepVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
+from penstock.engine.look_gates import GateLookVerbs
 from penstock.engine.looks import LookVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
@@ -57,6 +58,7 @@ class Engine(
     SettingVerbs,
     SurveyVerbs,
     LookVerbs,
+    GateLookVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

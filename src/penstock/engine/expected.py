@@ -40,7 +40,7 @@ class Expected:
         starts = [self._board.now]
         for stand in lane.stands:
             ahead = in_lane + self._elsewhere(lane, stand, priority, ord_)
-            at = self._at(stand, ahead, cost_at(stand.place, cost, costs))
+            at = self.at(stand, ahead, cost_at(stand.place, cost, costs))
             if at is None:
                 return None
             starts.append(at)
@@ -50,7 +50,7 @@ class Expected:
         line = line_of(lane, stand).name
         return view_rows.ahead_in_line(self._board.db, line, lane.id, priority, ord_, FARTHEST)
 
-    def _at(self, stand: Stand, ahead: int, cost: int) -> int | None:
+    def at(self, stand: Stand, ahead: int, cost: int) -> int | None:
         """Return when one gate lets a job through that has *ahead* others before it."""
         board, rules = self._board, self._board.posts[stand.gate].gate.rules
         at = self._paced(stand, ahead, cost, board.now)

@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from penstock.limits.rules import Numbers
+
 
 class Count(Struct, frozen=True):
     """How many there are; with *more* at least so many."""
@@ -19,3 +21,95 @@ class Totals(Struct, frozen=True):
     running: Count
     waiting: Count
     scheduled: Count
+
+
+class Place(Struct, frozen=True):
+    """Where a list goes on: after this key of this tenant."""
+
+    tenant: str
+    key: str
+
+
+class GateLook(Struct, frozen=True):
+    """A key's gate as a person sees it in a list.
+
+    *numbers* are in force for jobs that bring what the newest lane brings, *own*.  Of those that *wait* for it some
+    may be kept by other gates; *held* is how many this one keeps, if that was looked at, the oldest *since* then.
+    """
+
+    tenant: str
+    key: str
+    numbers: Numbers
+    own: Numbers
+    running: int
+    recent: int  # starts in the window of its rate
+    waiting: Count
+    held: Count | None = None
+    since: int | None = None
+    configured: Numbers | None = None
+    floating: int | None = None
+    override: Numbers | None = None
+    override_until: int | None = None
+    shut_until: int | None = None
+    shut_reason: str = ""
+    opens_at: int | None = None  # None: only a release or a person opens it
+    last_start: int | None = None
+    next_start: int | None = None  # by its throttle
+
+
+class GatePage(Struct, frozen=True):
+    """A part of a list of gates, and where it goes on."""
+
+    gates: list[GateLook]
+    after: Place | None = None
+
+
+class PastStart(Struct, frozen=True):
+    """Starts that a gate remembers, merged into one where they are many."""
+
+    at: int
+    weight: int
+
+
+class Waiting(Struct, frozen=True):
+    """A job in the line of a gate, and when it starts: if *exact*, the clock alone decides it."""
+
+    id: str
+    tenant: str
+    task: str
+    args: str
+    meta: str
+    enqueued: int
+    also: list[str]  # the other keys that it needs
+    starts: int | None
+    exact: bool
+
+
+class Through(Struct, frozen=True):
+    """An attempt that holds a slot of a gate."""
+
+    id: str
+    tenant: str
+    task: str
+    worker: str
+    started: int
+
+
+class Elsewhere(Struct, frozen=True):
+    """A gate that keeps jobs which need another one too."""
+
+    kind: str
+    tenant: str
+    name: str
+    jobs: int
+
+
+class GateDetail(Struct, frozen=True):
+    """One gate, with all that it remembers and those who have to do with it."""
+
+    gate: GateLook
+    starts: list[PastStart]
+    line: list[Waiting]
+    through: list[Through]
+    elsewhere: list[Elsewhere]
+    elsewhere_more: bool

@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
-from penstock.monitor import sessions, words
+from penstock.monitor import drawing, sessions, words
 from penstock.monitor.answers import JSON, Answer
 from penstock.monitor.page import Page
 from penstock.monitor.requests import Asked, Query
@@ -67,6 +67,14 @@ class Frame:
         """The path under which the monitor is mounted."""
         return self.asked.root
 
+    def to(self, path: str, **query: object) -> str:
+        """Return the address of a page; what is None or empty is left out."""
+        return f"{self.root}{path}{Query({}).changed(**query)}"
+
+    def again(self, **changes: object) -> str:
+        """Return the address of this page with other values in its query."""
+        return f"{self.root}{self.asked.path}{self.query.changed(**changes)}"
+
     @property
     def form_field(self) -> str:
         """The name of the field that forms carry."""
@@ -95,6 +103,7 @@ class Front:
             auto_reload=False,
         )
         self._templates.filters.update(words.FILTERS)
+        self._templates.filters.update(drawing.FILTERS)
 
     def answer(
         self,

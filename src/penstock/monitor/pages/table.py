@@ -3,6 +3,10 @@
 from typing import Final
 
 from penstock.monitor.page import Page
-from penstock.monitor.pages import overview
+from penstock.monitor.pages import gate, gates, overview
 
-PAGES: Final = (Page("/", "Overview", overview.show, "overview.html", "/"),)
+PAGES: Final = (
+    Page("/", "Overview", overview.show, "overview.html", "/"),
+    Page("/gates", "Gates", gates.show, "gates.html", "/gates"),
+    Page("/gate", "Gate", gate.show, "gate.html", "/gates"),
+)
