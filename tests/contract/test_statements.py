@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 import penstock
-from penstock.job import AuditEntry, AuditFilter, JobFilter
+from penstock.job import AuditEntry, AuditFilter, JobFilter, JobQuery
 from penstock.lifecycle.states import State
 from penstock.store import (
     attempts,
@@ -28,6 +28,7 @@ from penstock.store import (
     jobs,
     leases,
     lending,
+    look_jobs,
     looks,
     prune,
     queues,
@@ -59,6 +60,9 @@ EVERY_FILTER = JobFilter(
     states=frozenset({"scheduled", "retrying", "waiting", "running", "done"}), queues=frozenset({"q"}), task="t",
     task_prefix="t", tenant="x", since=1, until=2, ended_before=3,
 )  # fmt: skip
+EVERY_QUERY = JobQuery(
+    queue="q", task="t", key="k", tenant="x", worker="w", words="a", error="e", since=1, until=2
+)
 EXAMPLES = [
     lambda db: gates.sweep(db, 0, 1, 2),
     lambda db: [workers.all_of(db, tenant) for tenant in (None, "x")],
@@ -68,6 +72,14 @@ EXAMPLES = [
         for wanted in (AuditFilter(), AuditFilter("a", "b", "c", "d", "e", "f", 1, 2))
         for before in (None, 1)
     ],
+    *(
+        partial(look_jobs.found, wanted=query, now=1, before=9, looked_at=2, most=1)
+        for query in [EVERY_QUERY, *(JobQuery(state=state) for state in State)]
+    ),
+    *(
+        partial(look_jobs.looked, wanted=JobQuery(state=state), before=9, looked_at=2)
+        for state in [None, *State]
+    ),
     *(partial(looks.live, tenant=tenant, now=1, most=2) for tenant in (None, "x")),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),

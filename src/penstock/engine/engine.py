@@ -18,6 +18,7 @@ from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.look_gates import GateLookVerbs
+from penstock.engine.look_jobs import JobLookVerbs
 from penstock.engine.looks import LookVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
@@ -59,6 +60,7 @@ class Engine(
     SurveyVerbs,
     LookVerbs,
     GateLookVerbs,
+    JobLookVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

@@ -120,14 +120,14 @@ class JobVerbs(Transactions):
 
     def job(self, job_id: str, tenant: str | None = None) -> JobView:
         """Return one job."""
-        return self._read(lambda board: _views(board, [row_of(board.db, job_id, tenant)])[0])
+        return self._read(lambda board: views_of(board, [row_of(board.db, job_id, tenant)])[0])
 
     def standing(self, job_ids: Sequence[str], tenant: str = "") -> list[JobView]:
         """Return those of these jobs that exist; any at the door is let in first, to see where it stands."""
         ids = list(job_ids)
         if self.store.read(lambda db: waiting_rows.is_at_door(db, ids, tenant)):
             self._write(lambda board: let_in(board, waiting_rows.at_door(board.db, BATCH)), keep=False)
-        return self._read(lambda board: _views(board, view_rows.of(board.db, ids, tenant)))
+        return self._read(lambda board: views_of(board, view_rows.of(board.db, ids, tenant)))
 
     def why(self, job_id: str, tenant: str | None = None) -> Why:
         """Say why a job or an instance waits: the gates that are shut, its place in line, its earliest start."""
@@ -160,7 +160,7 @@ class JobVerbs(Transactions):
 
         def work(board: Board) -> list[JobView]:
             rows = view_rows.jobs(board.db, board.now, state, queue, task, tenant, key, before, begins, limit)
-            return _views(board, rows)
+            return views_of(board, rows)
 
         return self._read(work)
 
@@ -170,7 +170,7 @@ class JobVerbs(Transactions):
         def work(board: Board) -> tuple[list[JobView], int]:
             found = view_rows.search(board.db, board.now, wanted, offset, limit)
             total = view_rows.total(board.db, board.now, wanted)
-            return _views(board, found), total
+            return views_of(board, found), total
 
         return self._read(work)
 
@@ -202,7 +202,7 @@ def _why(board: Board, row: JobViewRow) -> Why:
     return why(board, job_view(row, 0), now)
 
 
-def _views(board: Board, rows: Sequence[JobViewRow]) -> list[JobView]:
+def views_of(board: Board, rows: Sequence[JobViewRow]) -> list[JobView]:
     """Turn rows into views; a job that is rescheduled shows when it is expected to start as its due time."""
     expected = Expected(board)
     views = []

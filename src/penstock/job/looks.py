@@ -1,7 +1,11 @@
 """What a person sees who looks at a store: counts that stop somewhere, and lists that go on by cursor."""
 
+from dataclasses import dataclass
+
 from msgspec import Struct
 
+from penstock.job.jobs import JobView
+from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 
 
@@ -113,3 +117,36 @@ class GateDetail(Struct, frozen=True):
     through: list[Through]
     elsewhere: list[Elsewhere]
     elsewhere_more: bool
+
+
+class JobQuery(Struct, frozen=True):
+    """Which jobs are looked for: all that is given must fit.  *since* and *until* are about when they were enqueued."""
+
+    state: State | None = None
+    queue: str | None = None
+    task: str | None = None
+    key: str | None = None
+    tenant: str | None = None
+    worker: str | None = None
+    words: str | None = None  # in the arguments
+    error: str | None = None  # a part of the kind or the message
+    since: int | None = None
+    until: int | None = None
+
+    @property
+    def picks(self) -> bool:
+        """Whether few of the jobs of its state may fit."""
+        picked = (
+            self.queue, self.task, self.key, self.tenant, self.worker, self.words, self.error, self.since, self.until,
+        )  # fmt: skip
+        return any(value is not None for value in picked) or self.state not in (None, State.RUNNING)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs that were found among the *looked* at, newest first, and the number before which the list goes on."""
+
+    jobs: list[JobView]
+    looked: int
+    before: int | None
+    full: bool  # whether the page has as many as it may, so that it may have looked at fewer

@@ -5,7 +5,7 @@ They say in words what they show.  Only numbers and our own words go into them.
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, Protocol
 
 from markupsafe import Markup
 
@@ -73,21 +73,32 @@ def window_of(numbers: Numbers) -> int:
     return numbers.throttle.gap * _BEATS if numbers.throttle and numbers.throttle.limit else 0
 
 
-def life_strip(spans: Sequence[tuple[str, int, int]]) -> Markup:
-    """Draw a life: (what, from, to) for each part of it; none is drawn too small to be seen."""
+class Span(Protocol):
+    """A part of a life."""
+
+    @property
+    def what(self) -> str: ...
+    @property
+    def begin(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+def life_strip(spans: Sequence[Span]) -> Markup:
+    """Draw a life; no part is drawn too small to be seen."""
     if not spans:
         return Markup("")
-    least = max(sum(end - begin for _, begin, end in spans) // 100, 1)
-    shown = [max(end - begin, least) for _, begin, end in spans]
+    least = max(sum(span.end - span.begin for span in spans) // 100, 1)
+    shown = [max(span.end - span.begin, least) for span in spans]
     edges = [0]
     for width in shown:
         edges.append(edges[-1] + width)
     place = _scale(0, edges[-1])
     parts = [
         Markup('<rect class="life-{}" x="{:.1f}" y="1" width="{:.1f}" height="12"/>').format(
-            what, place(left), max(place(right) - place(left) - 1.5, 1)
+            span.what, place(left), max(place(right) - place(left) - 1.5, 1)
         )
-        for (what, _, _), (left, right) in zip(spans, pairwise(edges), strict=True)
+        for span, (left, right) in zip(spans, pairwise(edges), strict=True)
     ]
     return _strip(Markup("").join(parts), 14, "the life of the job, from left to right")
 

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from penstock.http.codec import decode
-from penstock.job import GateDetail
+from penstock.job import GateDetail, PastAttempt
 from penstock.monitor.page import View
 
 HIDDEN: Final = "(hidden)"
@@ -28,3 +28,8 @@ def in_line(view: View, detail: GateDetail) -> GateDetail:
     """Return a gate whose line shows no arguments that are not for this visitor."""
     line = [replace(job, args=HIDDEN) if is_hidden(view, job.meta) else job for job in detail.line]
     return replace(detail, line=[replace(job, meta="") for job in line])
+
+
+def without_result(attempt: PastAttempt) -> PastAttempt:
+    """Return an attempt without what it returned."""
+    return replace(attempt, result=None)

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
+
 from penstock.clock import MILLISECOND, SECOND
 from penstock.limits.durations import format_duration
 from penstock.limits.rules import Numbers, Window
@@ -11,6 +13,7 @@ from penstock.limits.rules import Numbers, Window
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
+LONGEST: Final = 200_000  # characters of a text that are shown
 
 
 def number(value: int) -> str:
@@ -84,6 +87,19 @@ def name(text: str) -> str:
     return "".join(c if c.isprintable() and not _turns(c) else f"\\u{{{ord(c):x}}}" for c in text)
 
 
+def name_lines(text: str) -> str:
+    """Do what `name` does with each line of a longer text."""
+    return "\n".join(name(line) for line in text[:LONGEST].replace("\t", "    ").split("\n"))
+
+
+def pretty(text: str) -> str:
+    """Write JSON so that people can read it; what is none stays as it is."""
+    try:
+        return msgspec.json.format(text[:LONGEST], indent=2)
+    except msgspec.DecodeError:
+        return text[:LONGEST]
+
+
 def shortened(text: str, most: int = 80) -> str:
     """Write no more than the beginning of a text."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -109,5 +125,7 @@ FILTERS: Final[dict[str, Callable[..., str]]] = {
     "window": window,
     "numbers": numbers,
     "name": name,
+    "name_lines": name_lines,
+    "pretty": pretty,
     "shortened": shortened,
 }

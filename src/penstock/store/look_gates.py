@@ -1,12 +1,10 @@
 """Statements for people who look at gates: each reads a bounded number of rows.  Reads only."""
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from penstock.store.session import Row, Session
-
-# Comes after all that may follow the beginning of a name.
-LAST: Final = "\U0010ffff" * 257
+from penstock.store.views import LAST
 
 
 class GateRow(NamedTuple):

@@ -17,7 +17,7 @@ from penstock.store.statements import literally
 _NAMES: Final = "replace(j.limits, ?, '') <> j.limits"
 _LISTED: Final = "j.queue <> ''"  # an instance is a job that no list shows
 # Comes after all that may follow the beginning of a name.
-_LAST: Final = "\U0010ffff" * (MAX_NAME // 4 + 1)
+LAST: Final = "\U0010ffff" * (MAX_NAME // 4 + 1)
 
 
 class JobViewRow(NamedTuple):
@@ -145,13 +145,13 @@ def jobs(
     values += given
     if key is not None:
         where.append(_NAMES)
-        values.append(_naming(key))
+        values.append(naming(key))
     if before is not None:
         where.append("j.seq < ?")
         values.append(before)
     if begins is not None:
         where.append("j.id >= ? AND j.id < ?")
-        values += [begins, begins + _LAST]
+        values += [begins, begins + LAST]
     rows = db.all(f"{JOB} WHERE {' AND '.join(where)} ORDER BY j.seq DESC LIMIT ?", *values, most)
     return [JobViewRow(*row) for row in rows]
 
@@ -286,7 +286,7 @@ def gates_total(db: Session, tenant: str | None, prefix: str) -> int:
 
 
 def _gates_of(tenant: str | None, prefix: str) -> tuple[str, list[str]]:
-    which, values = "kind = 'key' AND name >= ? AND name < ?", [prefix, prefix + _LAST]
+    which, values = "kind = 'key' AND name >= ? AND name < ?", [prefix, prefix + LAST]
     return (which, values) if tenant is None else (f"{which} AND tenant = ?", [*values, tenant])
 
 
@@ -321,11 +321,11 @@ def at_door(db: Session, key: str) -> list[tuple[str, str, int]]:
             JOIN job j ON j.seq = d.seq
         WHERE {_NAMES} GROUP BY j.tenant, j.limits
         """,
-        _naming(key),
+        naming(key),
     )
 
 
-def _naming(key: str) -> str:
+def naming(key: str) -> str:
     """Return what limits contain that name *key*."""
     return f"[{msgspec.json.encode(key).decode()},"
 
@@ -364,7 +364,7 @@ def durations(db: Session, kind: str, tenant: str, name: str) -> list[int]:
             WHEN 'key' THEN {_NAMES} WHEN 'type' THEN j.task = ? ELSE j.tenant = ? END
         """,
         kind,
-        _naming(name),
+        naming(name),
         name,
         tenant,
     )
