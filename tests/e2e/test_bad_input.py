@@ -303,13 +303,13 @@ def test_the_hint_of_a_404_fits_what_is_missing(server):
 
 
 def test_every_path_answers_errors_as_its_dialect_writes_them(server):
-    native, nowhere = server.post("/penstock/v1/nothing"), server.get("/")
+    native, nowhere = server.post("/penstock/v1/nothing"), server.get("/nothing")
 
     assert (404, "application/json") == (native.status, native.headers["content-type"])
     told = {"code": "not_found", "message": "there is nothing at '/penstock/v1/nothing'"}
     assert told.items() <= native["error"].items()
     assert (404, "application/json") == (nowhere.status, nowhere.headers["content-type"])
-    assert {"error": {"code": "not_found", "message": "there is nothing at '/'"}} == nowhere.body
+    assert {"error": {"code": "not_found", "message": "no page '/nothing'"}} == nowhere.body
     assert {"ojs-version"}.isdisjoint({*native.headers, *nowhere.headers})
 
 

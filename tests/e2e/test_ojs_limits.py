@@ -374,7 +374,7 @@ def test_rl_r003_a_handler_that_met_a_429_keeps_its_key_shut_until_then(server):
     until = (datetime.now(UTC) + 4 * SECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     for key in ("stripe", "stripe", "other"):
         body = a_job(key=key, concurrency=9)
-        body["options"]["retry"] = {"initial_interval": "PT0.05S", "jitter": False}
+        body["options"]["retry"] = {"initial_interval": "PT1S", "jitter": False}
         server.enqueue(body)
     (job,) = server.fetch("q")
 

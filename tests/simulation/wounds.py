@@ -395,11 +395,11 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("limit.owner(owner) == tenant", "owner == tenant"),
     ),
     "a rescheduled job that is shown as waiting": (
-        "engine.jobs:_views",
+        "engine.jobs:views_of",
         ("if row.rescheduled:", "if row.rescheduled and row.cost > 10**9:"),
     ),
     "a job that stays scheduled though it is called": (
-        "engine.jobs:_views",
+        "engine.jobs:views_of",
         (
             "if row.rescheduled:",
             "if row.rescheduled or (row.lane_attempt is not None and 'resch' in row.limits):",

@@ -18,7 +18,7 @@ from penstock.http.errors import ForbiddenError, GoneError, RefusedError
 from penstock.http.negotiation import prefers_html
 from penstock.http.reading import Receive, read_body
 from penstock.http.router import Router
-from penstock.http.routes import Reply, Request, Route, Stream
+from penstock.http.routes import EVENT_STREAM, Reply, Request, Route, Stream
 from penstock.http.sockets import Socket
 from penstock.http.tenancy import tenant_of
 from penstock.http.tokens import Keyring
@@ -78,7 +78,7 @@ class AsgiApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "http" if self._site is not None and self._is_of_site(scope):
-                await self._site(scope, receive, send)
+                await self._visit(self._site, scope, receive, send)
             case "http":
                 await self._http(scope, receive, send)
             case "websocket":
@@ -96,6 +96,24 @@ class AsgiApp:
         """Tell whether no protocol has the path."""
         path = _path(scope)
         return self._dialect(scope) is self._dialects[-1] and not self._router.find(path)[0]
+
+    async def _visit(self, site: Site, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the *site* answer; count and log that as requests are."""
+        began, status, streams = monotonic(), 0, False
+
+        async def noting(message: MutableMapping[str, Any]) -> None:
+            nonlocal status, streams
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                streams = (b"content-type", EVENT_STREAM.encode()) in message["headers"]
+            await send(message)
+
+        await site(scope, receive, noting)
+        if status and not streams and self._observe is not None:
+            self._observe("other", "other", status, monotonic() - began)
+        if log.isEnabledFor(logging.INFO):
+            took = (monotonic() - began) / 1_000
+            log.info("%s %s %d %.1f ms", scope["method"], _path(scope), status, took)
 
     def _page(self, dialect: Dialect, scope: Scope, headers: Mapping[str, str]) -> str | None:
         """Return the page to which a browser is led that looks at a path of a protocol."""

@@ -15,6 +15,7 @@ from penstock.http.errors import BadBodyError
 
 T = TypeVar("T")
 
+EVENT_STREAM: Final = "text/event-stream"
 _MOST_PER_PAGE: Final = 1_000
 
 log = logging.getLogger("penstock.server")
@@ -101,7 +102,7 @@ class Stream:
 
     chunks: AsyncIterator[bytes]
     headers: dict[str, str] = field(default_factory=dict)
-    media: str = "text/event-stream"
+    media: str = EVENT_STREAM
 
 
 Handler = Callable[[Request], Awaitable[Reply | Stream]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from penstock.http.reading import Receive
+from penstock.http.routes import EVENT_STREAM
 from penstock.http.writing import Send
 
 JSON: Final = "application/json"
@@ -66,7 +67,7 @@ class Sender:
 
     async def stream(self, answer: Stream, receive: Receive, send: Send) -> None:
         """Send a stream until it ends or the client has gone."""
-        own = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        own = {"Content-Type": EVENT_STREAM, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         await send({"type": "http.response.start", "status": 200, "headers": self._common + _encoded(own)})
         writing = asyncio.ensure_future(_write_all(answer.chunks, send))
         gone = asyncio.ensure_future(_until_gone(receive))
