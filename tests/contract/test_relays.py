@@ -1,6 +1,7 @@
 """Relays: jobs of one key that are started together and begin one after the other."""
 
 from collections.abc import Callable
+from itertools import chain
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.support.desk import LEASE, Desk, rate, slots
 
 QUICK = (("task", MILLISECOND),)
 K = slots("k", 1)
+SIX = (("task", 6 * MILLISECOND),)  # three of which fit into a relay
 
 
 def claim(desk: Desk, count: int = 10, **facts: object) -> Claim:
@@ -197,7 +199,7 @@ def test_a_settle_and_a_claim_in_one_hand_on_without_hands_to_spare(desk: Desk) 
 @pytest.mark.parametrize("order", ["a b c", "c b a", "b c a", "c a b"])
 def test_the_slot_is_free_when_the_last_has_gone_in_whatever_order(desk: Desk, order: str) -> None:
     desk.enqueue("a b c d", K)
-    assert lines(claim(desk, relay=(("task", 6 * MILLISECOND),))) == ["a b c"]
+    assert lines(claim(desk, relay=SIX)) == ["a b c"]
 
     *early, last = order.split()
     for name in early:
@@ -235,7 +237,7 @@ def test_a_higher_priority_goes_before_what_is_handed_back(desk: Desk) -> None:
 
 def test_a_worker_that_dies_loses_the_whole_relay_and_what_was_lost_starts_alone(desk: Desk) -> None:
     desk.enqueue("a b c d e", K)
-    first = claim(desk, relay=(("task", 6 * MILLISECOND),))
+    first = claim(desk, relay=SIX)
     assert lines(first) == ["a b c"]
     assert desk.settle("a") == [True]
 
@@ -312,7 +314,7 @@ def test_the_slot_stays_taken_while_one_of_the_relay_has_its_lease(desk: Desk) -
 
 def test_a_member_that_fails_is_retried_after_the_others(desk: Desk) -> None:
     desk.enqueue("a b c d", K, retry=RetryPolicy(attempts=3))
-    claim(desk, relay=(("task", 6 * MILLISECOND),))
+    claim(desk, relay=SIX)
 
     desk.settle("a", Again(after=0))
     assert claim(desk).jobs == []
@@ -353,7 +355,7 @@ def test_a_cancel_of_a_member_is_asked_of_its_worker(desk: Desk) -> None:
 
 def test_a_raised_limit_lets_others_start_but_never_too_many(desk: Desk) -> None:
     desk.enqueue("a b c d e", K)
-    claim(desk, relay=(("task", 6 * MILLISECOND),))
+    claim(desk, relay=SIX)
 
     desk.engine.configure("key", "k", Numbers(slots=4))
 
@@ -365,7 +367,7 @@ def test_a_raised_limit_lets_others_start_but_never_too_many(desk: Desk) -> None
 
 def test_a_relay_shows_as_one_slot(desk: Desk) -> None:
     desk.enqueue("a b c d", K)
-    claim(desk, relay=(("task", 6 * MILLISECOND),))
+    claim(desk, relay=SIX)
 
     assert desk.engine.gate("k").running == 1
     assert "1 running of 1 at once" in str(desk.engine.why("d"))
@@ -373,6 +375,43 @@ def test_a_relay_shows_as_one_slot(desk: Desk) -> None:
     assert desk.engine.gate("k").running == 1
     desk.settle("b c")
     assert desk.engine.gate("k").running == 0
+
+
+def test_a_rule_that_is_set_meanwhile_does_not_hide_that_it_is_one_slot(desk: Desk) -> None:
+    desk.enqueue("a b c d", K)
+    claim(desk, relay=SIX)
+
+    desk.engine.configure("queue", "q", Numbers(slots=1))
+
+    assert desk.engine.gate("k").running == 1
+    sound(desk)
+
+
+def test_metrics_and_surveys_show_one_slot_too(desk: Desk) -> None:
+    desk.enqueue("a b c d", K)
+    desk.enqueue("x y", slots("other", 1), queue="other")
+    claim(desk, relay=SIX)
+    claim(desk, queues=["other"])
+
+    gauges, least = desk.engine.gauges(10), desk.engine.gauges(1)
+
+    assert sorted((key.key, key.running) for key in gauges.keys) == [("k", 1), ("other", 1)]
+    assert [(key.key, key.running) for key in least.keys] == [("k", 1)]
+    assert least.other_running == 1
+    counts = desk.engine.survey("", lambda survey: [*chain(*survey.key_pages())], span=SECOND)
+    assert [(count.key, count.running) for count in counts] == [("k", 1), ("other", 1)]
+
+
+def test_events_tell_of_one_slot(desk: Desk) -> None:
+    desk.enqueue("a b c d", K)
+    claim(desk, relay=SIX)
+    desk.enqueue("e", K)
+    desk.enqueue("f", K, task="other")
+
+    found = desk.heard("limit.exceeded")
+
+    assert len(found) >= 2
+    assert {(event.facts["limit"], event.facts["current"]) for event in found} == {(1, 1)}
 
 
 def test_claims_that_are_answered_together_get_no_relays(desk: Desk) -> None:

@@ -34,7 +34,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay whose jobs take no slots": (
         "engine.admission.starting:Starting.admit_after",
-        ("self._board.posts[gate].gate.start(0, job.cost)", "pass"),
+        ("post.gate.start(0, job.cost)", "pass"),
     ),
     "a relay while others wait for hands": (
         "engine.admission.relays:hand_on",

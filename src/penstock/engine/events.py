@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from penstock.engine.in_use import in_use
 from penstock.job import DROPPED_BY_LIMIT, INSTANCES, Claimed, Event, Listener
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
@@ -109,7 +110,7 @@ def _broken(board: "Board", stand: "Stand", cost: int) -> tuple[str, int | None,
     gate = board.posts[stand.gate].gate
     numbers = gate.numbers(stand.own, board.now)
     if numbers.slots is not None and gate.running >= numbers.slots:
-        return "slots", numbers.slots, gate.running
+        return "slots", numbers.slots, in_use(board.db, gate, numbers, board.posts[stand.gate].following)
     used = 0
     if numbers.rate is not None and gate.starts is not None:
         used = gate.starts.since(board.now - numbers.rate.period)

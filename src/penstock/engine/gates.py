@@ -12,6 +12,7 @@ from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Post
 from penstock.engine.admission.rows import rules_to_text, stands_from_text
+from penstock.engine.in_use import in_use
 from penstock.engine.transactions import Transactions
 from penstock.engine.wording import in_short
 from penstock.errors import InvalidLimitError, NotFoundError
@@ -263,13 +264,6 @@ def _page(
         for key, owner in wanted
     ]
     return found, view_rows.gates_total(board.db, tenant, prefix) + len(coming)
-
-
-def in_use(db: Session, gate_: Gate, numbers: Numbers) -> int:
-    """Return how many slots are taken at a gate: of a relay, all of whose attempts count there, it is one."""
-    if numbers.slots is None or gate_.running <= numbers.slots:
-        return gate_.running
-    return gate_.running - view_rows.following(db, gate_.id)
 
 
 def _gate_view(board: Board, id_: int, key: str, tenant: str) -> GateView:

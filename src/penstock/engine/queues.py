@@ -19,6 +19,7 @@ from penstock.engine import audit
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.rows import rules_from_text
 from penstock.engine.gates import change, configured, count_running, gate_of
+from penstock.engine.in_use import following_at_keys
 from penstock.engine.removal import remove_all
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError, NotFoundError, QueueFullError
@@ -156,8 +157,13 @@ class QueueVerbs(Transactions):
 
         def work(db: Session) -> Gauges:
             found = count_rows.busiest_keys(db, most)
-            keys = [KeyGauge(tenant, key, running, waiting) for tenant, key, running, waiting, *_ in found]
+            following = following_at_keys(db)
+            keys = [
+                KeyGauge(tenant, key, running - following[gate], waiting)
+                for gate, tenant, key, running, waiting, *_ in found
+            ]
             running, waiting = next(((running, waiting) for *_, running, waiting in found), (0, 0))
+            running -= following.total()
             rest = (running - sum(key.running for key in keys), waiting - sum(key.waiting for key in keys))
             live = [(queue, state, jobs) for queue, state, jobs in count_rows.live(db)]
             return Gauges(

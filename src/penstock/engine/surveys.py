@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from penstock.engine.admission.rows import rules_from_text, stands_from_text
+from penstock.engine.in_use import following_at_keys
 from penstock.engine.transactions import Transactions
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import Numbers, numbers_from_text
@@ -94,8 +95,9 @@ class Survey:
         """Return the keys by name, a page at a time; or only the one of this *name*."""
         coming = self._coming()
         after = ""
+        following = following_at_keys(self._db)
         while rows := survey_rows.keys(self._db, self._tenant, name, after, PAGE):
-            yield [self._counts(row, coming.pop(row.name, None)) for row in rows]
+            yield [self._counts(row, coming.pop(row.name, None), following[row.gate]) for row in rows]
             after = rows[-1].name
         yield [
             KeyCounts(key, 0, waiting, numbers, numbers.floats)
@@ -110,14 +112,14 @@ class Survey:
             yield seqs
             before, count = seqs[-1], most
 
-    def _counts(self, row: SurveyedKey, coming: tuple[Numbers, int] | None) -> KeyCounts:
+    def _counts(self, row: SurveyedKey, coming: tuple[Numbers, int] | None, following: int) -> KeyCounts:
         own = numbers_from_text(row.own or "")
         if row.gates is not None:
             own = next((s.own for s in stands_from_text(row.gates)[0] if s.gate == row.gate), own)
         rules = rules_from_text(row.rules)
         numbers = own if rules is None else rules.effective(own, self.now)
         waiting = row.waiting + (coming[1] if coming else 0)
-        return KeyCounts(row.name, row.running, waiting, numbers, bool(row.floats))
+        return KeyCounts(row.name, row.running - following, waiting, numbers, bool(row.floats))
 
     def _coming(self) -> dict[str, tuple[Numbers, int]]:
         """Return what the jobs at the door will bring to each key, and how many they are."""

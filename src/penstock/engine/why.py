@@ -9,7 +9,7 @@ from penstock.clock import SECOND
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Stand
 from penstock.engine.admission.rows import line_of
-from penstock.engine.gates import in_use
+from penstock.engine.in_use import in_use
 from penstock.engine.settings import maintenance
 from penstock.engine.uniqueness import pause_of
 from penstock.engine.wording import floating_value, scheduled, shut_rule, unasked

@@ -72,14 +72,14 @@ def live_instances(db: Session, now: int) -> list[tuple[str, str, int]]:
     )
 
 
-def busiest_keys(db: Session, most: int) -> list[tuple[str, str, int, int, int, int]]:
-    """Return (tenant, key, running, waiting, all running, all waiting) of the busiest keys.
+def busiest_keys(db: Session, most: int) -> list[tuple[int, str, str, int, int, int, int]]:
+    """Return (gate, tenant, key, running, waiting, all running, all waiting) of the busiest keys.
 
     Only jobs that wait because of the key count.
     """
     return db.all(
         """
-        SELECT g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),
+        SELECT g.id, g.tenant, g.name, g.running, coalesce(w.waiting, 0), CAST(sum(g.running) OVER () AS BIGINT),
                CAST(sum(coalesce(w.waiting, 0)) OVER () AS BIGINT)
         FROM gate g LEFT JOIN (
             SELECT l.behind AS gate, count(*) AS waiting FROM lane l JOIN lane_job j ON j.lane = l.id

@@ -8,6 +8,7 @@ import msgspec
 from penstock.job import JobFilter
 from penstock.lifecycle.states import State
 from penstock.names import MAX_NAME
+from penstock.store.attempts import gates_from_text
 from penstock.store.jobs import TENANTS
 from penstock.store.lanes import IS_RESCHEDULED, RESCHEDULED
 from penstock.store.session import Session
@@ -336,16 +337,18 @@ def waiting(db: Session, gate: int) -> int:
     return int(row[0]) if row else 0
 
 
-def following(db: Session, gate: int) -> int:
-    """Return how many attempts that count at a gate cannot have begun, because one before them in a relay runs."""
-    row = db.one(
+def following(db: Session) -> list[tuple[tuple[int, ...], int]]:
+    """Return how many attempts cannot have begun because one before them in a relay runs, by the gates they count at.
+
+    The gate of their key comes first.
+    """
+    rows = db.all(
         """
-        SELECT count(*) FROM running r JOIN running b ON b.seq = r.follows AND b.fence = r.fence
-        WHERE r.follows <> 0 AND r.gates = ?
-        """,
-        str(gate),
+        SELECT r.gates, count(*) FROM running r JOIN running b ON b.seq = r.follows AND b.fence = r.fence
+        WHERE r.follows <> 0 GROUP BY r.gates
+        """
     )
-    return int(row[0]) if row else 0
+    return [(gates_from_text(gates), count) for gates, count in rows]
 
 
 def begun_at(db: Session, gate: int) -> list[int]:

@@ -157,6 +157,7 @@ class Post:
     turn: "Turn | None"
     saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
+    following: int = 0  # starts of this transaction that follow another in a relay
     gathering: int | None = (
         None  # slots that the first waiting call gathers, if it wants several; None if unknown
     )

@@ -132,7 +132,9 @@ class Starting:
     def admit_after(self, queue: ClaimQueue, lane: Lane, earlier: int, job: Following) -> None:
         """Start a job of a lane's only gate that begins once an earlier one has ended."""
         gate = lane.stands[0].gate
-        self._board.posts[gate].gate.start(0, job.cost)
+        post = self._board.posts[gate]
+        post.gate.start(0, job.cost)
+        post.following += 1
         self.admitted.append(
             Admitted(
                 job.seq, queue.key, job.cost, job.priority, job.ord, [gate], 0, lane.behind, job.costs, after=earlier
