@@ -392,3 +392,6 @@ def test_one_that_follows_could_begin_when_the_one_before_had_ended(engine, pati
     first, second, third = seen
     assert first.sent <= first.began < first.finished == second.sent <= second.began
     assert second.finished == third.sent <= third.began
+    begins = [settlement.began_after for settlement in engine.settlements.values()]
+    assert begins == sorted(begins)
+    assert third.began - first.began == begins[2] - begins[0] >= 2 * MILLISECOND

@@ -361,8 +361,8 @@ def durations(db: Session, kind: str, tenant: str, name: str) -> list[int]:
     """Return how long the last attempts took that passed a gate, of the few hundred jobs that ended last."""
     rows = db.all(
         f"""
-        SELECT d.finished - d.started FROM (
-            SELECT seq, started, finished FROM done ORDER BY finished DESC LIMIT 200
+        SELECT d.finished - coalesce(d.began, d.started) FROM (
+            SELECT seq, started, began, finished FROM done ORDER BY finished DESC LIMIT 200
         ) AS d JOIN job j ON j.seq = d.seq WHERE d.started IS NOT NULL AND CASE ?
             WHEN 'key' THEN {_NAMES} WHEN 'type' THEN j.task = ? ELSE j.tenant = ? END
         """,

@@ -197,7 +197,13 @@ class Attempt:
 
     def settlement(self) -> Settlement:
         """Return how this attempt ended."""
-        began_after = self.began_after() if self.begin_by and self.began else None
+        began_after = None
+        if self.began and self.begin_by:
+            began_after = self.began_after()
+        elif self.began and self.relay is not None:
+            began_after = (
+                self.began - self.offset - self.claimed.started
+            )  # long after their claim, some of them
         seq, fence, outcome = self.claimed.seq, self.claimed.fence, self.outcome or self.refusal()
         return Settlement(seq, fence, outcome, began_after, used=self.used)
 
