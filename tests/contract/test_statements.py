@@ -29,6 +29,7 @@ from penstock.store import (
     leases,
     lending,
     look_jobs,
+    look_lists,
     looks,
     prune,
     queues,
@@ -80,6 +81,7 @@ EXAMPLES = [
         partial(look_jobs.looked, wanted=JobQuery(state=state), before=9, looked_at=2)
         for state in [None, *State]
     ),
+    partial(look_lists.queues, counted=2),
     *(partial(looks.live, tenant=tenant, now=1, most=2) for tenant in (None, "x")),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),

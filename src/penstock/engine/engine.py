@@ -19,6 +19,7 @@ from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
 from penstock.engine.look_gates import GateLookVerbs
 from penstock.engine.look_jobs import JobLookVerbs
+from penstock.engine.look_lists import ListLookVerbs
 from penstock.engine.looks import LookVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
@@ -61,6 +62,7 @@ class Engine(
     LookVerbs,
     GateLookVerbs,
     JobLookVerbs,
+    ListLookVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

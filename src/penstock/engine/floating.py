@@ -84,7 +84,7 @@ class FloatingVerbs(Transactions):
 
     def floating(self, key: str, tenant: str = "") -> FloatingView:
         """Return the floating limit of a key."""
-        return self._read(lambda board: _view(board, _find(board, key, tenant), key, tenant))
+        return self._read(lambda board: floating_view(board, _find(board, key, tenant), key, tenant))
 
     def floating_limits(
         self, *, tenant: str | None = None, prefix: str = "", offset: int = 0, limit: int = 50
@@ -94,7 +94,7 @@ class FloatingVerbs(Transactions):
         def work(board: Board) -> tuple[list[FloatingView], int]:
             rows = floating_rows.page(board.db, tenant, prefix, offset, limit)
             board.load_gates(row.gate for row, _, _ in rows)
-            views = [_view(board, row, key, owner) for row, owner, key in rows]
+            views = [floating_view(board, row, key, owner) for row, owner, key in rows]
             return views, floating_rows.total(board.db, tenant, prefix)
 
         return self._read(work)
@@ -264,7 +264,7 @@ def _find(board: Board, key: str, tenant: str) -> FloatingRow:
     return row
 
 
-def _view(board: Board, row: FloatingRow, key: str, tenant: str) -> FloatingView:
+def floating_view(board: Board, row: FloatingRow, key: str, tenant: str) -> FloatingView:
     return FloatingView(
         key, tenant, row.handler, _value(board, row), row.initial, row.every, row.metadata, row.refreshed, row.next_at,
         row.failures, row.error, row.least, row.most, floating_rows.is_used(board.db, row.gate), row.worker,

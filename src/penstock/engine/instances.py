@@ -155,7 +155,7 @@ class InstanceVerbs(Transactions):
 
         def work(board: Board) -> InstanceView:
             found = find(board.db, instance_id, tenant)
-            return _view(found, board.now, rows.steps(board.db, found.seq) if steps else ())
+            return instance_view(found, board.now, rows.steps(board.db, found.seq) if steps else ())
 
         return self._read(work)
 
@@ -180,7 +180,7 @@ class InstanceVerbs(Transactions):
 
         def work(board: Board) -> tuple[list[InstanceView], int]:
             found = rows.page(board.db, wanted, offset, limit)
-            return [_view(each, board.now) for each in found], rows.total(board.db, wanted)
+            return [instance_view(each, board.now) for each in found], rows.total(board.db, wanted)
 
         return self._read(work)
 
@@ -262,7 +262,7 @@ def _settled_view(board: Board, seq: int) -> InstanceView:
     board.follow()
     board.flush()
     board.db.send_last()
-    return _view(rows.shown(board.db, [seq])[seq], board.now)
+    return instance_view(rows.shown(board.db, [seq])[seq], board.now)
 
 
 def _state(found: ShownInstance | Standing, now: int) -> InstanceState:
@@ -275,7 +275,7 @@ def _state(found: ShownInstance | Standing, now: int) -> InstanceState:
     return InstanceState.SCHEDULED if found.due is not None and found.due > now else InstanceState.DEFERRED
 
 
-def _view(found: ShownInstance, now: int, steps: Sequence[StepRow] = ()) -> InstanceView:
+def instance_view(found: ShownInstance, now: int, steps: Sequence[StepRow] = ()) -> InstanceView:
     reason = found.reason or ""
     if found.state is None and found.ending is not None:
         reason = f"ends as {json.loads(found.ending)['state']} when its steps have ended"

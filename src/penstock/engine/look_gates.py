@@ -49,7 +49,7 @@ class GateLookVerbs(Transactions):
             held: dict[int, tuple[Count, int | None]] = {
                 gate: (_stopped(jobs, COUNTED), since) for gate, jobs, since in found
             }
-            looks = _looks(board, list(held), held)
+            looks = gate_looks(board, list(held), held)
             return [looks[gate] for gate, _, _ in found if gate in looks]
 
         return self._read(work)
@@ -62,7 +62,7 @@ class GateLookVerbs(Transactions):
         def work(board: Board) -> GatePage:
             place = ("", "") if after is None else (after.tenant, after.key)
             ids = look_rows.after(board.db, tenant, prefix, place, LOOKED_AT, most + 1)
-            looks = _looks(board, ids[:most], {})
+            looks = gate_looks(board, ids[:most])
             gates = [looks[id_] for id_ in ids[:most] if id_ in looks]
             if len(ids) > most:
                 return GatePage(gates, Place(gates[-1].tenant, gates[-1].key))
@@ -79,7 +79,7 @@ class GateLookVerbs(Transactions):
             if id_ is None:
                 raise NotFoundError("gate", key)
             jobs, since = look_rows.held(board.db, id_, COUNTED)
-            look = _looks(board, [id_], {id_: (_stopped(jobs, COUNTED), since)}, COUNTED)[id_]
+            look = gate_looks(board, [id_], {id_: (_stopped(jobs, COUNTED), since)}, COUNTED)[id_]
             return _detail(board, id_, look)
 
         return self._read(work)
@@ -93,17 +93,18 @@ def _stopped(number: int, most: int) -> Count:
     return Count(number, more=number >= most)
 
 
-def _looks(
+def gate_looks(
     board: Board,
     ids: Sequence[int],
-    held: Mapping[int, tuple[Count, int | None]],
+    held: Mapping[int, tuple[Count, int | None]] | None = None,
     counted: int = COUNTED_EACH,
 ) -> dict[int, GateLook]:
+    """Return gates as people see them; *held* is how many jobs they keep, if known, and the oldest since when."""
     if not ids:
         return {}
     board.load_gates(ids)
     rows = look_rows.rows(board.db, ids, counted)
-    return {row.id: _look(board, row, held.get(row.id, (None, None)), counted) for row in rows}
+    return {row.id: _look(board, row, (held or {}).get(row.id, (None, None)), counted) for row in rows}
 
 
 def _look(board: Board, row: GateRow, kept: tuple[Count | None, int | None], counted: int) -> GateLook:

@@ -8,7 +8,9 @@ from typing import Final
 from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
 from penstock.job import Count, Totals
+from penstock.lifecycle.states import State
 from penstock.store import looks as look_rows
+from penstock.store.session import Session
 
 COUNTED: Final = 10_000  # counts stop here
 
@@ -30,6 +32,16 @@ class LookVerbs(Transactions):
             )
 
         return self._read(work)
+
+    def ended_lately(self, since: int, tenant: str | None = None) -> dict[State, Count]:
+        """Count the jobs that ended after a moment, among the 10,000 that ended last."""
+
+        def work(db: Session) -> dict[State, Count]:
+            found = look_rows.ended(db, tenant, since, COUNTED)
+            more = sum(looked for _, looked, _ in found) >= COUNTED
+            return {State(state): Count(jobs, more=more) for state, _, jobs in found if jobs}
+
+        return self.store.read(work)
 
 
 def bounded(count: Count) -> Count:

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from penstock.job.jobs import JobView
+from penstock.job.gates import FloatingView
+from penstock.job.instances import InstanceView
+from penstock.job.jobs import JobView, Schedule
+from penstock.job.workflows import WorkflowView
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Numbers
 
@@ -150,3 +153,55 @@ class JobPage:
     looked: int
     before: int | None
     full: bool  # whether the page has as many as it may, so that it may have looked at fewer
+
+
+class QueueLook(Struct, frozen=True):
+    """A queue: how many of its jobs have not ended, and what was decided about it."""
+
+    tenant: str
+    queue: str
+    running: Count
+    waiting: Count
+    scheduled: Count
+    paused: int | None = None  # since when
+    numbers: Numbers | None = None
+    most: int | None = None  # jobs that may wait in it
+
+
+class WorkerLook(Struct, frozen=True):
+    """A worker, as far as its attempts tell: how many run, the *oldest* since then, and when a *lease* ends next."""
+
+    worker: str
+    jobs: int
+    oldest: int
+    lease: int
+    task: str
+    queue: str
+
+
+class SchedulePage(Struct, frozen=True):
+    """Schedules by tenant and name, and where the list goes on."""
+
+    schedules: list[Schedule]
+    after: Place | None
+
+
+class WorkflowPage(Struct, frozen=True):
+    """Workflows of fixed steps, newest first, and the number before which the list goes on."""
+
+    workflows: list[WorkflowView]
+    before: int | None
+
+
+class InstancePage(Struct, frozen=True):
+    """Instances, newest first, and the number before which the list goes on."""
+
+    instances: list[InstanceView]
+    before: int | None
+
+
+class FloatingPage(Struct, frozen=True):
+    """Floating limits by tenant and key, and where the list goes on."""
+
+    limits: list[FloatingView]
+    after: Place | None

@@ -13,6 +13,7 @@ from penstock.limits.rules import Numbers, Window
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
+_ENDS: Final = 6  # characters of an id at each end
 LONGEST: Final = 200_000  # characters of a text that are shown
 
 
@@ -23,8 +24,10 @@ def number(value: int) -> str:
 
 def span(value: int) -> str:
     """Write how long something took or takes, with two digits that count at least."""
+    if value < 10 * MILLISECOND:
+        return f"{max(value, 0) / MILLISECOND:.1f} ms"
     if value < SECOND:
-        return f"{max(value, 0) // MILLISECOND} ms"
+        return f"{value // MILLISECOND} ms"
     if value < 10 * SECOND:
         return f"{value // (SECOND // 10) / 10:.1f} s"
     if value < MINUTE:
@@ -105,6 +108,11 @@ def shortened(text: str, most: int = 80) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def short_id(text: str) -> str:
+    """Write enough of an id to tell it from its neighbours: of those made together only the ends differ."""
+    return text if len(text) <= _ENDS * 2 + 1 else f"{text[:_ENDS]}…{text[-_ENDS:]}"
+
+
 def _turns(character: str) -> bool:
     """Tell whether a character changes the direction in which its neighbours are read."""
     return character in "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -127,5 +135,6 @@ FILTERS: Final[dict[str, Callable[..., str]]] = {
     "name": name,
     "name_lines": name_lines,
     "pretty": pretty,
+    "short_id": short_id,
     "shortened": shortened,
 }

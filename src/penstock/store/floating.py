@@ -26,7 +26,7 @@ class FloatingRow(NamedTuple):
     worker: str
 
 
-_COLUMNS: Final = ", ".join(f"f.{name}" for name in FloatingRow._fields)
+COLUMNS: Final = ", ".join(f"f.{name}" for name in FloatingRow._fields)
 # Whether a job waits at the key or runs, or a call has slots of it or asks for some.
 _IN_USE: Final = """
     (g.running > 0 OR g.lanes > 0 OR g.asking > 0 OR EXISTS (
@@ -107,7 +107,7 @@ def anything_due(db: Session, requests: Sequence[RefreshesFor], now: int) -> boo
 def due(db: Session, wanted: RefreshesFor, now: int) -> list[FloatingRow]:
     """Return the floating limits in use whose refresh is due and can be done by a worker, the longest overdue first."""
     rows = db.all(
-        f"SELECT {_COLUMNS} FROM {_DUE} AND {_CAN} AND {_LENDABLE} ORDER BY f.next_at, f.gate LIMIT ?",
+        f"SELECT {COLUMNS} FROM {_DUE} AND {_CAN} AND {_LENDABLE} ORDER BY f.next_at, f.gate LIMIT ?",
         now,
         *_asked(wanted),
         wanted.count,
@@ -155,7 +155,7 @@ def handlers(db: Session, gate: int, among: Sequence[str]) -> list[str]:
 
 def of(db: Session, gate: int) -> FloatingRow | None:
     """Return the floating limit of a gate."""
-    row = db.one(f"SELECT {_COLUMNS} FROM floating f WHERE f.gate = ?", gate)
+    row = db.one(f"SELECT {COLUMNS} FROM floating f WHERE f.gate = ?", gate)
     return None if row is None else FloatingRow(*row)
 
 
@@ -173,7 +173,7 @@ def page(
     """Return (floating limit, tenant, key), by key, of one tenant or of all."""
     rows = db.all(
         f"""
-        SELECT g.tenant, g.name, {_COLUMNS} FROM floating f JOIN gate g ON g.id = f.gate
+        SELECT g.tenant, g.name, {COLUMNS} FROM floating f JOIN gate g ON g.id = f.gate
         WHERE (? = 1 OR g.tenant = ?) AND substr(g.name, 1, length(?)) = ?
         ORDER BY g.name, g.tenant LIMIT ? OFFSET ?
         """,

@@ -368,7 +368,7 @@ READY: Final = """
 
 # How instances are seen.
 
-_SHOWN: Final = """
+SHOWN: Final = """
     SELECT j.id, i.seq, i.workflow, q.version, i.sequence, j.tenant, i.queue, i.paused, i.ending,
         coalesce(i.context, j.args), j.meta, j.limits, j.enqueued, s.due, r.started, d.state, d.started, d.finished,
         d.result, d.error, d.reason, (SELECT p.id FROM job p WHERE p.seq = i.parent), i.version,
@@ -435,13 +435,13 @@ def standing(db: Session, seqs: list[int]) -> dict[int, Standing]:
 def of_id(db: Session, id_: str, tenant: str | None, most: int) -> list[ShownInstance]:
     """Return the instance of a tenant that has this id; or of any tenant, at most *most*."""
     which, values = ("", []) if tenant is None else ("AND j.tenant = ?", [tenant])
-    rows = db.all(f"{_SHOWN} WHERE j.id = ? {which} ORDER BY j.tenant LIMIT ?", id_, *values, most)
+    rows = db.all(f"{SHOWN} WHERE j.id = ? {which} ORDER BY j.tenant LIMIT ?", id_, *values, most)
     return [ShownInstance(*row) for row in rows]
 
 
 def shown(db: Session, seqs: list[int]) -> dict[int, ShownInstance]:
     """Return these instances."""
-    rows = db.all(f"{_SHOWN} WHERE i.seq IN (SELECT value FROM each(?))", seqs)
+    rows = db.all(f"{SHOWN} WHERE i.seq IN (SELECT value FROM each(?))", seqs)
     return {row[1]: ShownInstance(*row) for row in rows}
 
 
@@ -472,7 +472,7 @@ def page(db: Session, wanted: WantedInstances, offset: int, most: int) -> list[S
     """Return instances, newest first."""
     where, values = _chosen(wanted)
     rows = db.all(
-        f"{_SHOWN} WHERE {' AND '.join(where)} ORDER BY i.seq DESC LIMIT ? OFFSET ?", *values, most, offset
+        f"{SHOWN} WHERE {' AND '.join(where)} ORDER BY i.seq DESC LIMIT ? OFFSET ?", *values, most, offset
     )
     return [ShownInstance(*row) for row in rows]
 

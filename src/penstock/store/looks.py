@@ -39,3 +39,18 @@ def live(db: Session, tenant: str | None, now: int, most: int) -> list[tuple[str
         more = sum(looked for _, looked, _ in rows) >= most
         found += [(state, int(jobs), more) for state, _, jobs in rows]
     return found
+
+
+def ended(db: Session, tenant: str | None, since: int, most: int) -> list[tuple[str, int, int]]:
+    """Return (state, looked at, jobs) of the jobs that ended last, after a moment: no more than *most* of all."""
+    return db.all(
+        """
+        SELECT d.state, count(*), count(CASE WHEN j.queue <> '' AND (j.tenant = ? OR ? = 0) THEN 1 END) FROM (
+            SELECT seq, state FROM done WHERE finished > ? ORDER BY finished DESC LIMIT ?
+        ) AS d JOIN job j ON j.seq = d.seq GROUP BY d.state
+        """,
+        tenant or "",
+        int(tenant is not None),
+        since,
+        most,
+    )

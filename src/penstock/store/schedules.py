@@ -11,19 +11,19 @@ from penstock.lifecycle.overlap import Overlap
 from penstock.store.session import Row, Session
 from penstock.store.statements import chosen
 
-_COLUMNS: Final = ", ".join(Schedule.__struct_fields__)  # one for each field
+COLUMNS: Final = ", ".join(Schedule.__struct_fields__)  # one for each field
 
 
 def of(db: Session, tenant: str, name: str) -> Schedule | None:
     """Return one schedule."""
-    row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
-    return None if row is None else _schedule(row)
+    row = db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ?", tenant, name)
+    return None if row is None else schedule_of(row)
 
 
 def locked(db: Session, tenant: str, name: str) -> Schedule | None:
     """Return one schedule, and lock it."""
-    row = db.one(f"SELECT {_COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
-    return None if row is None else _schedule(row)
+    row = db.one(f"SELECT {COLUMNS} FROM schedule WHERE tenant = ? AND name = ? FOR UPDATE", tenant, name)
+    return None if row is None else schedule_of(row)
 
 
 def page(
@@ -32,12 +32,12 @@ def page(
     """Return schedules by name, of one tenant or of all."""
     which, values = _chosen(tenant, of_sequences)
     rows = db.all(
-        f"SELECT {_COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
+        f"SELECT {COLUMNS} FROM schedule {which} ORDER BY tenant, name LIMIT ? OFFSET ?",
         *values,
         limit,
         offset,
     )
-    return [_schedule(row) for row in rows]
+    return [schedule_of(row) for row in rows]
 
 
 def total(db: Session, tenant: str | None, *, of_sequences: bool = False) -> int:
@@ -58,13 +58,13 @@ def due(db: Session, now: int, most: int) -> list[Schedule]:
     """Return schedules that are due, and lock them; those that other transactions have locked are left out."""
     rows = db.all(
         f"""
-        SELECT {_COLUMNS} FROM schedule WHERE next_at <= ? ORDER BY next_at, tenant, name LIMIT ?
+        SELECT {COLUMNS} FROM schedule WHERE next_at <= ? ORDER BY next_at, tenant, name LIMIT ?
         FOR UPDATE SKIP LOCKED
         """,
         now,
         most,
     )
-    return [_schedule(row) for row in rows]
+    return [schedule_of(row) for row in rows]
 
 
 def put(db: Session, schedule: Schedule) -> None:
@@ -74,7 +74,7 @@ def put(db: Session, schedule: Schedule) -> None:
     stored = {"job": job, "overlap": schedule.overlap.value, "enabled": int(schedule.enabled)}
     db.run(
         f"""
-        INSERT INTO schedule ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO schedule ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (tenant, name) DO UPDATE SET expression = excluded.expression, timezone = excluded.timezone,
             overlap = excluded.overlap, enabled = excluded.enabled, job = excluded.job, ttl = excluded.ttl,
             meta = excluded.meta, next_at = excluded.next_at, sequence = excluded.sequence
@@ -127,7 +127,7 @@ def delete(db: Session, tenant: str, name: str) -> bool:
     return db.run("DELETE FROM schedule WHERE tenant = ? AND name = ?", tenant, name) > 0
 
 
-def _schedule(row: Row) -> Schedule:
+def schedule_of(row: Row) -> Schedule:
     found = dict(zip(Schedule.__struct_fields__, row, strict=True))
     job = msgspec.json.decode(found["job"], type=NewJob)
     return Schedule(

@@ -65,7 +65,7 @@ ProgressRow = tuple[int, str, str, int | None, str, int, int, int]
 # step, id, task, queue, job, parents, and how their results are arranged unless in that order
 PlanRow = tuple[int, str, str, str, str, str, str | None]
 _COLUMNS: Final = ", ".join(WorkflowRow._fields)
-_SHOWN: Final = """
+SHOWN: Final = """
     number, id, tenant, kind, name, meta, state, created, finished, total, completed,
     (SELECT min(j.started) FROM workflow_job j WHERE j.workflow = workflow.number AND j.started IS NOT NULL),
     (SELECT count(*) FROM workflow_step s WHERE s.workflow = workflow.number AND s.state = 'failed' AND s.callback = 0)
@@ -191,17 +191,17 @@ def results(db: Session, numbers: list[int]) -> dict[int, str | None]:
 
 def find(db: Session, id_: str) -> tuple[int, WorkflowView] | None:
     """Return one workflow without its steps, and its number."""
-    row = db.one(f"SELECT {_SHOWN} FROM workflow WHERE id = ?", id_)
-    return None if row is None else (row[0], _shown(row))
+    row = db.one(f"SELECT {SHOWN} FROM workflow WHERE id = ?", id_)
+    return None if row is None else (row[0], shown(row))
 
 
 def page(db: Session, tenant: str | None, state: str | None, offset: int, most: int) -> list[WorkflowView]:
     """Return workflows without their steps, newest first."""
     which, values = chosen(tenant=tenant, state=state)
     rows = db.all(
-        f"SELECT {_SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?", *values, most, offset
+        f"SELECT {SHOWN} FROM workflow {which} ORDER BY number DESC LIMIT ? OFFSET ?", *values, most, offset
     )
-    return [_shown(row) for row in rows]
+    return [shown(row) for row in rows]
 
 
 def total(db: Session, tenant: str | None, state: str | None) -> int:
@@ -280,7 +280,7 @@ def stuck(db: Session) -> list[tuple[str, str]]:
     )
 
 
-def _shown(row: Row) -> WorkflowView:
+def shown(row: Row) -> WorkflowView:
     _, id_, tenant, kind, name, meta, state, created, finished, total_, completed, started, failures = row
     return WorkflowView(
         id_, tenant, kind, name, meta, WorkflowState(state), created, finished, total_, completed, (), started, failures

@@ -3,7 +3,21 @@
 from typing import Final
 
 from penstock.monitor.page import Page
-from penstock.monitor.pages import gate, gates, job, jobs, overview
+from penstock.monitor.pages import (
+    find,
+    floating,
+    gate,
+    gates,
+    job,
+    jobs,
+    overview,
+    queues,
+    schedules,
+    settings,
+    workers,
+    workflow,
+    workflows,
+)
 
 PAGES: Final = (
     Page("/", "Overview", overview.show, "overview.html", "/"),
@@ -11,4 +25,12 @@ PAGES: Final = (
     Page("/gate", "Gate", gate.show, "gate.html", "/gates"),
     Page("/jobs", "Jobs", jobs.show, "jobs.html", "/jobs"),
     Page("/job", "Job", job.show, "job.html", "/jobs"),
+    Page("/queues", "Queues", queues.show, "queues.html", "/queues"),
+    Page("/workers", "Workers", workers.show, "workers.html", "/workers"),
+    Page("/schedules", "Schedules", schedules.show, "schedules.html", "/schedules"),
+    Page("/workflows", "Workflows", workflows.show, "workflows.html", "/workflows"),
+    Page("/workflow", "Workflow", workflow.show, "workflow.html", "/workflows"),
+    Page("/floating", "Floating limits", floating.show, "floating.html", "/floating"),
+    Page("/settings", "Settings", settings.show, "settings.html", "/settings"),
+    Page("/find", "Find", find.show, "find.html", ""),
 )
