@@ -1,7 +1,7 @@
 """A store in which something of everything happens: what the monitor is looked at with."""
 
 from penstock.clock import SECOND
-from penstock.job import Bound, NewJob, Pool, Schedule, Settlement
+from penstock.job import Bound, NewInstance, NewJob, Pool, Schedule, Settlement
 from penstock.lifecycle.outcomes import Done, Failed
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.rules import Floating, Limit, Numbers, Window
@@ -25,9 +25,25 @@ def stripe(account):
 
 def fill(engine):
     """Let jobs of every kind wait, run, fail and end."""
+    _watched(engine)
     _ended(engine)
     _waiting(engine)
     _decided(engine)
+
+
+def _watched(engine):
+    """Have a few things that tests know by name."""
+    engine.enqueue([NewJob(task="watched", queue="watched", id="watched")])
+    engine.enqueue(
+        [
+            NewJob(
+                task="secret", queue="vault", id="secret", args='{"pin": "hunter2"}', meta='{"secret": true}'
+            )
+        ]
+    )
+    (job,) = engine.claim(["watched"], 1, worker="eu-1/4410", lease=600 * SECOND).jobs
+    engine.settle([Settlement(job.seq, job.fence, Done('{"seen": true}'))])
+    engine.create_instances([NewInstance("order", id="run", queue="orders", args='{"cart": 7}')])
 
 
 def _ended(engine):

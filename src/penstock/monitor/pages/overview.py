@@ -69,7 +69,7 @@ def show(view: View, _: Query) -> Overview:
 
 
 def _verdict(view: View, gates: list[GateLook]) -> Verdict:
-    maintenance = view.engine.maintenance()
+    maintenance = view.engine.maintenance() if view.tenant is None else None
     kept = sum((gate.held for gate in gates if gate.held is not None), Count())
     if not gates:
         return Verdict(maintenance)
