@@ -34,6 +34,7 @@ CREATE TABLE attempt (
     retried bigint,
     CONSTRAINT attempt_pkey PRIMARY KEY (seq, number)
 );
+CREATE INDEX attempt_ended ON attempt USING btree (ended, seq, number);
 
 CREATE TABLE audit (
     number bigint NOT NULL,

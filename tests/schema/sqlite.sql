@@ -34,6 +34,8 @@ CREATE TABLE attempt (
     PRIMARY KEY (seq, number)
 );
 
+CREATE INDEX attempt_ended ON attempt (ended, seq, number);
+
 CREATE TABLE audit (
     number INTEGER PRIMARY KEY,
     at BIGINT NOT NULL,

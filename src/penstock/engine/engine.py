@@ -30,6 +30,7 @@ from penstock.engine.settings import SettingVerbs
 from penstock.engine.settle import SettleVerbs
 from penstock.engine.surveys import SurveyVerbs
 from penstock.engine.tenants import TenantVerbs
+from penstock.engine.timeline import TimelineVerbs
 from penstock.engine.upkeep import UpkeepVerbs
 from penstock.engine.webhooks import WebhookVerbs
 from penstock.engine.workers import WorkerVerbs
@@ -63,6 +64,7 @@ class Engine(
     GateLookVerbs,
     JobLookVerbs,
     ListLookVerbs,
+    TimelineVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

@@ -115,6 +115,7 @@ from penstock.job.queues import (
     UnknownTask,
 )
 from penstock.job.resources import ResourceGroup, ResourceView
+from penstock.job.timeline import TIMELINE_BY, TIMELINE_MOST, TimedAttempt, TimelinePage
 from penstock.job.workers import ENDED, SILENT_AFTER, TELLS_EVERY, WorkerReport, WorkerView
 from penstock.job.workflows import NewWorkflow, StepView, WorkflowView
 
@@ -135,6 +136,8 @@ __all__ = [
     "SILENT_AFTER",
     "START_GRACE",
     "TELLS_EVERY",
+    "TIMELINE_BY",
+    "TIMELINE_MOST",
     "Ahead",
     "Audit",
     "AuditEntry",
@@ -218,6 +221,8 @@ __all__ = [
     "StepView",
     "TenantLimits",
     "Through",
+    "TimedAttempt",
+    "TimelinePage",
     "Timer",
     "Topic",
     "Totals",
