@@ -42,8 +42,10 @@ function soon() {
 
 export async function refresh() {
   due = 0;
-  fetching = true;
   last = Date.now();
+  // A page that loads by itself what is new in it says so.
+  if (!document.dispatchEvent(new CustomEvent("changed", { cancelable: true }))) return;
+  fetching = true;
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.redirected) {
