@@ -38,6 +38,7 @@ from penstock.store import (
     schedules,
     sequences,
     surveys,
+    touched,
     views,
     waiting,
     webhooks,
@@ -82,6 +83,7 @@ EXAMPLES = [
         for state in [None, *State]
     ),
     partial(look_lists.queues, counted=2),
+    lambda db: touched.of_queue(db, ("x", "q"), 2),
     *(partial(looks.live, tenant=tenant, now=1, most=2) for tenant in (None, "x")),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),

@@ -11,6 +11,7 @@ from penstock.engine.claim_one import ClaimOneVerbs
 from penstock.engine.doctor import DoctorVerbs
 from penstock.engine.enqueue import EnqueueVerbs
 from penstock.engine.floating import FloatingVerbs
+from penstock.engine.gate_pauses import GatePauseVerbs
 from penstock.engine.history import HistoryVerbs
 from penstock.engine.importing import ImportVerbs
 from penstock.engine.instance_steps import InstanceStepVerbs
@@ -31,6 +32,7 @@ from penstock.engine.settle import SettleVerbs
 from penstock.engine.surveys import SurveyVerbs
 from penstock.engine.tenants import TenantVerbs
 from penstock.engine.timeline import TimelineVerbs
+from penstock.engine.touched import TouchedVerbs
 from penstock.engine.upkeep import UpkeepVerbs
 from penstock.engine.webhooks import WebhookVerbs
 from penstock.engine.workers import WorkerVerbs
@@ -49,6 +51,7 @@ class Engine(
     ImportVerbs,
     RateResourceVerbs,
     FloatingVerbs,
+    GatePauseVerbs,
     QueueVerbs,
     ResourceVerbs,
     TenantVerbs,
@@ -65,6 +68,7 @@ class Engine(
     JobLookVerbs,
     ListLookVerbs,
     TimelineVerbs,
+    TouchedVerbs,
     UpkeepVerbs,
     AuditVerbs,
     WorkerVerbs,

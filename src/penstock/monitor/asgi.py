@@ -17,7 +17,8 @@ from penstock.http.reading import Receive, received
 from penstock.http.tokens import Keyring
 from penstock.http.writing import Send
 from penstock.monitor import door, sessions, static_files
-from penstock.monitor.answers import Answer, Sender, Stream, led_to
+from penstock.monitor.actions.desk import Desk
+from penstock.monitor.answers import JSON, Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
 from penstock.monitor.live import Live
@@ -60,6 +61,7 @@ class Monitor:
         self._live = Live(lambda: self._run(lambda engine: engine.changes()))
         self._sender = Sender(framed_by)
         self._front = Front(PAGES)
+        self._desk = Desk(self._front, self._door, self._run)
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
 
@@ -129,6 +131,11 @@ class Monitor:
             return _led_to_sign_in(asked)
         if not visitor.may_look:
             raise ForbiddenError("this needs the role viewer")
+        return await self._answer_to(visitor, asked, form)
+
+    async def _answer_to(self, visitor: Visitor, asked: Asked, form: Query) -> Answer | Stream:
+        if self._desk.knows(asked.path):
+            return await self._desk.answer(asked, form, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:
@@ -179,7 +186,10 @@ def _shown(engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct
 async def _form(asked: Asked, receive: Receive) -> Query:
     if asked.method != "POST":
         return Query({})
-    return Query.read((await received(asked.headers, receive, MOST_BYTES)).decode("latin-1"))
+    body = await received(asked.headers, receive, MOST_BYTES)
+    if asked.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
+        return Query.of_json(body)
+    return Query.read(body.decode("latin-1"))
 
 
 def _led_to_sign_in(asked: Asked) -> Answer:

@@ -13,6 +13,9 @@ from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
 from penstock.monitor import drawing, sessions, words
+from penstock.monitor.actions import notices
+from penstock.monitor.actions.action import Action
+from penstock.monitor.actions.table import ACTIONS
 from penstock.monitor.answers import JSON, Answer
 from penstock.monitor.page import Page
 from penstock.monitor.requests import Asked, Query
@@ -61,6 +64,7 @@ class Frame:
     theme: str  # empty follows the system
     live: bool  # whether the page is fetched again when the store changes
     finds: bool  # whether there is a page that finds things
+    done: str = ""  # what was done just before
 
     @property
     def root(self) -> str:
@@ -74,6 +78,18 @@ class Frame:
     def again(self, **changes: object) -> str:
         """Return the address of this page with other values in its query."""
         return f"{self.root}{self.asked.path}{self.query.changed(**changes)}"
+
+    def offers(self, kind: str) -> list[Action]:
+        """Return what the visitor may do with something of a *kind*."""
+        visitor = self.visitor
+        if visitor is None or not visitor.may_operate:
+            return []
+        own = visitor.tenant is not None
+        return [action for action in ACTIONS.values() if action.kind == kind and not (own and action.for_all)]
+
+    def form_of(self, action: Action, **facts: object) -> str:
+        """Return the address of the form of an action, which leads back to this page."""
+        return f"{self.root}{action.path}{Query({}).changed(**facts, back=self.asked.address)}"
 
     @property
     def form_field(self) -> str:
@@ -120,12 +136,17 @@ class Front:
         if asked.wants_json:
             return Answer(encode(record), status, JSON)
         entries = self._seen_by(visitor)
+        told = notices.told(asked) if page is not None else None
         frame = Frame(
             asked, query or Query({}), entries, page.section if page else "", self._now(), visitor,
             self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+            done=told.done if told else "",
         )  # fmt: skip
         html = self._templates.get_template(template).render(page=record, frame=frame, query=frame.query)
-        return Answer(html.encode("utf-8", "replace"), status)
+        answer = Answer(html.encode("utf-8", "replace"), status)
+        if told is not None:
+            answer.cookies.append(notices.cookie(asked, None))
+        return answer
 
     def problem(self, asked: Asked, visitor: Visitor | None, error: PenstockError) -> Answer:
         """Return the page that says what is wrong."""

@@ -1,10 +1,12 @@
 """What was asked for: a request as the monitor sees it, and what its query says."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
+
+import msgspec
 
 from penstock.errors import InvalidError
 from penstock.http.negotiation import prefers_html
@@ -30,12 +32,18 @@ class Query:
             fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         except ValueError:
             raise InvalidError("query", f"must have at most {_MOST_FIELDS} fields") from None
-        for name, value in fields:
-            if "\0" in value or "\ufffd" in value:
-                raise InvalidError(name[:_SHOWN], "must be text in UTF-8 without the character NUL")
-            if len(value) > LONGEST:
-                raise InvalidError(name[:_SHOWN], f"must have at most {LONGEST} characters")
-        return cls(dict(fields))
+        return cls(_checked(fields))
+
+    @classmethod
+    def of_json(cls, body: bytes) -> "Query":
+        """Read the body of a program's request: an object of texts and numbers."""
+        try:
+            found = msgspec.json.decode(body, type=dict[str, str | int | None])
+        except msgspec.MsgspecError as error:
+            raise InvalidError("body", f"must be a JSON object of texts and whole numbers: {error}") from None
+        if len(found) > _MOST_FIELDS:
+            raise InvalidError("body", f"must have at most {_MOST_FIELDS} fields")
+        return cls(_checked([(name, str(value)) for name, value in found.items() if value is not None]))
 
     def text(self, name: str) -> str | None:
         """Return a value; None if there is none."""
@@ -71,6 +79,17 @@ class Query:
         values: dict[str, object] = {**self._values, **changes}
         found = urlencode({name: value for name, value in values.items() if value not in (None, "")})
         return f"?{found}" if found else ""
+
+
+def _checked(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return fields by name; raise if a value cannot be kept."""
+    found = dict(fields)
+    for name, value in found.items():
+        if "\0" in value or "\ufffd" in value:
+            raise InvalidError(name[:_SHOWN], "must be text in UTF-8 without the character NUL")
+        if len(value) > LONGEST:
+            raise InvalidError(name[:_SHOWN], f"must have at most {LONGEST} characters")
+    return found
 
 
 @dataclass(frozen=True, slots=True, repr=False)
