@@ -13,6 +13,7 @@ from penstock.store.session import Session
 from tests.support.clock import FakeClock
 from tests.support.connections import keep_connections
 from tests.support.desk import Desk, slots
+from tests.support.monitored import OPERATOR, TENANT, Site, Visit, keyring, monitored
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 from tests.support.runs import Runs, steps
 from tests.support.stores import new_file
@@ -135,3 +136,22 @@ def migrated(
         engine.close()
     if store == "postgres":
         drop_schema(url)
+
+
+@pytest.fixture
+def site(engine: Engine) -> Iterator[Site]:
+    """A monitor that may change things, over HTTP."""
+    with monitored(engine, keyring=keyring()) as made:
+        yield made
+
+
+@pytest.fixture
+def anna(site: Site) -> Visit:
+    """A browser in which an operator of all tenants is signed in."""
+    return site.browser(OPERATOR)
+
+
+@pytest.fixture
+def acme(site: Site) -> Visit:
+    """A browser in which an operator of the tenant acme is signed in."""
+    return site.browser(TENANT)

@@ -8,8 +8,9 @@ import pytest
 from penstock.clock import SECOND
 from penstock.engine import open_engine
 from penstock.engine.workers import FORGOTTEN, LONGEST
-from penstock.errors import InvalidError
+from penstock.errors import InvalidError, NotFoundError
 from penstock.job import ENDED, NewJob, WorkerReport, WorkerView
+from penstock.worker import presence
 from penstock.worker.handler import Handler
 from penstock.worker.worker import Worker
 from tests.support.timing import until
@@ -65,8 +66,8 @@ def test_what_cannot_be_kept_is_refused(engine, report):
 
 
 @contextmanager
-def at_work(engine, **options):
-    worker = Worker(engine, {"t": Handler(lambda: None)}, name="anna:1", **options)
+def at_work(engine, handlers=None, **options):
+    worker = Worker(engine, handlers or {"t": Handler(lambda: None)}, name="anna:1", **options)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
@@ -89,4 +90,88 @@ def test_a_worker_tells_of_itself_while_it_runs_and_says_when_it_ends(url):
         assert 0 < report.began <= view.heard
 
     assert [] == engine.workers()
+    engine.close()
+
+
+def test_what_is_asked_of_a_worker_is_told_when_it_tells_of_itself(engine):
+    engine.hear([ANNA, WorkerReport("bob", tenant="acme")])
+    engine.ask_worker("anna:1", "quiet")
+    engine.ask_worker("bob", "terminate", tenant="acme")
+    first = engine.hear([ANNA, WorkerReport("bob", tenant="acme"), WorkerReport("bob")])
+    engine.ask_worker("anna:1", "running")
+
+    assert ["quiet", "terminate", ""] == first
+    assert [""] == engine.hear([ANNA])
+    told = [(entry.verb, entry.subject, entry.tenant) for entry in engine.audit()]
+    assert [
+        ("worker.resume", "anna:1", ""),
+        ("worker.stop", "bob", "acme"),
+        ("worker.quiet", "anna:1", ""),
+    ] == told
+
+
+def test_what_was_asked_of_a_worker_that_ended_is_not_asked_of_the_next_of_its_name(engine):
+    engine.hear([ANNA])
+    engine.ask_worker("anna:1", "terminate")
+    engine.hear([WorkerReport("anna:1", state=ENDED)])
+
+    assert [""] == engine.hear([ANNA])
+
+
+def test_nothing_is_asked_of_a_worker_that_is_not_known(engine):
+    with pytest.raises(NotFoundError):
+        engine.ask_worker("anna:1", "quiet")
+
+    assert [] == engine.audit()
+
+
+def test_a_quiet_worker_finishes_what_it_runs_and_claims_nothing_until_it_goes_on(url, monkeypatch):
+    monkeypatch.setattr(presence, "TELLS_EVERY", SECOND // 50)
+    engine, began, may_end = open_engine(url), threading.Event(), threading.Event()
+
+    def wait():
+        began.set()
+        assert may_end.wait(20)
+
+    engine.enqueue([NewJob("wait", id="first")])
+    with at_work(engine, handlers={"wait": Handler(wait), "t": Handler(lambda: None)}):
+        assert began.wait(20)
+        engine.ask_worker("anna:1", "quiet")
+        until(lambda: engine.workers()[0].report.state == "quiet")
+        engine.enqueue([NewJob("t", id="second")])
+        may_end.set()
+        until(lambda: engine.job("first").state == "done")
+        heard = engine.workers()[0].heard
+        until(lambda: engine.workers()[0].heard > heard)
+        meanwhile = engine.job("second").state
+        engine.ask_worker("anna:1", "running")
+        until(lambda: engine.job("second").state == "done")
+
+    assert "waiting" == meanwhile
+    engine.close()
+
+
+def test_a_worker_that_is_asked_to_stop_finishes_what_it_runs_and_ends(url, monkeypatch):
+    monkeypatch.setattr(presence, "TELLS_EVERY", SECOND // 50)
+    engine, began, may_end = open_engine(url), threading.Event(), threading.Event()
+
+    def wait():
+        began.set()
+        assert may_end.wait(20)
+
+    engine.enqueue([NewJob("wait", id="first")])
+    worker = Worker(engine, {"wait": Handler(wait)}, name="anna:1")
+    thread = threading.Thread(target=worker.run)
+    thread.start()
+    try:
+        assert began.wait(20)
+        engine.ask_worker("anna:1", "terminate")
+        until(lambda: engine.workers()[0].report.state == "stopping")
+        may_end.set()
+        thread.join(20)
+    finally:
+        worker.stop_now()
+
+    assert not thread.is_alive()
+    assert ("done", []) == (engine.job("first").state, engine.workers())
     engine.close()

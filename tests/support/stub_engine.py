@@ -193,8 +193,9 @@ class StubEngine:
     def timers(self, queues: Sequence[str], tenant: str | None = None) -> int:
         return 0
 
-    def hear(self, reports: Sequence[WorkerReport]) -> None:
+    def hear(self, reports: Sequence[WorkerReport]) -> list[str]:
         self.reports += reports
+        return [""] * len(reports)
 
     def unknown_tasks(self, queues: Sequence[str] | None = None) -> list[UnknownTask]:
         return list(self.unknown)

@@ -310,9 +310,9 @@ class RemoteEngine:
 
     workers = remote(verbs.WORKERS)
 
-    def hear(self, reports: Sequence[WorkerReport]) -> None:
-        """Tell of workers."""
-        self.rpc.ask(verbs.HEAR, wire.HearRequest(reports))
+    def hear(self, reports: Sequence[WorkerReport]) -> list[str]:
+        """Tell of workers; return what is asked of each."""
+        return self.rpc.ask(verbs.HEAR, wire.HearRequest(reports))
 
     def audit(
         self, wanted: AuditFilter | None = None, *, before: int | None = None, limit: int = 50

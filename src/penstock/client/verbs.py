@@ -185,7 +185,7 @@ REFRESH_FLOATING = Verb(
 DELETE_FLOATING = Verb(
     "delete_floating", "Let a key float no longer", wire.GateRequest, _NOTHING, OPERATOR, _REMEMBERED
 )
-HEAR = Verb("hear", "Tell of a worker", wire.HearRequest, _NOTHING, WORKER, _SAME)
+HEAR = Verb("hear", "Tell of a worker", wire.HearRequest, list[str], WORKER, _SAME)
 WORKERS = Verb("workers", "Look at workers", wire.WorkersRequest, list[WorkerView], EITHER, _READ)
 AUDIT = Verb(
     "audit", "Look at what was changed, by whom", wire.AuditRequest, list[AuditEntry], OPERATOR, _READ

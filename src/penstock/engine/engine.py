@@ -15,6 +15,7 @@ from penstock.engine.gate_pauses import GatePauseVerbs
 from penstock.engine.history import HistoryVerbs
 from penstock.engine.importing import ImportVerbs
 from penstock.engine.instance_steps import InstanceStepVerbs
+from penstock.engine.job_batches import JobBatchVerbs
 from penstock.engine.jobs import JobVerbs
 from penstock.engine.leases import LeaseVerbs
 from penstock.engine.lending import LendingVerbs
@@ -47,6 +48,7 @@ class Engine(
     LeaseVerbs,
     SettleVerbs,
     JobVerbs,
+    JobBatchVerbs,
     HistoryVerbs,
     ImportVerbs,
     RateResourceVerbs,

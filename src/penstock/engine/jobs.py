@@ -42,16 +42,12 @@ class JobVerbs(Transactions):
         def work(board: Board) -> State:
             seq, owner = job_of(board.db, job_id, tenant)
             told = "" if reason == CANCELLED else reason
-            if remove(board, seq, State.CANCELLED, reason):
-                after: dict[str, object] = {"state": State.CANCELLED.value}
-                audit.note(board, "job.cancel", "job", job_id, owner, after=after, reason=told)
-                return State.CANCELLED
-            if ask_to_stop(board, seq):
-                after = {"state": State.RUNNING.value, "asked_to_stop": True}
-                audit.note(board, "job.cancel", "job", job_id, owner, after=after, reason=told)
-                return State.RUNNING
-            state = job_rows.state(board.db, seq)
-            raise WrongStateError(job_id, str(state), "a job that has not ended")
+            state = cancel(board, seq, job_id, reason)
+            after: dict[str, object] = {"state": state.value}
+            if state is State.RUNNING:
+                after["asked_to_stop"] = True
+            audit.note(board, "job.cancel", "job", job_id, owner, after=after, reason=told)
+            return state
 
         return self._write(work)
 
@@ -63,17 +59,8 @@ class JobVerbs(Transactions):
 
         def work(board: Board) -> None:
             seq, owner = job_of(board.db, job_id, tenant)
-            state = job_rows.state(board.db, seq)
-            if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
-                raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
-            retake_key(board, seq)
-            if not job_rows.revive(board.db, seq):
-                raise NotFoundError("job", job_id)
-            history_rows.retried(board.db, seq, board.now)
-            rejoin(board, [(seq, None, 0, 0)])
-            revive(board, seq)
+            state = retry(board, seq, job_id)
             audit.note(board, "job.retry", "job", job_id, owner, before={"state": state.value})
-            board.events.tell("job.enqueued", job=seq, again=True)
 
         self._write(work)
 
@@ -111,9 +98,7 @@ class JobVerbs(Transactions):
 
         def work(board: Board) -> None:
             seq, owner = job_of(board.db, job_id, tenant)
-            state = job_rows.state(board.db, seq)
-            if not prune_rows.forget(board.db, seq):
-                raise WrongStateError(job_id, str(state), "a job that has ended")
+            state = forget(board, seq, job_id)
             audit.note(board, "job.forget", "job", job_id, owner, before={"state": str(state)})
 
         self._write(work)
@@ -194,6 +179,38 @@ class JobVerbs(Transactions):
         """Return how many jobs are in each state: of a task, or of any of these *tasks*."""
         named = None if tasks is None else list(tasks)
         return self.store.read(lambda db: view_rows.count(db, queue, task, tenant, named))
+
+
+def cancel(board: Board, seq: int, job_id: str, reason: str) -> State:
+    """Cancel a job, or ask its worker to stop; return the state in which it is then."""
+    if remove(board, seq, State.CANCELLED, reason):
+        return State.CANCELLED
+    if ask_to_stop(board, seq):
+        return State.RUNNING
+    raise WrongStateError(job_id, str(job_rows.state(board.db, seq)), "a job that has not ended")
+
+
+def retry(board: Board, seq: int, job_id: str) -> State:
+    """Let an ended job arrive again; return the state in which it was."""
+    state = job_rows.state(board.db, seq)
+    if state is None or not may(state, State.WAITING) or state in (State.SCHEDULED, State.RUNNING):
+        raise WrongStateError(job_id, str(state), "a failed, discarded, cancelled or expired job")
+    retake_key(board, seq)
+    if not job_rows.revive(board.db, seq):
+        raise NotFoundError("job", job_id)
+    history_rows.retried(board.db, seq, board.now)
+    rejoin(board, [(seq, None, 0, 0)])
+    revive(board, seq)
+    board.events.tell("job.enqueued", job=seq, again=True)
+    return state
+
+
+def forget(board: Board, seq: int, job_id: str) -> State | None:
+    """Delete a job that has ended; return the state in which it was."""
+    state = job_rows.state(board.db, seq)
+    if not prune_rows.forget(board.db, seq):
+        raise WrongStateError(job_id, str(state), "a job that has ended")
+    return state
 
 
 def _why(board: Board, row: JobViewRow) -> Why:

@@ -17,7 +17,7 @@ from penstock.engine.enqueue import check, check_text, enqueue
 from penstock.engine.new_instances import add_instances
 from penstock.engine.removal import ask_to_stop, remove
 from penstock.engine.transactions import Transactions
-from penstock.errors import ConflictError, InvalidError, InvalidJobError, NotFoundError
+from penstock.errors import ConflictError, InvalidError, InvalidJobError, NotFoundError, WrongStateError
 from penstock.job import Enqueued, NewInstance, NewJob, Schedule
 from penstock.lifecycle.checks import MAX_NUMBER, check_schedule_name, check_whole, choose
 from penstock.lifecycle.cron import parse_cron
@@ -81,6 +81,29 @@ class ScheduleVerbs(Transactions):
             return _get(board.db, name, tenant)
 
         return self._write(work, Locks.NONE)
+
+    def fire_schedule(self, name: str, tenant: str = "") -> str:
+        """Enqueue the job of a schedule now, besides those of its moments; return the id.
+
+        Its last job may still live: then its overlap says what becomes of that, and of this.
+        """
+
+        def work(board: Board) -> str:
+            found = rows.locked(board.db, tenant, name)
+            if found is None:
+                raise NotFoundError("schedule", name)
+            schedule = structs.replace(found, next_at=board.now)
+            board.db.send_last()  # a job that has just ended may stand for a unique key
+            if not _without_overlap(board, [schedule]):
+                raise WrongStateError(
+                    name, "to skip this: its last job lives", "one that has ended", "schedule"
+                )
+            (made,) = _add(board, [schedule])
+            rows.fired(board.db, [(board.now, made.id, tenant, name)])
+            audit.note(board, "schedule.fire", "schedule", name, tenant, after={"job": made.id})
+            return made.id
+
+        return self._write(work)
 
     def delete_schedule(self, name: str, tenant: str = "") -> None:
         """Delete a schedule; its jobs stay."""

@@ -77,6 +77,13 @@ def pause_of(board: Board, seq: int) -> tuple[int, int | None] | None:
     return (fields[4], fields[5]) if len(fields) > 4 else None  # noqa: PLR2004 - tenant, key, states, window
 
 
+def lock_keys_of(board: Board, seqs: Sequence[int]) -> None:
+    """Lock the unique keys of jobs, all at once and so in one order everywhere."""
+    terms = [text for seq in seqs if (text := job_rows.unique_terms(board.db, seq)) is not None]
+    if terms:
+        board.db.lock(["\x1f".join(json.loads(text)[:2]) for text in terms])
+
+
 def retake_key(board: Board, seq: int) -> None:
     """Let a job that is retried by hand stand for its key again; raise `DuplicateJobError` if another does."""
     text = job_rows.unique_terms(board.db, seq)

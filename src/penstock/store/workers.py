@@ -22,6 +22,11 @@ def forget(db: Session, rows: Iterable[tuple[str, str]]) -> None:
     db.many("DELETE FROM worker WHERE name = ? AND tenant = ?", rows)
 
 
+def is_known(db: Session, name: str, tenant: str) -> bool:
+    """Tell whether a worker was heard from lately."""
+    return db.one("SELECT 1 FROM worker WHERE name = ? AND tenant = ?", name, tenant) is not None
+
+
 def all_of(db: Session, tenant: str | None) -> list[tuple[int, str]]:
     """Return (when it was heard, what it told) of the workers of one tenant, or of all, by name."""
     which, values = chosen(tenant=tenant)

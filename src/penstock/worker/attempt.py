@@ -35,16 +35,25 @@ class HandBack(BaseException):
 
 
 class Shift:
-    """One run of a worker, as its attempts see it: *stopping* begins nothing more, *over* ends what runs."""
+    """One run of a worker, as its attempts see it: *stopping* begins nothing more, *over* ends what runs.
 
-    __slots__ = ("clock", "note_progress", "note_spending", "over", "stopping")
+    While it is *quiet* it claims nothing, and what it has claimed goes on.
+    """
+
+    __slots__ = ("clock", "note_progress", "note_spending", "over", "quiet", "stopping")
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.stopping = False
+        self.quiet = False
         self.over = False
         self.note_progress: Callable[[Attempt], None] = lambda _: None
         self.note_spending: Callable[[Attempt], None] = lambda _: None
+
+    @property
+    def claims(self) -> bool:
+        """Whether it takes more jobs."""
+        return not self.stopping and not self.quiet
 
 
 class Attempt:

@@ -97,6 +97,10 @@ class Pump:
         self.thread.wake()
         self.second.ring()
 
+    def look(self) -> None:
+        """Look for jobs again."""
+        self._changed()
+
     def _changed(self) -> None:
         self._look = True
         self.thread.wake()
@@ -107,7 +111,7 @@ class Pump:
         if self._exchanges.pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
-            if self._shift.stopping or self._crew.capacity <= 0:
+            if not self._shift.claims or self._crew.capacity <= 0:
                 self._exchanges.pending.settle()
         rest = FALLBACK
         if not self._shift.stopping:
@@ -172,7 +176,8 @@ class Pump:
 
     def _hungry(self) -> bool:
         # Starts that have their moment are told of, and granted, by one claim at a time.
-        return self._look and self._crew.capacity > 0 and not (self.second.busy and self._is_pacing())
+        willing = self._look and self._shift.claims and self._crew.capacity > 0
+        return willing and not (self.second.busy and self._is_pacing())
 
     def _take(self, queues: Sequence[str], count: int) -> Claim:
         return self._exchanges.run(queues, self._crew.reserve(count), ahead=True)
@@ -187,12 +192,7 @@ class Pump:
 
     def _may_overlap(self) -> bool:
         """Tell whether two exchanges may be under way: with starts that have their moment there is only one."""
-        return (
-            self._choice.alike
-            and self._engine.overlaps
-            and not self._shift.stopping
-            and not self._is_pacing()
-        )
+        return self._choice.alike and self._engine.overlaps and self._shift.claims and not self._is_pacing()
 
     def _is_pacing(self) -> bool:
         return bool(self._beginnings) or self._starter.holds_any

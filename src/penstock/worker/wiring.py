@@ -39,6 +39,7 @@ class Parts:
         log_arguments: bool,
         idle: Callable[[], None] | None,
         drained: Callable[[], None],
+        asked_to_stop: Callable[[], None],
         broken: Callable[[StoreBrokenError], None],
     ) -> None:
         self._shift = Shift(engine.clock)
@@ -70,7 +71,9 @@ class Parts:
             drained=drained,
         )
         self._refreshes = Refreshes(engine, refreshers, self._crew.loop, worker=worker, lease=lease)
-        self._presence = Presence(engine, self._crew, self._shift, choice, worker)
+        self._presence = Presence(
+            engine, self._crew, self._shift, choice, worker, stop=asked_to_stop, look=self._pump.look
+        )
         self._threads = [
             self._presence.thread,
             self._leases.thread,

@@ -107,6 +107,7 @@ class Worker:
             log_arguments=self._log_arguments,
             idle=self.stop if until_idle else None,
             drained=lambda: self._commands.put(_Command.DRAINED),
+            asked_to_stop=self.stop,
             broken=self._give_up,
         )
         self._introduce()

@@ -46,10 +46,13 @@ async def audit(request: Request, body: wire.AuditRequest) -> list[AuditEntry]:
     return await request.service.run(lambda engine: engine.audit(wanted, before=before, limit=limit))
 
 
-async def hear(request: Request, body: wire.HearRequest) -> None:
-    """Note what workers tell of themselves; those of a token for one tenant are that tenant's."""
+async def hear(request: Request, body: wire.HearRequest) -> list[str]:
+    """Note what workers tell of themselves, and tell what is asked of each.
+
+    Those of a token for one tenant are that tenant's.
+    """
     reports = [replace(each, tenant=tenant_in(request, each.tenant)) for each in body.reports]
-    await request.service.run(lambda engine: engine.hear(reports))
+    return await request.service.run(lambda engine: engine.hear(reports))
 
 
 async def workers(request: Request, body: wire.WorkersRequest) -> list[WorkerView]:

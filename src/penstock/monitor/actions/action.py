@@ -62,6 +62,7 @@ class Action:
     start: Callable[[Order], Mapping[str, str]] = field(default=lambda _: {})
     for_all: bool = False
     grave: bool = False  # whether it cannot be taken back
+    leads_away: bool = False  # whether there is no page to go back to
 
     @property
     def has_tenant(self) -> bool:

@@ -79,7 +79,7 @@ class Desk:
             return await self._form_again(asked, action, form, visitor, error)
         if asked.wants_json:
             return Answer(encode(Done(action.path, action.done)), 200, JSON)
-        answer = led_to(asked.root + (_back(form) or self._page_of(action, form)))
+        answer = led_to(asked.root + _leads_to(action, form))
         answer.cookies.append(notices.cookie(asked, action))
         return answer
 
@@ -101,10 +101,6 @@ class Desk:
             action, fields, fixed, written_in(fields, form), _back(form), touches=touches, error=error
         )
         return self._front.answer(asked, visitor, "action.html", record, status=status_of(error))
-
-    def _page_of(self, action: Action, form: Query) -> str:
-        """Return the page of what an action has changed."""
-        return action.page + Query({}).changed(**written_in(action.names, form))
 
 
 def check_may(visitor: Visitor) -> None:
@@ -156,6 +152,11 @@ def _check_tenant(action: Action, form: Query, visitor: Visitor) -> None:
     named = form.text(TENANT.name)
     if action.has_tenant and visitor.tenant is not None and named not in (None, visitor.tenant):
         raise NotFoundError(action.kind, ", ".join(written_in(action.names, form).values())[:200])
+
+
+def _leads_to(action: Action, form: Query) -> str:
+    """Return the page to show once it is done."""
+    return action.page if action.leads_away else _back(form) or action.page
 
 
 def _back(form: Query) -> str:

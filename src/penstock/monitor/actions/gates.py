@@ -78,34 +78,34 @@ ACTIONS: Final = (
         "/gates/configure", "gate", "Configure", "Configure a gate",
         "These numbers rule the key for all jobs, in place of those that jobs bring. "
         "With all three empty its jobs bring their own again.",
-        "The gate is configured.", "/gate", _configure, _NAMES, numbers_fields(), _touches, _configured,
+        "The gate is configured.", "/gates", _configure, _NAMES, numbers_fields(), _touches, _configured,
     ),
     Action(
         "/gates/override", "gate", "Override", "Override a gate",
         "These numbers beat all others, until then or until they are cleared.",
-        "The override is in force.", "/gate", _override, _NAMES,
+        "The override is in force.", "/gates", _override, _NAMES,
         (*numbers_fields(), Field("for", "For how long", as_span, "such as 15m or 2h; empty: until it is cleared")),
         _touches, _in_force,
     ),
     Action(
         "/gates/clear", "gate", "Clear", "Clear a gate",
         "An override ends, and so does a time until which the gate is shut.",
-        "The override is cleared.", "/gate", _clear, _NAMES, touches=_touches,
+        "The override is cleared.", "/gates", _clear, _NAMES, touches=_touches,
     ),
     Action(
         "/gates/pause", "gate", "Pause", "Pause a gate",
         "Nothing starts at this key until it is resumed; what runs goes on. An override in force is replaced.",
-        "The gate is paused.", "/gate", _pause, _NAMES, touches=_touches,
+        "The gate is paused.", "/gates", _pause, _NAMES, touches=_touches,
     ),
     Action(
         "/gates/resume", "gate", "Resume", "Resume a gate",
         "Jobs start at this key again, by its other numbers.",
-        "The gate is resumed.", "/gate", _resume, _NAMES, touches=_touches,
+        "The gate is resumed.", "/gates", _resume, _NAMES, touches=_touches,
     ),
     Action(
         "/gates/shut", "gate", "Shut for a while", "Shut a gate for a while",
         "Nothing starts at this key until then; what runs goes on. A later moment that was set before stays.",
-        "The gate is shut for a while.", "/gate", _shut, _NAMES,
+        "The gate is shut for a while.", "/gates", _shut, _NAMES,
         (Field("for", "For how long", as_span, "such as 15m or 2h", needed=True),), _touches,
     ),
 )  # fmt: skip

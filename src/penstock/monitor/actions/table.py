@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from penstock.monitor.actions import gates
+from penstock.monitor.actions import floating, gates, jobs, queues, schedules, settings, workers, workflows
 from penstock.monitor.actions.action import Action
 
-ACTIONS: Final[dict[str, Action]] = {action.path: action for action in gates.ACTIONS}
+_PARTS: Final = (gates, jobs, queues, workers, schedules, workflows, floating, settings)
+ACTIONS: Final[dict[str, Action]] = {action.path: action for part in _PARTS for action in part.ACTIONS}
