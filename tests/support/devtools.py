@@ -40,13 +40,10 @@ _CUT_OFF = """
 class Browser:
     """A browser without a window."""
 
-    def __init__(self, address):
-        self._connection = connect(address, max_size=None)
+    def __init__(self, connection):
+        self._connection = connection
         self._numbers = itertools.count(1)
         self._events = []
-
-    def close(self):
-        self._connection.close()
 
     def call(self, method, session=None, **params):
         """Call a method of the protocol; return its result."""
@@ -133,6 +130,15 @@ class Tab:
         """Return the text of the first element that fits, as it is shown."""
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
 
+    def shows(self, url):
+        """Tell whether the page at an address is the one that is shown, also where scripts may not run."""
+        return self.call("Page.getFrameTree")["frameTree"]["frame"]["url"] == url
+
+    def document(self):
+        """Return the page as it was sent, also where scripts may not run."""
+        tree = self.call("Page.getFrameTree")["frameTree"]["frame"]
+        return self.call("Page.getResourceContent", frameId=tree["id"], url=tree["url"])["content"]
+
     def click(self, selector):
         """Click on the middle of the first element that fits."""
         box = self.eval(
@@ -184,8 +190,5 @@ def driving(folder):
         port_file = folder / "profile" / "DevToolsActivePort"
         until(lambda: port_file.exists() and port_file.read_text().count("\n"))
         port, path = port_file.read_text().splitlines()[:2]
-        browser = Browser(f"ws://127.0.0.1:{port}{path}")
-        try:
-            yield browser
-        finally:
-            browser.close()
+        with connect(f"ws://127.0.0.1:{port}{path}", max_size=None) as connection:
+            yield Browser(connection)

@@ -322,7 +322,7 @@ def test_a_store_is_tried_again_with_the_next_page(engine):
 
 
 def test_a_mistake_of_ours_is_told_without_its_traceback(engine, monkeypatch):
-    monkeypatch.setattr(type(engine), "totals", lambda *_: 1 / 0)
+    monkeypatch.setattr(type(engine), "queue_looks", lambda *_, **__: 1 / 0)
 
     answer = look(Monitor(engine), "/")
 

@@ -1,5 +1,6 @@
 """Looking at queues, workers, schedules, workflows and floating limits: lists that go on by cursor."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from penstock.engine.admission.board import Board
@@ -16,6 +17,7 @@ from penstock.job import (
     Place,
     QueueLook,
     SchedulePage,
+    Totals,
     WorkerLook,
     WorkflowPage,
 )
@@ -40,13 +42,13 @@ class _Decided(NamedTuple):
 
 
 class ListLookVerbs(Transactions):
-    def queue_looks(self, *, tenant: str | None = None) -> list[QueueLook]:
-        """Return every queue that has jobs or rules, of one tenant or of all."""
+    def queue_looks(self, *, tenant: str | None = None, counted: int = COUNTED) -> list[QueueLook]:
+        """Return every queue that has jobs or rules, of one tenant or of all; counts stop at *counted*."""
 
         def work(board: Board) -> list[QueueLook]:
             decided = _decided(board)
             counts: dict[Queue, dict[str, Count]] = {}
-            for owner, queue, state, jobs, more in look_rows.queues(board.db, COUNTED):
+            for owner, queue, state, jobs, more in look_rows.queues(board.db, counted):
                 of_queue = counts.setdefault((owner, queue), {})
                 of_queue[state] = of_queue.get(state, Count()) + Count(jobs, more)
             known = {*counts, *decided.paused, *decided.numbers, *decided.bounds}
@@ -55,6 +57,10 @@ class ListLookVerbs(Transactions):
             return [_queue_look(each, counts.get(each, {}), decided) for each in seen[:MANY]]
 
         return self._read(work)
+
+    def totals(self, tenant: str | None = None) -> Totals:
+        """Count the jobs that have not ended, of one tenant or of all."""
+        return totals_of(self.queue_looks(tenant=tenant))
 
     def worker_looks(self, *, tenant: str | None = None) -> list[WorkerLook]:
         """Return the workers of which attempts run."""
@@ -121,6 +127,18 @@ class ListLookVerbs(Transactions):
             return [looks[id_] for id_ in ids if id_ in looks]
 
         return self._read(work)
+
+
+def totals_of(queues: Sequence[QueueLook]) -> Totals:
+    """Add up the jobs of queues."""
+    running, waiting, scheduled = Count(), Count(), Count()
+    for queue in queues:
+        running, waiting, scheduled = (
+            running + queue.running,
+            waiting + queue.waiting,
+            scheduled + queue.scheduled,
+        )
+    return Totals(bounded(running), bounded(waiting), bounded(scheduled))
 
 
 def _decided(board: Board) -> _Decided:

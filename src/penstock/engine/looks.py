@@ -5,9 +5,8 @@ Counts stop, lists go on by cursor, and what is looked for among many is looked 
 
 from typing import Final
 
-from penstock.engine.admission.board import Board
 from penstock.engine.transactions import Transactions
-from penstock.job import Count, Totals
+from penstock.job import Count
 from penstock.lifecycle.states import State
 from penstock.store import looks as look_rows
 from penstock.store.session import Session
@@ -19,19 +18,6 @@ class LookVerbs(Transactions):
     def changes(self) -> str:
         """Return a text that is another one whenever any process has changed something."""
         return self.store.changes()
-
-    def totals(self, tenant: str | None = None) -> Totals:
-        """Count the jobs that have not ended, of one tenant or of all."""
-
-        def work(board: Board) -> Totals:
-            found: dict[str, Count] = {}
-            for state, jobs, more in look_rows.live(board.db, tenant, board.now, COUNTED):
-                found[state] = found.get(state, Count()) + Count(jobs, more)
-            return Totals(
-                *(bounded(found.get(name, Count())) for name in ("running", "waiting", "scheduled"))
-            )
-
-        return self._read(work)
 
     def ended_lately(self, since: int, tenant: str | None = None) -> dict[State, Count]:
         """Count the jobs that ended after a moment, among the 10,000 that ended last."""

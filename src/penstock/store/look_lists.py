@@ -15,29 +15,26 @@ from penstock.store.instances import ShownInstance
 from penstock.store.lanes import IS_RESCHEDULED
 from penstock.store.session import Session
 
-_QUEUED: Final = {  # tenant, queue and state of so many jobs of each table
-    "ready": "SELECT '' AS tenant, t.queue, 'waiting' AS state FROM (SELECT * FROM ready LIMIT ?) AS t",
+_QUEUED: Final = {  # tenant, queue, state and number of so many jobs of each table
+    "ready": """
+        SELECT '' AS tenant, t.queue, 'waiting' AS state, count(*) AS jobs
+        FROM (SELECT queue FROM ready LIMIT ?) AS t GROUP BY t.queue
+    """,
     "lane_job": f"""
-        SELECT n.tenant, n.queue, CASE WHEN {IS_RESCHEDULED} THEN 'scheduled' ELSE 'waiting' END AS state
-        FROM (SELECT lane FROM lane_job LIMIT ?) AS t JOIN lane n ON n.id = t.lane
+        SELECT n.tenant, n.queue, CASE WHEN {IS_RESCHEDULED} THEN 'scheduled' ELSE 'waiting' END AS state, t.jobs
+        FROM (SELECT lane, count(*) AS jobs FROM (SELECT lane FROM lane_job LIMIT ?) AS l GROUP BY lane) AS t
+        JOIN lane n ON n.id = t.lane
     """,
-    "door": """
-        SELECT j.tenant, j.queue, 'waiting' AS state FROM (SELECT seq FROM door LIMIT ?) AS t
-        JOIN job j ON j.seq = t.seq
-    """,
-    "successor": """
-        SELECT j.tenant, j.queue, 'waiting' AS state FROM (SELECT seq FROM successor LIMIT ?) AS t
-        JOIN job j ON j.seq = t.seq
-    """,
-    "scheduled": """
-        SELECT j.tenant, j.queue, 'scheduled' AS state FROM (SELECT seq FROM scheduled LIMIT ?) AS t
-        JOIN job j ON j.seq = t.seq
-    """,
-    "running": """
-        SELECT j.tenant, j.queue, 'running' AS state FROM (SELECT seq FROM running LIMIT ?) AS t
-        JOIN job j ON j.seq = t.seq
-    """,
-}
+    **{
+        table: f"""
+            SELECT j.tenant, j.queue, '{state}' AS state, 1 AS jobs FROM (SELECT seq FROM {table} LIMIT ?) AS t
+            JOIN job j ON j.seq = t.seq
+        """
+        for table, state in (
+            ("door", "waiting"), ("successor", "waiting"), ("scheduled", "scheduled"), ("running", "running"),
+        )
+    },
+}  # fmt: skip
 
 
 def queues(db: Session, counted: int) -> list[tuple[str, str, str, int, bool]]:
@@ -45,7 +42,10 @@ def queues(db: Session, counted: int) -> list[tuple[str, str, str, int, bool]]:
     found = []
     for sql in _QUEUED.values():
         rows = db.all(
-            f"SELECT tenant, queue, state, count(*) FROM ({sql}) AS parts GROUP BY tenant, queue, state",
+            f"""
+            SELECT tenant, queue, state, CAST(sum(jobs) AS BIGINT) FROM ({sql}) AS parts
+            GROUP BY tenant, queue, state
+            """,
             counted,
         )
         more = sum(jobs for *_, jobs in rows) >= counted

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from penstock.clock import SECOND
+from penstock.engine.look_lists import totals_of
 from penstock.job import Count, GateLook, Maintenance, QueueLook, Totals
 from penstock.lifecycle.states import State
 from penstock.monitor import worth
@@ -56,7 +57,7 @@ def show(view: View, _: Query) -> Overview:
     at_work = [workers.silence(each, view.now) for each in sorted(found, key=lambda each: -each.jobs)]
     return Overview(
         _verdict(view, gates),
-        engine.totals(tenant),
+        totals_of(queues),
         engine.ended_lately(view.now - LATELY, tenant),
         [row(gate, view.now) for gate in gates[:MOST]],
         engine.gates_counted(tenant=tenant),

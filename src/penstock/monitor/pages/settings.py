@@ -18,7 +18,7 @@ class Settings(Struct):
 def show(view: View, _: Query) -> Settings:
     """Return what was decided."""
     maintenance = view.engine.maintenance() if view.tenant is None else None
-    queues = [each for each in view.engine.queue_looks(tenant=view.tenant) if _is_decided(each)]
+    queues = [each for each in view.engine.queue_looks(tenant=view.tenant, counted=1) if _is_decided(each)]
     return Settings(maintenance, view.engine.decided_gates(tenant=view.tenant), queues)
 
 
