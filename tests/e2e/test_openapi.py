@@ -91,6 +91,11 @@ def test_the_page_to_browse_it_needs_nothing_from_elsewhere(server):
     assert "default-src 'none'" in page.headers["content-security-policy"]
     text = page.body.decode()
     assert not re.search(r"(?:src|href)=.https?:|@import|url\(", text)
+    assert not re.search(
+        r"<style|<script>|style=|unsafe-inline", text + page.headers["content-security-policy"]
+    )
+    for part, media in (("/docs.css", "text/css"), ("/docs.js", "text/javascript")):
+        assert media == server.get(part).headers["content-type"]
     assert 'name="viewport"' in text
 
 

@@ -107,7 +107,7 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=features)
 
     def without_script(self):
-        """Run no script from now on."""
+        """Run no script of a page from now on; `eval` still works."""
         self.call("Emulation.setScriptExecutionDisabled", value=True)
 
     def open(self, url):
@@ -129,15 +129,6 @@ class Tab:
     def text(self, selector="main"):
         """Return the text of the first element that fits, as it is shown."""
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
-
-    def shows(self, url):
-        """Tell whether the page at an address is the one that is shown, also where scripts may not run."""
-        return self.call("Page.getFrameTree")["frameTree"]["frame"]["url"] == url
-
-    def document(self):
-        """Return the page as it was sent, also where scripts may not run."""
-        tree = self.call("Page.getFrameTree")["frameTree"]["frame"]
-        return self.call("Page.getResourceContent", frameId=tree["id"], url=tree["url"])["content"]
 
     def click(self, selector):
         """Click on the middle of the first element that fits."""

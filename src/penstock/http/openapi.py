@@ -14,7 +14,7 @@ from penstock import __version__
 from penstock.http.access import PUBLIC, Role
 from penstock.http.dialect import JSON, Dialect
 from penstock.http.router import REST
-from penstock.http.routes import Reply, Request, Route
+from penstock.http.routes import Handler, Reply, Request, Route
 from penstock.http.tenancy import LONGEST, PATTERN, check_tenant
 
 _SCHEMAS: Final = "#/components/schemas/"
@@ -25,7 +25,7 @@ _UNWELL: Final = 503
 _NO_CONTENT: Final = 204
 _HTML: Final = "text/html; charset=utf-8"
 _POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 
@@ -185,16 +185,35 @@ def documented(dialects: Sequence[Dialect], *, secured: bool) -> list[Dialect]:
     async def show(_: Request) -> Reply:
         return Reply(text(), headers={"Cache-Control": "no-cache"})
 
-    async def browse(_: Request) -> Reply:
-        page = (files(__package__) / "docs.html").read_bytes()
-        return Reply(
-            page, media=_HTML, headers={"Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
-        )
-
     *others, last = dialects
     pages = (
         Route("GET", "/openapi.json", show, PUBLIC, "What the server offers, for programs", media=JSON),
-        Route("GET", "/docs", browse, PUBLIC, "What the server offers, for people", media="text/html"),
+        Route(
+            "GET",
+            "/docs",
+            _file("docs.html", _HTML),
+            PUBLIC,
+            "What the server offers, for people",
+            media="text/html",
+        ),
     )
     found = [*others, replace(last, routes=(*last.routes, *pages))]
-    return found
+    parts = (
+        Route("GET", "/docs.css", _file("docs.css", "text/css"), PUBLIC, "How that page looks"),
+        Route("GET", "/docs.js", _file("docs.js", "text/javascript"), PUBLIC, "What that page does"),
+    )
+    return [*others, replace(found[-1], routes=(*found[-1].routes, *parts))]
+
+
+def _file(name: str, media: str) -> Handler:
+    """Return a handler that answers with a file of this package."""
+
+    async def answer(_: Request) -> Reply:
+        headers = {
+            "Content-Security-Policy": _POLICY,
+            "Cache-Control": "no-cache",
+            "X-Content-Type-Options": "nosniff",
+        }
+        return Reply((files(__package__) / name).read_bytes(), media=media, headers=headers)
+
+    return answer
