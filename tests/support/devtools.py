@@ -13,7 +13,10 @@ from tests.support.timing import until
 PATIENCE = 60.0
 WIDE, NARROW = 1280, 390
 _HEIGHTS = {WIDE: 800, NARROW: 844}
-_KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowRight": 39, "/": 191}
+_KEYS = {
+    "Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "+": 187,
+    "-": 189, "/": 191,
+}  # fmt: skip
 # What does not fit: the page scrolls sideways, or a text is cut off that nothing scrolls.
 _CUT_OFF = """
 (() => {
@@ -130,6 +133,11 @@ class Tab:
         """Return the text of the first element that fits, as it is shown."""
         return self.eval(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
 
+    def document(self):
+        """Return the page as it stands, also where scripts may not run."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        return self.call("DOM.getOuterHTML", nodeId=root)["outerHTML"]
+
     def click(self, selector):
         """Click on the middle of the first element that fits."""
         box = self.eval(
@@ -141,7 +149,7 @@ class Tab:
 
     def press(self, key):
         """Press a key."""
-        text = {"Enter": "\r", "/": "/"}.get(key, "")
+        text = {"Enter": "\r"}.get(key, key if len(key) == 1 else "")
         common = {"key": key, "code": key, "windowsVirtualKeyCode": _KEYS[key]}
         self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **common)
         self.call("Input.dispatchKeyEvent", type="keyUp", **common)

@@ -46,4 +46,4 @@ def run(engine, clock, jobs, hold=HOLD, threads=THREADS):
         if len(ends) < threads:
             claim = engine.claim(["default"], threads - len(ends), worker="eu-1/4410", lease=600 * SECOND)
             ends += [(clock.now() + hold, job) for job in claim.jobs]
-        clock.advance(5 * MILLISECOND)
+        clock.advance((5 if coming else 20) * MILLISECOND)

@@ -15,8 +15,8 @@ const view = {
   get from() { return this.to - this.span; },
   x(time) { return this.left + ((time - this.from) / this.span) * (this.width - this.left); },
   time(x) { return this.from + ((x - this.left) / (this.width - this.left)) * this.span; },
-  stripX(time) { return this.left + ((time - model.since / 1000) / ((model.until - model.since) / 1000)) * (this.width - this.left); },
-  stripTime(x) { return model.since / 1000 + ((x - this.left) / (this.width - this.left)) * ((model.until - model.since) / 1000); },
+  stripX(time) { return this.left + ((time - model.first) / (model.until / 1000 - model.first)) * (this.width - this.left); },
+  stripTime(x) { return model.first + ((x - this.left) / (this.width - this.left)) * (model.until / 1000 - model.first); },
 };
 let ink = inks(figure), framed = 0, summed = 0, loading = false, again = false, held = null;
 
@@ -45,7 +45,7 @@ function sum() {
 
 function fit() {
   const ratio = devicePixelRatio || 1, narrow = innerWidth <= 720;
-  view.left = narrow ? 112 : 152;
+  view.left = narrow ? 136 : 152;
   view.height = Math.min(HEAD + STRIP + Math.max(model.tall ?? 0, 60), Math.max(300, narrow ? 500 : innerHeight - 250));
   part("tall").style.height = `${Math.max(view.height, HEAD + STRIP + (model.tall ?? 0))}px`;
   box.style.height = canvas.style.height = `${view.height}px`;
@@ -58,9 +58,9 @@ function fit() {
 }
 
 function changed() {
-  const { length } = model.lanes, name = { key: "key", worker: "worker", queue: "queue", task: "task" }[given.by];
-  part("lanes").textContent = `${length.toLocaleString("en")} ${name}${length === 1 ? "" : "s"}`;
-  const span = (model.until - model.since) / 1000;
+  const { length } = model.lanes;
+  part("lanes").textContent = `${length.toLocaleString("en")} ${given.by}${length === 1 ? "" : "s"}`;
+  const span = model.until / 1000 - model.first;
   part("count").textContent = `${model.cut ? "the latest " : ""}${model.rows.size.toLocaleString("en")} attempts in ${took(span)}`;
   view.whole = `all ${took(span)}`;
   if (view.chosen) {
@@ -84,6 +84,8 @@ async function load() {
       const from = Math.max(0, Math.floor(Math.min(wanted, view.from * 1000 - view.span * 500)));
       await model.load(from, model.since, changed);
     } else if ("live" in given) await model.more(changed);
+  } catch (error) {
+    part("count").textContent = error.message;
   } finally {
     loading = false;
     figure.dataset.loaded = model.until;

@@ -24,7 +24,7 @@ export function after(array, value) {
 export class Model {
   constructor(address, by, name) {
     Object.assign(this, { address, by, name, rows: new Map(), byName: new Map(), lanes: [], dirty: new Set() });
-    Object.assign(this, { since: 0, until: 0, ahead: 0, bins: new Float64Array(BINS), cut: false });
+    Object.assign(this, { since: 0, until: 0, first: 0, ahead: 0, bins: new Float64Array(BINS), cut: false });
   }
 
   // The present as the server has it, in milliseconds.
@@ -74,12 +74,13 @@ export class Model {
       seen.add(mark);
       if (old && old.outcome === outcome) continue;
       if (old) this.#remove(old);
-      const claimed = (page.since + c.claimed[n]) / 1000, tenant = texts[c.tenant[n]];
+      // Whole microseconds until the last: what ends when another begins must not seem to overlap with it.
+      const claimed = page.since + c.claimed[n], tenant = texts[c.tenant[n]];
       const row = {
-        mark, outcome, how: HOW[outcome] ?? RETURNED, id: c.id[n], number: c.number[n], tenant, claimed,
+        mark, outcome, how: HOW[outcome] ?? RETURNED, id: c.id[n], number: c.number[n], tenant,
         queue: texts[c.queue[n]], task: texts[c.task[n]], worker: texts[c.worker[n]], behind: texts[c.behind[n]],
-        keys: c.keys[n].map((place) => texts[place]), from: claimed - c.waited[n] / 1000,
-        start: claimed + (c.late[n] ?? 0) / 1000, end: c.ran[n] === null ? Infinity : claimed + c.ran[n] / 1000,
+        keys: c.keys[n].map((place) => texts[place]), from: (claimed - c.waited[n]) / 1000,
+        start: (claimed + c.late[n]) / 1000, end: c.ran[n] === null ? Infinity : (claimed + c.ran[n]) / 1000,
       };
       row.lanes = this.#names(row);
       this.rows.set(mark, row);
@@ -136,7 +137,10 @@ export class Model {
   }
 
   #count() {
-    const { bins } = this, since = this.since / 1000, span = this.until / 1000 - since;
+    const { bins } = this;
+    let first = this.until / 1000;
+    for (const row of this.rows.values()) first = Math.min(first, row.from);
+    const since = (this.first = Math.max(this.since / 1000, first)), span = this.until / 1000 - since;
     bins.fill(0);
     for (const row of this.rows.values()) {
       const place = Math.floor(((row.start - since) / span) * BINS);

@@ -147,21 +147,18 @@ function rounded(pen, x, y, w, h, r) {
 }
 
 function crosses(pen, marks, y, view, ink) {
+  pen.textAlign = "center";
+  pen.font = `bold ${ink.sans}`;
+  pen.lineWidth = 3;
   for (let n = after(marks.start, view.from); n < marks.start.length && marks.start[n] < view.to; ) {
     const x = view.x(marks.start[n]);
-    for (const [colour, wide] of [[ink.paper, 4.5], [ink.bad, 1.6]]) {
-      pen.strokeStyle = colour;
-      pen.lineWidth = wide;
-      pen.beginPath();
-      pen.moveTo(x - 3.5, y - 3.5);
-      pen.lineTo(x + 3.5, y + 3.5);
-      pen.moveTo(x + 3.5, y - 3.5);
-      pen.lineTo(x - 3.5, y + 3.5);
-      pen.stroke();
-    }
-    pen.lineWidth = 1;
+    pen.strokeStyle = ink.paper;
+    pen.strokeText("✕", x, y);
+    pen.fillStyle = ink.bad;
+    pen.fillText("✕", x, y);
     n = Math.max(n + 1, after(marks.start, view.time(x + 2)));
   }
+  pen.lineWidth = 1;
 }
 
 function ring(pen, lane, y, view, ink) {

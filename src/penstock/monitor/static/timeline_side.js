@@ -61,10 +61,10 @@ function life(row, now) {
   const at = ((row.start - row.from) / whole) * wide, bad = row.how === FAILED || row.how === AGAIN;
   const rect = (x, width, name) => element("rect", { x, y: 0, width: Math.max(0, width), height: 10, rx: 2, class: name });
   const label = `waited ${took(row.start - row.from)}, ran ${took(end - row.start)}`;
-  const strip = element("svg", { class: "strip", viewBox: `0 0 ${wide} 10`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+  const strip = element("svg", { class: "lived", viewBox: `0 0 ${wide} 10`, preserveAspectRatio: "none", role: "img", "aria-label": label });
   if (at > 1) strip.append(rect(0, at - 1, row.behind ? "life-wait" : "life-rest"));
   if (row.how !== DROPPED) strip.append(rect(Math.min(at, wide - 2), Math.max(2, wide - at), bad ? "life-bad" : row.how === RUNS ? "life-run" : "life-past"));
-  const ends = element("p", { class: "strip-ends faint" }, element("span", {}, clock(row.from)), element("span", {}, row.how === RUNS ? "now" : clock(end)));
+  const ends = element("p", { class: "lived-ends faint" }, element("span", {}, clock(row.from)), element("span", {}, row.how === RUNS ? "now" : clock(end)));
   return [strip, ends];
 }
 
@@ -98,7 +98,7 @@ export function showSums(figure, model, view) {
     cell.className = `num ${tone}`;
   };
   put("all", starts.length.toLocaleString("en"));
-  put("two", twice === 0 ? "never" : twice === 1 ? "once" : `${twice.toLocaleString("en")} times`, by !== "key" ? "" : twice ? "bad" : "good");
+  put("two", twice === 0 ? "never" : twice === 1 ? "once" : `${twice.toLocaleString("en")} times`, by === "key" && !twice ? "good" : "");
   put("most", atOnce(starts, ends).toLocaleString("en"));
   put("waited", waits.length ? `${at(0.5)} / ${at(0.95)}` : "none");
   put("failed", failed.toLocaleString("en"), failed ? "bad" : "");
@@ -109,7 +109,7 @@ export function showSums(figure, model, view) {
 function overlaps(model, from, to) {
   let count = 0;
   for (const lane of model.lanes) {
-    if (lane.tracks.length < 2) continue;
+    if (lane.tracks.length < 2 || !lane.name) continue;
     let last = -Infinity;
     for (const row of lane.order) {
       if (row.start > to) break;
