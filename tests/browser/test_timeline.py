@@ -94,18 +94,16 @@ def lanes(tab):
 
 
 def inked(tab):
-    """Return how much of the figure has the colour of what."""
+    """Draw all that was played; return how much of the figure has which colour."""
     return json.loads(tab.eval(_INKED))
 
 
-_ALL_OF_IT = """
-  const first = Math.min(...[...model.rows.values()].map((row) => row.from));
-  Object.assign(view, { follow: false, to: first + 13000, span: 14000 });
-  frame();
-"""
 _INKED = """
 (() => {
-  const canvas = document.querySelector("canvas"), style = getComputedStyle(document.documentElement);
+  const { model, view, frame } = document.querySelector("[data-figure]").timeline;
+  Object.assign(view, { follow: false, to: model.first + 13000, span: 14000 });
+  frame();
+  const canvas = document.querySelector("canvas");
   const probe = document.body.appendChild(document.createElement("i")), found = {};
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   const near = (one, other) => Math.abs(one - other) < 24;
@@ -137,20 +135,20 @@ _CONTRAST = """
   return JSON.stringify(Object.fromEntries(found));
 })()
 """
-# How much longer a frame of five times as many attempts takes: the middle of many, at spans from short to all.
+# How much longer frames take of five times as many attempts, with all of them in view, each painted.
 _FRAMES = """
 (async () => {
-  const { model, view, frame } = document.querySelector("[data-figure]").timeline;
+  const { model, view, frame, fit } = document.querySelector("[data-figure]").timeline;
   const { Model } = await import("./static/timeline_data.js");
   const measured = (count) => {
     const columns = {}, texts = ["", "done", "failed", "w", "k"];
-    for (let n = 0; n < 1000; n++) texts.push(`lane ${n}`);
+    for (let n = 0; n < 24; n++) texts.push(`lane ${n}`);
     const put = (name, value) => (columns[name] = Array.from({ length: count }, (_, n) => value(n)));
     put("seq", (n) => n); put("number", () => 1); put("id", (n) => `job ${n}`); put("tenant", () => 0);
-    put("queue", () => 3); put("task", () => 3); put("worker", () => 3); put("keys", (n) => [5 + (n % 1000)]);
+    put("queue", () => 3); put("task", () => 3); put("worker", () => 3); put("keys", (n) => [5 + (n % 24)]);
     put("behind", (n) => (n % 3 ? 4 : 0)); put("outcome", (n) => (n % 40 ? 1 : 2));
     put("claimed", (n) => Math.floor((n / count) * 3.5e9)); put("waited", () => 4e6); put("late", () => 0);
-    put("ran", () => Math.floor(2.5e12 / count));
+    put("ran", () => Math.floor(6e10 / count));
     const page = { texts, columns, since: 0, until: 3.6e9, now: 3.6e9, reached: 0, cursor: null };
     const fetched = window.fetch;
     window.fetch = async () => ({ ok: true, json: async () => page });
@@ -159,18 +157,20 @@ _FRAMES = """
       window.fetch = fetched;
       Object.assign(full, { until: 3.6e9, ahead: 3.6e6 - Date.now() });
       Object.assign(model, full);
-      const times = [];
-      for (let n = 0; n < 60; n++) {
+      fit();
+      const canvas = document.querySelector("canvas").getContext("2d");
+      const all = performance.now();
+      for (let n = 0; n < 20; n++) {
         view.follow = false;
-        view.span = 4000 * 900 ** (n / 59);
-        view.to = Math.max(view.span, 2.4e6);
-        const began = performance.now();
+        view.span = 3.6e6 * (0.7 + n / 60);
+        view.to = 3.6e6;
         frame();
-        times.push(performance.now() - began);
+        canvas.getImageData(0, 0, 1, 1); // until it is painted
       }
-      return times.sort((a, b) => a - b)[30];
+      return performance.now() - all;
     });
   };
+  await measured(20000);
   const few = await measured(20000), many = await measured(100000);
   return many / few;
 })()
@@ -193,7 +193,6 @@ def test_each_scenario_of_the_demo_looks_like_no_other(tab):
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_the_figure_is_drawn_in_each_theme_and_nothing_is_forbidden_or_cut_off(browser, address, width, dark):
     tab = opened(browser, address, width, dark=dark)
-    tab.eval(f"(({{ model, view, frame }}) => {{ {_ALL_OF_IT} }})({AT})")
     drawn = inked(tab)
 
     assert [] == tab.cut_off() + tab.errors()
@@ -286,4 +285,6 @@ def test_without_script_the_page_has_the_table(browser, address):
 
 
 def test_a_frame_of_a_hundred_thousand_attempts_takes_about_as_long_as_one_of_twenty_thousand(tab):
-    assert 3 > min(tab.eval(_FRAMES) for _ in range(3))
+    ratios = [tab.eval(_FRAMES) for _ in range(3)]
+
+    assert 1.8 > min(ratios), ratios  # 3 would do; without passing over anything it is 2.5

@@ -46,12 +46,13 @@ function sum() {
 function fit() {
   const ratio = devicePixelRatio || 1, narrow = innerWidth <= 720;
   view.left = narrow ? 136 : 152;
-  view.height = Math.min(HEAD + STRIP + Math.max(model.tall ?? 0, 60), Math.max(300, narrow ? 500 : innerHeight - 250));
+  const most = Math.floor(Math.max(240, narrow ? 440 : innerHeight - 310) / 20) * 20; // whole lanes
+  view.height = HEAD + STRIP + Math.min(Math.max(model.tall ?? 0, 60), most);
   part("tall").style.height = `${Math.max(view.height, HEAD + STRIP + (model.tall ?? 0))}px`;
   box.style.height = canvas.style.height = `${view.height}px`;
   view.width = canvas.clientWidth;
-  canvas.width = Math.round(view.width * ratio);
-  canvas.height = Math.round(view.height * ratio);
+  const [width, height] = [Math.round(view.width * ratio), Math.round(view.height * ratio)];
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height }); // which clears it
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   ink = inks(figure);
   soon();
@@ -138,7 +139,7 @@ function choose(chosen, seen = true) {
   if (chosen && seen) {
     const { row } = chosen, lane = model.lane(chosen.lane), room = view.height - HEAD - STRIP;
     if (row.start < view.from) move(row.start + view.span * 0.8);
-    else if (row.start > view.to - view.span * 0.02) move(row.start + view.span * 0.2);
+    else if (row.start > view.to) move(row.start + view.span * 0.2);
     if (lane.top < box.scrollTop) box.scrollTop = lane.top;
     if (lane.top + lane.height > box.scrollTop + room) box.scrollTop = lane.top + lane.height - room;
     part("said").textContent = told(row, chosen.lane, model.now);
@@ -259,4 +260,4 @@ fit();
 choose(null);
 follow(view.follow);
 load();
-figure.timeline = { model, view, frame }; // for those who measure
+figure.timeline = { model, view, frame, fit }; // for those who measure

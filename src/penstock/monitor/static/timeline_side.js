@@ -38,7 +38,7 @@ export function showChosen(figure, model, view, given) {
   }
   card.replaceChildren(
     element("header", {}, element("h2", {}, plain(row.task)), tag),
-    element("p", { class: "id faint" }, plain(row.id)),
+    element("div", { class: "id faint" }, plain(row.id)),
     ...life(row, model.now), facts, element("p", { class: "more" }, open),
   );
   if (document.querySelector(`nav a[href="${given.root}/jobs"]`)) showArguments(card, facts, job);
@@ -64,7 +64,7 @@ function life(row, now) {
   const strip = element("svg", { class: "lived", viewBox: `0 0 ${wide} 10`, preserveAspectRatio: "none", role: "img", "aria-label": label });
   if (at > 1) strip.append(rect(0, at - 1, row.behind ? "life-wait" : "life-rest"));
   if (row.how !== DROPPED) strip.append(rect(Math.min(at, wide - 2), Math.max(2, wide - at), bad ? "life-bad" : row.how === RUNS ? "life-run" : "life-past"));
-  const ends = element("p", { class: "lived-ends faint" }, element("span", {}, clock(row.from)), element("span", {}, row.how === RUNS ? "now" : clock(end)));
+  const ends = element("div", { class: "lived-ends faint" }, element("span", {}, clock(row.from)), element("span", {}, row.how === RUNS ? "now" : clock(end)));
   return [strip, ends];
 }
 
@@ -77,7 +77,7 @@ async function showArguments(card, facts, address) {
 }
 
 export function showSums(figure, model, view) {
-  const { from, to, by } = view, now = model.now, starts = [], ends = [], waits = [];
+  const { from, to } = view, now = model.now, starts = [], ends = [], waits = [];
   let failed = 0, dropped = 0;
   for (const row of model.rows.values()) {
     const end = Math.min(row.end, now);
@@ -94,11 +94,10 @@ export function showSums(figure, model, view) {
   const at = (part) => took(waits[Math.min(waits.length - 1, Math.floor(waits.length * part))]), twice = overlaps(model, from, to);
   const put = (name, text, tone = "") => {
     const cell = figure.querySelector(`[data-sum="${name}"]`);
-    cell.textContent = text;
-    cell.className = `num ${tone}`;
+    if (cell) Object.assign(cell, { textContent: text, className: `num ${tone}` });
   };
   put("all", starts.length.toLocaleString("en"));
-  put("two", twice === 0 ? "never" : twice === 1 ? "once" : `${twice.toLocaleString("en")} times`, by === "key" && !twice ? "good" : "");
+  put("two", twice === 0 ? "never" : twice === 1 ? "once" : `${twice.toLocaleString("en")} times`, twice ? "" : "good");
   put("most", atOnce(starts, ends).toLocaleString("en"));
   put("waited", waits.length ? `${at(0.5)} / ${at(0.95)}` : "none");
   put("failed", failed.toLocaleString("en"), failed ? "bad" : "");
