@@ -26,7 +26,7 @@ from penstock.limits.rules import Floating, Limit, Numbers, Window
 from penstock.monitor.actions.table import ACTIONS
 from penstock.workflows.steps import Step
 from tests.support.desk import slots
-from tests.support.monitored import OPERATOR
+from tests.support.monitored import OPERATOR, monitored
 
 WHY = "the provider is down"
 
@@ -96,6 +96,14 @@ def test_a_gate_that_is_not_paused_is_not_resumed(engine, anna):
     assert 409 == answer.status
     assert "gate api is not paused; this needs a paused gate" in answer.shown
     assert Numbers(2) == engine.gate("api").override
+
+
+def test_a_form_may_be_the_first_page_that_is_opened(engine):
+    with monitored(engine) as site:
+        answer = site.browser().send("/gates/pause?key=api", reason=WHY)
+
+    assert 303 == answer.status
+    assert ("any request", "monitor") == last_change(engine)[3:5]
 
 
 def test_the_form_says_how_many_jobs_it_touches(desk, anna):

@@ -54,6 +54,10 @@ class AuditVerbs(Transactions):
 
         return replace(who, bulk=self._write(work, Locks.NONE))
 
+    def end_bulk(self, number: int, facts: Facts) -> None:
+        """Write down how a bulk operation ended, in its entry."""
+        self._write(lambda board: rows.end(board.db, number, _text(facts)), Locks.NONE)
+
 
 def note(
     board: Board,

@@ -22,6 +22,7 @@ from penstock.monitor.answers import JSON, Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
 from penstock.monitor.live import Live
+from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Asked, Query, Scope
@@ -61,7 +62,8 @@ class Monitor:
         self._live = Live(lambda: self._run(lambda engine: engine.changes()))
         self._sender = Sender(framed_by)
         self._front = Front(PAGES)
-        self._desk = Desk(self._front, self._door, self._run)
+        self._operations = Operations(self._source.run)
+        self._desk = Desk(self._front, self._door, self._operations, self._run)
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
 
@@ -83,6 +85,7 @@ class Monitor:
     def close(self) -> None:
         """End everything; an engine that was given stays open."""
         self.end_streams()
+        self._operations.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._source.close()
 
@@ -135,7 +138,7 @@ class Monitor:
 
     async def _answer_to(self, visitor: Visitor, asked: Asked, form: Query) -> Answer | Stream:
         if self._desk.knows(asked.path):
-            return await self._desk.answer(asked, form, visitor)
+            return _with_cookie(await self._desk.answer(asked, form, visitor), asked, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:
@@ -167,20 +170,27 @@ class Monitor:
         if page is None or (page.for_all and visitor.tenant is not None):
             raise NotFoundError("page", asked.path[:200])
         query = Query.read(asked.query_text)
-        record = await self._run(lambda engine: _shown(engine, page, query, visitor))
+        record = await self._run(lambda engine: self._shown(engine, page, query, visitor))
         answer = self._front.answer(asked, visitor, page.template, record, page=page, query=query)
-        if visitor.fresh and visitor.cookie is not None:
-            answer.cookies.append(sessions.set_cookie(asked, visitor.cookie, sessions.LASTS))
-        return answer
+        return _with_cookie(answer, asked, visitor)
+
+    def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
+        operations = self._operations.of(visitor.tenant)
+        view = View(
+            engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets, operations=operations
+        )
+        return page.show(view, query)
 
     async def _run(self, work: Callable[[Engine], T]) -> T:
         """Run *work*, which blocks, in a thread."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._source.run, work)
 
 
-def _shown(engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
-    view = View(engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets)
-    return page.show(view, query)
+def _with_cookie(answer: Answer, asked: Asked, visitor: Visitor) -> Answer:
+    """Return an answer that gives a new visitor the cookie by which its forms are known."""
+    if visitor.fresh and visitor.cookie is not None:
+        answer.cookies.append(sessions.set_cookie(asked, visitor.cookie, sessions.LASTS))
+    return answer
 
 
 async def _form(asked: Asked, receive: Receive) -> Query:

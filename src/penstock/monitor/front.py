@@ -15,6 +15,7 @@ from penstock.http.errors import RefusedError, status_of
 from penstock.monitor import drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
+from penstock.monitor.actions.bulk import chosen
 from penstock.monitor.actions.table import ACTIONS
 from penstock.monitor.answers import JSON, Answer
 from penstock.monitor.page import Page
@@ -120,6 +121,7 @@ class Front:
         )
         self._templates.filters.update(words.FILTERS)
         self._templates.filters.update(drawing.FILTERS)
+        self._templates.filters["chosen"] = lambda job: chosen(job.id, job.tenant)
 
     def answer(
         self,

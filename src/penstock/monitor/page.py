@@ -1,11 +1,12 @@
 """A page: a function from a view of the engine and a query to a record, which is the JSON at the same address."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
 
 from penstock.engine import Engine
+from penstock.monitor.operations import Operation
 from penstock.monitor.requests import Query
 
 
@@ -20,6 +21,7 @@ class View:
     tenant: str | None
     now: int
     operator: bool = False
+    operations: Sequence[Operation] = ()  # bulk operations of this process
 
 
 @dataclass(frozen=True, slots=True)

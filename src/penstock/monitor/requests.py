@@ -14,7 +14,7 @@ from penstock.http.negotiation import prefers_html
 Scope = MutableMapping[str, Any]
 
 LONGEST: Final = 16 * 1024  # characters of a value in a query
-_MOST_FIELDS: Final = 50
+_MOST_FIELDS: Final = 200
 _SHOWN: Final = 40  # characters of a value that is wrong
 _LATEST: Final = 2**63 - 1
 
@@ -82,8 +82,10 @@ class Query:
 
 
 def _checked(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return fields by name; raise if a value cannot be kept."""
-    found = dict(fields)
+    """Return fields by name, several values of one with spaces between; raise if a value cannot be kept."""
+    found: dict[str, str] = {}
+    for name, value in fields:
+        found[name] = f"{found[name]} {value}" if found.get(name) else value
     for name, value in found.items():
         if "\0" in value or "\ufffd" in value:
             raise InvalidError(name[:_SHOWN], "must be text in UTF-8 without the character NUL")

@@ -21,6 +21,11 @@ def count(db: Session, number: int, more: int) -> None:
     db.run("UPDATE audit SET touched = touched + ? WHERE number = ?", more, number)
 
 
+def end(db: Session, number: int, after: str | None) -> None:
+    """Write down how a bulk operation ended."""
+    db.run("UPDATE audit SET after = ? WHERE number = ?", after, number)
+
+
 def page(db: Session, wanted: AuditFilter, before: int | None, limit: int) -> list[AuditEntry]:
     """Return changes that fit, newest first, *before* a number."""
     given = {

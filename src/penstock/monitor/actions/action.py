@@ -3,21 +3,23 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from penstock.acting import Actor
 from penstock.engine import Engine
 from penstock.job import Count
 from penstock.monitor.actions.fields import REASON, TENANT, Field, Values
+from penstock.monitor.operations import Operations
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be done: the *values* of the fields, for one visitor's *tenant*, *now*.
-
-    A visitor of all tenants has None there, and names the tenant in a field.
-    """
+    """What is to be done, *now*: the *values* of the fields, for an *actor* who is perhaps bound to a tenant, *own*."""
 
     engine: Engine
     values: Values
     now: int
+    actor: Actor
+    own: str | None
+    operations: Operations
 
     @property
     def tenant(self) -> str:

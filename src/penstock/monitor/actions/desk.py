@@ -17,6 +17,7 @@ from penstock.monitor.actions.table import ACTIONS
 from penstock.monitor.answers import JSON, Answer, led_to
 from penstock.monitor.door import Door, safe_address
 from penstock.monitor.front import Front
+from penstock.monitor.operations import Operations
 from penstock.monitor.requests import Asked, Query
 from penstock.monitor.visitors import Visitor
 from penstock.names import one_line
@@ -36,9 +37,10 @@ class Run(Protocol):
 class Desk:
     """Answers at the addresses of actions."""
 
-    def __init__(self, front: Front, door: Door, run: Run) -> None:
+    def __init__(self, front: Front, door: Door, operations: Operations, run: Run) -> None:
         self._front = front
         self._door = door
+        self._operations = operations
         self._run = run
 
     def knows(self, path: str) -> bool:
@@ -61,7 +63,9 @@ class Desk:
         start: Mapping[str, str] = {}
         touches = None
         if values is not None:
-            touches, start = await self._run(lambda engine: _looked(action, engine, values))
+            touches, start = await self._run(
+                lambda engine: _looked(action, self._order(engine, values, visitor))
+            )
         fields = _asked_for(action, visitor)
         written = {**start, **written_in(fields, query)}
         record = form_of(action, fields, fixed, written, _back(query), touches=touches)
@@ -74,7 +78,7 @@ class Desk:
             values = {field.name: field.value(form) for field in action.all_fields}
             if action.has_tenant and visitor.tenant is not None:
                 values[TENANT.name] = visitor.tenant
-            await self._run(lambda engine: perform(action, engine, values, visitor))
+            await self._run(lambda engine: _perform(action, self._order(engine, values, visitor)))
         except (InvalidError, ConflictError) as error:
             return await self._form_again(asked, action, form, visitor, error)
         if asked.wants_json:
@@ -93,14 +97,17 @@ class Desk:
         values = _named(action, fixed)
         touches = None
         if values is not None:
-            touches = await self._run(
-                lambda engine: action.touches(Order(engine, values, engine.clock.now()))
-            )
+            touches = await self._run(lambda engine: action.touches(self._order(engine, values, visitor)))
         fields = _asked_for(action, visitor)
         record = form_of(
             action, fields, fixed, written_in(fields, form), _back(form), touches=touches, error=error
         )
         return self._front.answer(asked, visitor, "action.html", record, status=status_of(error))
+
+    def _order(self, engine: Engine, values: Mapping[str, object], visitor: Visitor) -> Order:
+        name = one_line(visitor.access.name)[:_LONGEST_NAME] or "a token without a name"
+        who = Actor(name, THROUGH, str(values.get("reason") or ""))
+        return Order(engine, values, engine.clock.now(), who, visitor.tenant, self._operations)
 
 
 def check_may(visitor: Visitor) -> None:
@@ -111,15 +118,13 @@ def check_may(visitor: Visitor) -> None:
         raise ForbiddenError("this needs the role operator")
 
 
-def perform(action: Action, engine: Engine, values: Mapping[str, object], visitor: Visitor) -> None:
+def _perform(action: Action, order: Order) -> None:
     """Make the change as the visitor."""
-    name = one_line(visitor.access.name)[:_LONGEST_NAME] or "a token without a name"
-    with engine.acting(Actor(name, THROUGH, str(values["reason"]))):
-        action.perform(Order(engine, values, engine.clock.now()))
+    with order.engine.acting(order.actor):
+        action.perform(order)
 
 
-def _looked(action: Action, engine: Engine, values: Mapping[str, object]) -> tuple[Count, Mapping[str, str]]:
-    order = Order(engine, values, engine.clock.now())
+def _looked(action: Action, order: Order) -> tuple[Count, Mapping[str, str]]:
     return action.touches(order), action.start(order)
 
 
@@ -129,7 +134,7 @@ def _fixed(action: Action, query: Query, visitor: Visitor) -> dict[str, str]:
     found = written_in(action.names, query)
     if any(field.needed and field.name not in found for field in action.names):
         return {}
-    if action.has_tenant:
+    if found and action.has_tenant:
         found[TENANT.name] = visitor.tenant if visitor.tenant is not None else found.get(TENANT.name, "")
     return found
 

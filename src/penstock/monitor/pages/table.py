@@ -10,6 +10,7 @@ from penstock.monitor.pages import (
     gates,
     job,
     jobs,
+    operations,
     overview,
     queues,
     schedules,
@@ -33,6 +34,7 @@ PAGES: Final = (
     Page("/workflows", "Workflows", workflows.show, "workflows.html", "/workflows"),
     Page("/workflow", "Workflow", workflow.show, "workflow.html", "/workflows"),
     Page("/floating", "Floating limits", floating.show, "floating.html", "/floating"),
+    Page("/operations", "Operations", operations.show, "operations.html", "/operations"),
     Page("/settings", "Settings", settings.show, "settings.html", "/settings"),
     Page("/find", "Find", find.show, "find.html", ""),
 )
