@@ -14,7 +14,7 @@ from penstock.http.negotiation import prefers_html
 Scope = MutableMapping[str, Any]
 
 LONGEST: Final = 16 * 1024  # characters of a value in a query
-_MOST_FIELDS: Final = 200
+_MOST_FIELDS: Final = 80
 _SHOWN: Final = 40  # characters of a value that is wrong
 _LATEST: Final = 2**63 - 1
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from penstock.monitor.page import Page
 from penstock.monitor.pages import (
+    audit,
     find,
     floating,
     gate,
@@ -36,5 +37,6 @@ PAGES: Final = (
     Page("/floating", "Floating limits", floating.show, "floating.html", "/floating"),
     Page("/operations", "Operations", operations.show, "operations.html", "/operations"),
     Page("/settings", "Settings", settings.show, "settings.html", "/settings"),
+    Page("/audit", "Audit", audit.show, "audit.html", "/audit"),
     Page("/find", "Find", find.show, "find.html", ""),
 )

@@ -5,11 +5,12 @@ from typing import Final
 from msgspec import Struct
 
 from penstock.clock import SECOND
-from penstock.job import WorkerLook
+from penstock.job import WorkerLook, WorkerView
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
 
 LATE: Final = 5 * SECOND  # a lease that ends so soon has not been renewed for a while
+KNOWN: Final = 500
 
 
 class Worker(Struct):
@@ -20,16 +21,21 @@ class Worker(Struct):
 
 
 class Workers(Struct):
-    """The workers of which attempts run."""
+    """The workers of which attempts run, and those *known* by what they tell of themselves."""
 
     workers: list[Worker]
     jobs: int
+    known: list[WorkerView]
 
 
 def show(view: View, _: Query) -> Workers:
     """Return the workers."""
     found = view.engine.worker_looks(tenant=view.tenant)
-    return Workers([silence(each, view.now) for each in found], sum(each.jobs for each in found))
+    return Workers(
+        [silence(each, view.now) for each in found],
+        sum(each.jobs for each in found),
+        view.engine.workers(view.tenant)[:KNOWN],
+    )
 
 
 def silence(worker: WorkerLook, now: int) -> Worker:
