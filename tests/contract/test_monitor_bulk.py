@@ -49,6 +49,7 @@ def test_all_that_fit_are_changed_in_batches_and_counted_in_one_entry(engine, si
     ended = over(site)
 
     assert f"Touches {JOBS:,} jobs now." in form.shown
+    assert {"form", "fixed", "queue", "reason"} == set(form.fields)
     assert "/operations" == answer.header("location")
     assert ("done", JOBS, 0) == (ended["state"], ended["done"], ended["passed"])
     assert JOBS == cancelled(engine)

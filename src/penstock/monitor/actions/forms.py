@@ -56,7 +56,7 @@ def form_of(
     touches: Count | None = None,
     error: PenstockError | None = None,
 ) -> Form:
-    """Return the form of an action; an *error* is told beside the field that it names."""
+    """Return the form of an action, about what is *fixed*; an *error* is told beside the field that it names."""
     wrong = error.field if isinstance(error, InvalidError) else ""
     shown = [
         FormField(
@@ -67,7 +67,7 @@ def form_of(
             field.needed,
             list(field.among),
             field.long,
-            field.name in fixed,
+            bool(fixed) and field in action.names,
             error.problem if isinstance(error, InvalidError) and field.name == wrong else "",
         )
         for field in fields
