@@ -28,7 +28,9 @@ def shown(site, token=OPERATOR):
 
 
 def over(site):
-    return until(lambda: (found := shown(site)) and found[0]["state"] != "running" and found[0])
+    return until(
+        lambda: (found := shown(site)) and found[0]["state"] != "running" and found[0], 120, every=0.05
+    )
 
 
 def entry_of(engine):
