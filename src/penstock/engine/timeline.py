@@ -18,7 +18,7 @@ from penstock.store import history as history_rows
 from penstock.store import timeline as rows
 from penstock.store.attempts import gates_from_text
 from penstock.store.session import Session
-from penstock.store.timeline import Place, TimedRow
+from penstock.store.timeline import Place, TimedJob, TimedRow
 
 DROPPED: Final = "dropped"
 _LATEST: Final = 2**63 - 1
@@ -51,7 +51,10 @@ class TimelineVerbs(Transactions):
 
         def work(db: Session) -> TimelinePage:
             found, reached, follows = _page(db, since, until, place, most)
-            wanted = [row for row in found if _is_shown(row, until, tenant)]
+            jobs = rows.jobs(db, sorted({row.seq for row in found})) if found else {}
+            wanted = [
+                (row, jobs[row.seq]) for row in found if _is_shown(row, jobs.get(row.seq), until, tenant)
+            ]
             attempts = [
                 attempt
                 for attempt in _attempts(db, wanted)
@@ -112,22 +115,22 @@ def _order(row: TimedRow) -> Place:
     return Place(row.ended or 0, row.seq, row.number)
 
 
-def _is_shown(row: TimedRow, until: int, tenant: str | None) -> bool:
+def _is_shown(row: TimedRow, job: TimedJob | None, until: int, tenant: str | None) -> bool:
     """Tell whether a row is an attempt, or a job that was dropped, that was asked for; no instance is."""
-    if not row.queue or tenant not in (None, row.tenant):
+    if job is None or not job.queue or tenant not in (None, job.tenant):
         return False
     if row.number == rows.AFTER_ALL and row.state not in (Ending.RUNNING, Ending.DONE):
         return row.state == "discarded" and row.started is None  # of others the attempt has a row of its own
     return row.ended is not None or (row.started or 0) <= until
 
 
-def _attempts(db: Session, found: Sequence[TimedRow]) -> list[TimedAttempt]:
-    gates = {gate for row in found for gate in gates_from_text(row.gates or "")}
-    gates |= {row.behind for row in found if row.behind is not None}
+def _attempts(db: Session, found: Sequence[tuple[TimedRow, TimedJob]]) -> list[TimedAttempt]:
+    gates = {gate for row, _ in found for gate in gates_from_text(row.gates or "")}
+    gates |= {row.behind for row, _ in found if row.behind is not None}
     names = history_rows.gate_names(db, sorted(gates)) if gates else {}
-    lost = [row.seq for row in found if _has_lost_keys(row, names)]
+    lost = [row.seq for row, _ in found if _has_lost_keys(row, names)]
     limits = {seq: _keys(text) for seq, text in rows.limits(db, lost)} if lost else {}
-    return [_attempt(row, names, limits.get(row.seq)) for row in found]
+    return [_attempt(row, job, names, limits.get(row.seq)) for row, job in found]
 
 
 def _has_lost_keys(row: TimedRow, names: dict[int, tuple[str, str]]) -> bool:
@@ -139,7 +142,9 @@ def _keys(limits: str) -> tuple[str, ...]:
     return tuple(limit.key for limit in limits_from_json(limits)) if limits else ()
 
 
-def _attempt(row: TimedRow, names: dict[int, tuple[str, str]], keys: tuple[str, ...] | None) -> TimedAttempt:
+def _attempt(
+    row: TimedRow, job: TimedJob, names: dict[int, tuple[str, str]], keys: tuple[str, ...] | None
+) -> TimedAttempt:
     if keys is None:
         held = (names[gate] for gate in gates_from_text(row.gates or ""))
         keys = tuple(name for kind, name in held if kind == "key")
@@ -148,12 +153,12 @@ def _attempt(row: TimedRow, names: dict[int, tuple[str, str]], keys: tuple[str, 
     return TimedAttempt(
         row.seq,
         (row.earlier or 0) + 1 if row.number == rows.AFTER_ALL else row.number,
-        row.id,
-        row.tenant,
-        row.queue,
-        row.task,
+        job.id,
+        job.tenant,
+        job.queue,
+        job.task,
         DROPPED if dropped else row.state,
-        _could_run(row),
+        _could_run(row, job),
         row.started,
         row.began,
         row.ended,
@@ -168,10 +173,10 @@ def _title(gate: tuple[str, str] | None) -> str:
     return _GONE if gate is None else gate_title(*gate)
 
 
-def _could_run(row: TimedRow) -> int:
+def _could_run(row: TimedRow, job: TimedJob) -> int:
     """Return when the job could first make this attempt: once it came, or once it was to be tried again."""
     first = (
-        row.enqueued if row.earlier_ended is None else row.earlier_ended + (_delay(row.earlier_error) or 0)
+        job.enqueued if row.earlier_ended is None else row.earlier_ended + (_delay(row.earlier_error) or 0)
     )
     first = max(first, row.retried or 0)
     ended = row.ended if row.started is None else row.started

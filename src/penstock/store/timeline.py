@@ -20,7 +20,7 @@ class Place(NamedTuple):
 
 
 class TimedRow(NamedTuple):
-    """An attempt, what is known of the one before it, and its job."""
+    """An attempt, and what is known of the one before it."""
 
     seq: int
     number: int
@@ -36,6 +36,11 @@ class TimedRow(NamedTuple):
     earlier_ended: int | None
     earlier_error: str | None
     retried: int | None
+
+
+class TimedJob(NamedTuple):
+    """The job of an attempt."""
+
     id: str
     tenant: str
     queue: str
@@ -43,15 +48,14 @@ class TimedRow(NamedTuple):
     enqueued: int
 
 
-_BEFORE: Final = f"""
-    p.number, p.ended, substr(p.error, length(p.error) - {_TAIL}), p.retried,
-    j.id, j.tenant, j.queue, j.task, j.enqueued
-"""
-_JOINED: Final = """
-    JOIN job j ON j.seq = t.seq
-    LEFT JOIN attempt p ON p.seq = t.seq
-        AND p.number = (SELECT max(m.number) FROM attempt m WHERE m.seq = t.seq AND m.number < t.number)
-"""
+# Of the attempt before *t*.  A join would let a planner read the whole table; these look up one row.
+_TAIL_OF_ERROR: Final = f"substr(p.error, length(p.error) - {_TAIL})"
+_BEFORE: Final = "t.earlier, " + ", ".join(
+    f"CASE WHEN t.earlier IS NOT NULL THEN"
+    f" (SELECT {column} FROM attempt p WHERE p.seq = t.seq AND p.number = t.earlier) END"
+    for column in ("p.ended", _TAIL_OF_ERROR, "p.retried")
+)
+_LAST: Final = "(SELECT max(m.number) FROM attempt m WHERE m.seq = {}.seq) AS earlier"
 
 
 def running(db: Session, before: int, most: int) -> list[TimedRow]:
@@ -59,8 +63,10 @@ def running(db: Session, before: int, most: int) -> list[TimedRow]:
     rows = db.all(
         f"""
         SELECT t.seq, t.number, 'running', t.started, NULL, NULL, t.worker, t.gates, t.behind, NULL, {_BEFORE}
-        FROM (SELECT r.*, {AFTER_ALL} AS number FROM running r WHERE r.seq < ? ORDER BY r.seq DESC LIMIT ?) AS t
-        {_JOINED} ORDER BY t.seq DESC
+        FROM (
+            SELECT r.*, {AFTER_ALL} AS number, {_LAST.format("r")}
+            FROM running r WHERE r.seq < ? ORDER BY r.seq DESC LIMIT ?
+        ) AS t ORDER BY t.seq DESC
         """,
         before,
         most,
@@ -74,10 +80,11 @@ def done(db: Session, since: int, before: Place, most: int) -> list[TimedRow]:
         f"""
         SELECT t.seq, t.number, t.state, t.started, t.began, t.finished, t.worker, t.gates, t.behind, NULL, {_BEFORE}
         FROM (
-            SELECT d.seq, d.state, d.started, d.began, d.finished, d.worker, d.gates, d.behind, {AFTER_ALL} AS number
+            SELECT d.seq, d.state, d.started, d.began, d.finished, d.worker, d.gates, d.behind,
+                {AFTER_ALL} AS number, {_LAST.format("d")}
             FROM done d WHERE d.finished >= ? AND d.finished <= ? AND (d.finished < ? OR d.seq < ?)
             ORDER BY d.finished DESC, d.seq DESC LIMIT ?
-        ) AS t {_JOINED} ORDER BY t.finished DESC, t.seq DESC
+        ) AS t ORDER BY t.finished DESC, t.seq DESC
         """,
         since,
         before.ended,
@@ -95,10 +102,11 @@ def ended(db: Session, since: int, before: Place, most: int) -> list[TimedRow]:
         SELECT t.seq, t.number, t.outcome, t.started, t.began, t.ended, t.worker, t.gates, t.behind,
             substr(t.error, length(t.error) - {_TAIL}), {_BEFORE}
         FROM (
-            SELECT a.* FROM attempt a WHERE a.ended >= ? AND a.ended <= ?
+            SELECT a.*, (SELECT max(m.number) FROM attempt m WHERE m.seq = a.seq AND m.number < a.number) AS earlier
+            FROM attempt a WHERE a.ended >= ? AND a.ended <= ?
             AND (a.ended < ? OR a.seq < ? OR (a.seq = ? AND a.number < ?))
             ORDER BY a.ended DESC, a.seq DESC, a.number DESC LIMIT ?
-        ) AS t {_JOINED} ORDER BY t.ended DESC, t.seq DESC, t.number DESC
+        ) AS t ORDER BY t.ended DESC, t.seq DESC, t.number DESC
         """,
         since,
         before.ended,
@@ -109,6 +117,17 @@ def ended(db: Session, since: int, before: Place, most: int) -> list[TimedRow]:
         most,
     )
     return [TimedRow(*row) for row in rows]
+
+
+def jobs(db: Session, seqs: list[int]) -> dict[int, TimedJob]:
+    """Return the jobs that have these numbers."""
+    rows = db.all(
+        """
+        SELECT seq, id, tenant, queue, task, enqueued FROM job WHERE seq IN (SELECT value FROM each(?))
+        """,
+        seqs,
+    )
+    return {seq: TimedJob(*job) for seq, *job in rows}
 
 
 def limits(db: Session, seqs: list[int]) -> list[tuple[int, str]]:
