@@ -63,7 +63,7 @@ def engine(store):
 @pytest.fixture(scope="module")
 def address(engine, store):
     with shown(store) as url:
-        yield f"{url}/timeline?span=60"
+        yield f"{url}/timeline?span=900"
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_a_new_attempt_comes_by_itself(store, tab):
 
 def test_the_table_has_the_attempts_of_the_figure(tab, address):
     drawn = set(json.loads(tab.eval(f"JSON.stringify([...{AT}.model.rows.keys()])")))
-    tab.open(f"{address}&as=table&span=900")
+    tab.open(f"{address}&as=table")
     listed = tab.eval("[...document.querySelectorAll('tr[data-key]')].map((row) => row.dataset.key)")
 
     assert drawn == set(listed)
