@@ -1,7 +1,7 @@
 """Bulk operations: they go on in this process, a batch at a time, while no page waits for them.
 
 Each batch is a transaction of its own, which counts in the one entry of the operation in the audit: so the entry says
-how far it came, whoever stopped it.  Between two batches it rests as long as the last one took.
+how far it came, whatever ended it.  Between two batches it rests as long as the last one took.
 """
 
 import logging

@@ -18,7 +18,7 @@ export function follow() {
   if (!document.hidden) start(false);
 }
 
-// A page that nobody sees keeps no connection: a browser has few for one server.
+// A page that is not in view keeps no connection: a browser has few for one server.
 function start(late) {
   stop();
   source = new EventSource(document.body.dataset.live);
