@@ -57,7 +57,8 @@ class Door:
             return self._without_token(asked, access)
         if self._keyring.is_open:
             return self._without_token(asked, EVERYTHING)
-        if (sent := asked.headers.get("authorization")) is not None:
+        # What is no token may be meant for a proxy before us.
+        if (sent := asked.headers.get("authorization", "")).lower().startswith("bearer "):
             return await self._with_header(asked, sent)
         cookie = asked.cookie(sessions.cookie_name(asked))
         known = sessions.access(self._keyring, cookie, self._now())
@@ -84,6 +85,8 @@ class Door:
 
     def _without_token(self, asked: Asked, access: Access) -> Visitor:
         """Return a visitor whose session is only a cookie by which its forms are known."""
+        if access.tenant == "":  # it would be that of every tenant where only one is meant
+            raise ForbiddenError("a visitor is of a tenant with a name, or of None: all")
         cookie = asked.cookie(sessions.cookie_name(asked))
         made = cookie or secrets.token_urlsafe(32)
         return Visitor(access, made, fresh=cookie is None, operates=self._operates)

@@ -22,21 +22,27 @@ class Live:
         self._number = 0
         self._listeners = 0
         self._changed = asyncio.Event()
+        self._looked = asyncio.Event()  # since the first page listens
         self._following: asyncio.Task[None] | None = None
         self._closed = False
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Return the events of one stream: `change` whenever the store has changed."""
+        """Return the events of one stream: `change` whenever the store has changed.
+
+        The first comes at once: the store may have changed since the page was made.
+        """
         began = told = monotonic()
         yield b"retry: 2000\n\n"
         self._join()
         try:
+            await self._looked.wait()
             number = self._number
+            yield _change(number)
             while not self._closed and monotonic() < began + _LASTS:
                 await self._next(_SILENT)
                 if self._number != number:
                     number, told = self._number, monotonic()
-                    yield f"event: change\ndata: {number}\n\n".encode()
+                    yield _change(number)
                 elif monotonic() >= told + _SILENT:
                     told = monotonic()
                     yield b": still here\n\n"
@@ -46,6 +52,7 @@ class Live:
     def close(self) -> None:
         """End all streams."""
         self._closed = True
+        self._looked.set()
         self._tell()
 
     def _join(self) -> None:
@@ -70,10 +77,16 @@ class Live:
                 first, self._seen = self._seen is None, seen
                 if not first:
                     self._tell()
+            self._looked.set()
             await asyncio.sleep(EVERY)
         self._seen = None
+        self._looked.clear()
 
     def _tell(self) -> None:
         self._number += 1
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def _change(number: int) -> bytes:
+    return f"event: change\ndata: {number}\n\n".encode()

@@ -11,6 +11,7 @@ WRONG: Final = 5  # wrong tokens that one address may send in a minute
 WRONG_IN_ALL: Final = 100  # the same for all addresses; after that each try takes a while
 PAUSE: Final = SECOND  # how long a try takes then
 ADDRESSES: Final = 1_000  # so many are remembered
+_LONGEST: Final = 64  # characters of an address that is none
 _NETWORK: Final = 64  # bits of an IPv6 address that its owner does not choose
 
 
@@ -50,7 +51,7 @@ def _network(client: str) -> str:
     try:
         address = ipaddress.ip_address(client)
     except ValueError:
-        return client
+        return client[:_LONGEST]
     if address.version == 4:  # noqa: PLR2004 - the version is the number
         return client
     return str(ipaddress.ip_network((address, _NETWORK), strict=False))

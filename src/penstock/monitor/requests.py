@@ -39,7 +39,7 @@ class Query:
         """Read the body of a program's request: an object of texts and numbers."""
         try:
             found = msgspec.json.decode(body, type=dict[str, str | int | None])
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise InvalidError("body", f"must be a JSON object of texts and whole numbers: {error}") from None
         if len(found) > _MOST_FIELDS:
             raise InvalidError("body", f"must have at most {_MOST_FIELDS} fields")
@@ -159,4 +159,5 @@ class Asked:
     def is_of_own_page(self) -> bool:
         """Whether a page of this server sent it."""
         origin = self.headers.get("origin", "").lower()
-        return bool(self.host) and origin in (f"http://{self.host}", f"https://{self.host}")
+        schemes = ("https",) if self.secure else ("http", "https")  # a proxy may have ended TLS
+        return bool(self.host) and origin in [f"{scheme}://{self.host}" for scheme in schemes]

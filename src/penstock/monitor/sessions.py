@@ -35,7 +35,7 @@ def access(keyring: Keyring, cookie: str | None, now: int) -> Access | None:
     """Return what the session of a cookie allows; None if it is over, or never was one."""
     text, _, seal = (cookie or "").rpartition(".")
     end = text.partition(".")[0]
-    if not end.isascii() or not end.isdigit() or int(end[:20]) * SECOND <= now:
+    if not end.isascii() or not end.isdigit() or not now < int(end[:20]) * SECOND <= now + LASTS + SECOND:
         return None
     return keyring.sealed(_sealed_text(text), seal)
 

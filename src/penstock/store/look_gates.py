@@ -83,8 +83,8 @@ def under_pressure(db: Session, tenant: str | None, looked_at: int, most: int) -
         """
         SELECT l.behind, count(*), min(j.enqueued) FROM (
             SELECT seq, lane FROM lane_job ORDER BY seq LIMIT ?
-        ) AS w JOIN lane l ON l.id = w.lane JOIN job j ON j.seq = w.seq
-        WHERE l.ready = 0 AND l.behind IS NOT NULL AND (l.tenant = ? OR ? = 0)
+        ) AS w JOIN lane l ON l.id = w.lane JOIN job j ON j.seq = w.seq JOIN gate g ON g.id = l.behind
+        WHERE l.ready = 0 AND (g.tenant = ? OR ? = 0)
         GROUP BY l.behind ORDER BY count(*) DESC, l.behind LIMIT ?
         """,
         looked_at,

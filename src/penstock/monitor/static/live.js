@@ -6,9 +6,10 @@ const LEAST = 1000; // milliseconds between two fetches
 const KEPT = ["main", ".side nav", ".top h1", ".live"];
 
 let source = null;
-let last = 0;
+let last = Date.now();
 let due = 0;
 let fetching = false;
+let again = false; // the store has changed since the fetch that is under way began
 
 export function follow() {
   if (!document.body.dataset.live) return;
@@ -36,6 +37,7 @@ function stop() {
 }
 
 function soon() {
+  if (fetching) again = true;
   if (due || fetching) return;
   due = setTimeout(refresh, Math.max(0, last + LEAST - Date.now()));
 }
@@ -60,6 +62,10 @@ export async function refresh() {
     show("lost", "Not live");
   } finally {
     fetching = false;
+    if (again) {
+      again = false;
+      soon();
+    }
   }
 }
 
