@@ -6,7 +6,7 @@ from penstock.clock import SECOND
 from penstock.engine import Engine
 from penstock.job import JobQuery, NewJob, Place
 from penstock.lifecycle.states import State
-from penstock.limits.rules import Numbers, Window
+from penstock.limits.rules import Limit, Numbers, Window
 from tests.support.desk import Desk, rate, slots
 from tests.support.timing import until
 
@@ -26,6 +26,18 @@ def test_nothing_is_told_while_nothing_changes(engine: Engine):
     engine.jobs()
 
     assert before == engine.changes()
+
+
+def test_a_tenant_is_not_shown_the_gates_that_all_tenants_share(desk: Desk, engine: Engine):
+    all_share = Limit("api", Numbers(slots=1), shared=True)
+    desk.enqueue("a b", all_share, tenant="acme")
+    desk.enqueue("c d", slots("own", 1), tenant="acme")
+    desk.claim(4)
+
+    assert {("", "api"), ("acme", "own")} == {
+        (gate.tenant, gate.key) for gate in engine.gates_under_pressure()
+    }
+    assert ["own"] == [gate.key for gate in engine.gates_under_pressure(tenant="acme")]
 
 
 def test_the_gate_that_keeps_most_of_those_that_wait_longest_comes_first(desk: Desk, engine: Engine):

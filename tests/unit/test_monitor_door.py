@@ -284,3 +284,36 @@ def test_the_words_of_a_session_differ_from_its_cookie(open_monitor):
     value = first.cookies[0].partition(";")[0].partition("=")[2]
 
     assert value not in first.text
+
+
+def test_a_header_that_is_no_token_of_ours_is_meant_for_a_proxy(guarded):
+    cookie = signed_in(guarded)
+    statuses = [
+        look(guarded, "/", cookie=cookie, authorization="Basic b3BzOnNlY3JldA==").status for _ in range(9)
+    ]
+
+    assert [200] * 9 == statuses
+
+
+def test_over_tls_a_page_of_the_same_host_without_it_is_not_ours(guarded):
+    origins = [f"http://{HOST}", f"https://{HOST}"]
+
+    statuses = [
+        look(guarded, "/sign-in", form={"token": TOKEN}, scheme="https", origin=origin).status
+        for origin in origins
+    ]
+
+    assert [403, 303] == statuses
+
+
+def test_a_session_that_would_last_longer_than_twelve_hours_is_none(keyring):
+    text = "99999999999.word"
+    cookie = f"{text}.{keyring.seal(TOKEN, sessions._sealed_text(text))}"
+
+    assert None is sessions.access(keyring, cookie, 0)
+
+
+def test_a_hook_cannot_let_in_a_tenant_without_a_name(engine):
+    monitor = Monitor(engine, who=lambda _: Access("anna", frozenset(Role), ""))
+
+    assert 403 == look(monitor, "/").status
