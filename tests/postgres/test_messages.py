@@ -148,11 +148,13 @@ class TestAlong:
         assert engine.store._prepare is not None
 
     def test_questions_beside_a_refused_text_stay_usable(self, engine):
-        engine.enqueue([NewJob("task")])
+        engine.enqueue([NewJob("task", limits=(slots(f"X{n}", 1),)) for n in range(3)])
+        (job,) = engine.claim(["default"], 1, worker="w").jobs
+        ended = [Settlement(job.seq, job.fence, Done())]
         engine.store._drop_idle()
         with pytest.raises(Exception, match="NUL"):
-            engine.exchange([], ["de\0"], 1, worker="w")
-        assert len(engine.exchange([], ["default"], 1, worker="w")[1].jobs) == 1
+            engine.exchange(ended, ["de\0"], 1, worker="w")
+        assert engine.settle(ended) == [True]
         assert engine.store._prepare is not None
 
 
