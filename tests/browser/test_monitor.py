@@ -12,7 +12,7 @@ from penstock.job import NewJob
 from penstock.monitor.pages.table import PAGES
 from tests.support.busy import fill
 from tests.support.command import Process
-from tests.support.devtools import NARROW, WIDE, driving
+from tests.support.devtools import NARROW, WIDE
 from tests.support.postgres import empty_store
 from tests.support.server import TOP, Served
 from tests.support.stores import new_file
@@ -79,12 +79,6 @@ _UNNAMED = """
   return wrong;
 })()
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with driving(tmp_path_factory.mktemp("browser") / "it") as it:
-        yield it
 
 
 @contextmanager

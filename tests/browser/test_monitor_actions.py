@@ -10,7 +10,7 @@ from penstock.job import NewJob, Schedule, Settlement, WorkerReport
 from penstock.lifecycle.outcomes import Failed
 from penstock.limits.rules import Numbers
 from tests.support.desk import LEASE, slots
-from tests.support.devtools import NARROW, WIDE, driving
+from tests.support.devtools import NARROW, WIDE
 from tests.support.monitored import monitored
 from tests.support.postgres import empty_store
 from tests.support.stores import new_file
@@ -32,12 +32,6 @@ SHOWN = [
     "/operations",
     "/audit",
 ]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with driving(tmp_path_factory.mktemp("browser") / "it") as it:
-        yield it
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,7 +12,7 @@ from penstock.job import NewJob
 from penstock.limits.rules import Limit, Numbers
 from tests.support.clock import FakeClock
 from tests.support.command import Process
-from tests.support.devtools import NARROW, WIDE, driving
+from tests.support.devtools import NARROW, WIDE
 from tests.support.playing import play
 from tests.support.postgres import empty_store
 from tests.support.server import TOP
@@ -22,12 +22,6 @@ from tests.support.timing import until
 LOADED = "'loaded' in document.querySelector('[data-figure]').dataset"
 AT = "document.querySelector('[data-figure]').timeline"
 PLAYED = 30 * SECOND  # more than what is played takes
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    with driving(tmp_path_factory.mktemp("browser") / "it") as it:
-        yield it
 
 
 @contextmanager

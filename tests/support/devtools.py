@@ -47,6 +47,7 @@ class Browser:
         self._connection = connection
         self._numbers = itertools.count(1)
         self._events = []
+        self._contexts = []
 
     def call(self, method, session=None, **params):
         """Call a method of the protocol; return its result."""
@@ -73,9 +74,17 @@ class Browser:
     def page(self, width=WIDE, *, dark=False):
         """Open an empty page."""
         context = self.call("Target.createBrowserContext")["browserContextId"]
+        self._contexts.append(context)
         target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         return Tab(self, session, width, dark=dark)
+
+
+    def close_pages(self):
+        """Close every page: one that is open follows its store, and costs time."""
+        while self._contexts:
+            self.call("Target.disposeBrowserContext", browserContextId=self._contexts.pop())
+        self._events.clear()
 
 
 class Tab:
@@ -121,7 +130,7 @@ class Tab:
 
     def loaded(self):
         """Wait until the page is loaded."""
-        until(lambda: self.eval("document.readyState") == "complete")
+        until(lambda: self.eval("document.readyState") == "complete", every=0.02)
 
     def eval(self, expression):
         """Return the value of an expression of JavaScript; a promise is awaited."""
