@@ -22,10 +22,14 @@ def test_a_change_by_another_process_is_told(opened):
 
 def test_nothing_is_told_while_nothing_changes(engine: Engine):
     engine.enqueue([NewJob(task="t")])
-    before = engine.changes()
-    engine.jobs()
 
-    assert before == engine.changes()
+    def is_quiet():
+        before = engine.changes()
+        engine.jobs()
+        return before == engine.changes()
+
+    # PostgreSQL counts the transactions of the whole server, and others may use it.
+    until(is_quiet)
 
 
 def test_a_tenant_is_not_shown_the_gates_that_all_tenants_share(desk: Desk, engine: Engine):
