@@ -136,6 +136,7 @@ def test_a_quiet_worker_finishes_what_it_runs_and_claims_nothing_until_it_goes_o
     engine.enqueue([NewJob("wait", id="first")])
     with at_work(engine, handlers={"wait": Handler(wait), "t": Handler(lambda: None)}):
         assert began.wait(20)
+        until(engine.workers)
         engine.ask_worker("anna:1", "quiet")
         until(lambda: engine.workers()[0].report.state == "quiet")
         engine.enqueue([NewJob("t", id="second")])
@@ -165,6 +166,7 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_it_runs_and_ends(url, monk
     thread.start()
     try:
         assert began.wait(20)
+        until(engine.workers)
         engine.ask_worker("anna:1", "terminate")
         until(lambda: engine.workers()[0].report.state == "stopping")
         may_end.set()
