@@ -184,7 +184,7 @@ class TestConnections:
         quiet(waiter)
         assert cut(url, "teller") >= 1
 
-        assert hears(waiter, lambda: teller.enqueue([job]), timeout=1)
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
 
     def test_a_store_that_lost_its_connection_goes_on_though_that_cannot_be_logged(
         self, url, waiter, teller, caplog, monkeypatch
@@ -212,7 +212,7 @@ class TestConnections:
             last.enqueue([job])
             last.close()
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     @JOBS
     def test_what_is_told_between_two_messages_at_the_very_end_is_heard(self, url, waiter, monkeypatch, job):
@@ -224,7 +224,7 @@ class TestConnections:
             last.enqueue([job])
             last.close()
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     def test_a_script_that_ends_after_an_enqueue_is_heard(self, url, waiter):
         script = """
@@ -239,7 +239,7 @@ open_engine(sys.argv[1]).enqueue([NewJob("task", limits=(Limit("X", Numbers(slot
         def act():
             subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=120, check=True)
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     def test_a_schema_with_the_longest_name_is_heard(self, opened, caplog):
         caplog.set_level(logging.INFO, "penstock.store")
