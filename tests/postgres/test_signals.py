@@ -158,11 +158,20 @@ class TestWhat:
 class TestConnections:
     def test_threads_that_wait_share_one_connection(self, url, opened):
         engine = opened(f"{url}&application_name={split_schema(url)[1]}.crowd")
+        begun = []
+
+        def wait(number):
+            begun.append(number)
+            return engine.wait(engine.revision(), 60)
+
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(at_once, 30, lambda _: engine.wait(engine.revision(), 0.7))
-            time.sleep(0.4)
-            # One to listen, and the one with which the store was opened.
-            assert connections(url, "crowd") == 2
+            thread.submit(at_once, 30, wait)
+            until(lambda: len(begun) == 30 and connections(url, "crowd") > 1)
+            time.sleep(0.2)
+            found = connections(url, "crowd")
+            engine.enqueue([NewJob("task")])
+
+        assert found == 2  # one to listen, and the one with which the store was opened
 
     def test_a_store_that_never_waits_does_not_listen(self, url, teller):
         assert connections(url, "teller") == 1
