@@ -28,7 +28,8 @@ settings.register_profile(
     print_blob=True,
 )
 LONGEST = (
-    "conformance/", "chaos/", "unit/test_docs", "simulation/", "property/", "policies/", "e2e/", "postgres/",
+    "conformance/", "chaos/", "unit/test_docs", "simulation/", "browser/", "policies/", "e2e/", "postgres/",
+    "unit/test_worker_faults",
 )  # fmt: skip
 # Where there are no suites, `.ci/run` leaves them out, and says so.
 collect_ignore = ["conformance"] if os.environ.get("PENSTOCK_OJS") == "none" else []

@@ -15,7 +15,7 @@ from tests.support.command import Process
 from tests.support.devtools import NARROW, WIDE
 from tests.support.postgres import empty_store
 from tests.support.server import TOP, Served
-from tests.support.stores import new_file
+from tests.support.stores import new_file, on_sqlite
 from tests.support.timing import until
 
 NEEDED = {"/gate": "?key=api:stripe", "/job": "?id=watched", "/workflow": "?id=run", "/find": "?q=account"}
@@ -115,6 +115,7 @@ def address(engine, store):
         yield url
 
 
+@on_sqlite  # every page shows the same of every store: `tests/contract` and the test without script ask both
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nothing_on_any_page_is_forbidden_cut_off_faint_or_without_a_name(browser, address, width, dark):

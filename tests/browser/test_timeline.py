@@ -1,6 +1,7 @@
 """The timeline in a real browser: the demo's scenarios, the keyboard, zoom, what is new, and what a frame costs."""
 
 import json
+import math
 from contextlib import closing, contextmanager
 from signal import SIGTERM
 
@@ -16,12 +17,13 @@ from tests.support.devtools import NARROW, WIDE
 from tests.support.playing import play
 from tests.support.postgres import empty_store
 from tests.support.server import TOP
-from tests.support.stores import new_file
+from tests.support.stores import new_file, on_sqlite
 from tests.support.timing import until
 
 LOADED = "'loaded' in document.querySelector('[data-figure]').dataset"
 AT = "document.querySelector('[data-figure]').timeline"
 PLAYED = 30 * SECOND  # more than what is played takes
+ENOUGH = 1.8  # 3 would do; without passing over anything it is 2.5
 
 
 @contextmanager
@@ -278,7 +280,11 @@ def test_without_script_the_page_has_the_table(browser, address):
     assert "call_keyed" in tab.document()
 
 
+@on_sqlite
 def test_a_frame_of_a_hundred_thousand_attempts_takes_about_as_long_as_one_of_twenty_thousand(tab):
-    ratios = [tab.eval(_FRAMES) for _ in range(3)]
+    """The browser makes these attempts up, so that no store is asked."""
+    ratios = []
+    while len(ratios) < 3 and min(ratios, default=math.inf) >= ENOUGH:
+        ratios.append(tab.eval(_FRAMES))
 
-    assert 1.8 > min(ratios), ratios  # 3 would do; without passing over anything it is 2.5
+    assert ENOUGH > min(ratios), ratios

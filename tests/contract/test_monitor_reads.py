@@ -19,8 +19,10 @@ from penstock.monitor.page import View
 from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Query
 from penstock.store.session import Session
+from tests.support.soak import often
 
-FEW, MANY, MORE = 1_000, 100_000, 200_000  # jobs; what a page looks at ends between the first and the second
+# Jobs.  Where a page stops looking, at 20,000 of a kind, is between the first and the second.
+FEW, MANY, MORE = 500, often(50_000, 100_000), often(100_000, 200_000)
 BATCH = 5_000
 STATEMENTS = 120  # of one page
 ROWS = 2_000  # that one page gets

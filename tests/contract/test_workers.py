@@ -74,7 +74,7 @@ def at_work(engine, handlers=None, **options):
         yield worker
     finally:
         worker.stop()
-        thread.join(20)
+        thread.join(60)
 
 
 def test_a_worker_tells_of_itself_while_it_runs_and_says_when_it_ends(url):
@@ -131,12 +131,12 @@ def test_a_quiet_worker_finishes_what_it_runs_and_claims_nothing_until_it_goes_o
 
     def wait():
         began.set()
-        assert may_end.wait(20)
+        assert may_end.wait(60)
 
     engine.enqueue([NewJob("wait", id="first")])
     with at_work(engine, handlers={"wait": Handler(wait), "t": Handler(lambda: None)}):
-        assert began.wait(20)
-        until(engine.workers)
+        assert began.wait(60)
+        until(engine.workers)  # a job may begin before its worker has told of itself
         engine.ask_worker("anna:1", "quiet")
         until(lambda: engine.workers()[0].report.state == "quiet")
         engine.enqueue([NewJob("t", id="second")])
@@ -158,19 +158,19 @@ def test_a_worker_that_is_asked_to_stop_finishes_what_it_runs_and_ends(url, monk
 
     def wait():
         began.set()
-        assert may_end.wait(20)
+        assert may_end.wait(60)
 
     engine.enqueue([NewJob("wait", id="first")])
     worker = Worker(engine, {"wait": Handler(wait)}, name="anna:1")
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
-        assert began.wait(20)
+        assert began.wait(60)
         until(engine.workers)
         engine.ask_worker("anna:1", "terminate")
         until(lambda: engine.workers()[0].report.state == "stopping")
         may_end.set()
-        thread.join(20)
+        thread.join(60)
     finally:
         worker.stop_now()
 

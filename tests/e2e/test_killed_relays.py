@@ -48,6 +48,7 @@ def test_slots_that_are_handed_on_are_held_by_one_at_a_time_though_workers_die(w
         if at_work and handed_on:
             watch.kill(chance.choice(at_work))
             watch.hire()
+        time.sleep(0.01)
     until(watch.all_done, PATIENCE, watch.engine.count, every=0.05)
 
     assert handed_on, "no slot was handed on"

@@ -346,7 +346,7 @@ class TestStreams:
             for _ in range(10):
                 assert 201 == server.post("/ojs/v1/jobs/batch", {"jobs": [JOB] * 1_000}).status
 
-            assert time.monotonic() - began < 15
+            assert time.monotonic() - began < 50
 
 
 class TestSockets:
@@ -406,12 +406,11 @@ class TestSockets:
         for _ in range(3):
             server.post("/ojs/v1/jobs/batch", {"jobs": [JOB] * 1_000})
         began, got = time.monotonic(), []
-        while time.monotonic() < began + 3:
-            got.append(json.loads(socket.recv(10)))
+        while (took := time.monotonic() - began) < 3 or len(got) < 100 * 3:
+            got.append(json.loads(socket.recv(60)))
         dropped = [event for event in got if event["event"] == "system.events_dropped"]
 
-        assert len(got) <= 100 * 5
-        assert len(got) >= 100 * 3
+        assert len(got) <= 100 * (took + 2)
         assert sum(event["data"]["count"] for event in dropped) >= 1_000
 
     def test_a_page_of_another_site_cannot_listen(self, server):

@@ -24,6 +24,7 @@ from tests.support import journal
 from tests.support.command import Process
 from tests.support.frozen import freeze
 from tests.support.postgres import drop_schema, fresh_schema, shared_url
+from tests.support.timing import until
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 40.0
@@ -163,10 +164,7 @@ class Workplace:
         return sorted(lines, key=lambda line: line["at"])
 
     def until(self, true, patience=PATIENCE):
-        deadline = time.monotonic() + patience
-        while not true():
-            assert time.monotonic() < deadline, self.journal.read_text()[-4000:]
-            time.sleep(0.005)
+        until(true, patience, lambda: self.journal.read_text()[-4000:])
 
     def began(self, *who):
         """Wait until these calls have their slots."""

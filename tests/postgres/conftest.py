@@ -11,6 +11,7 @@ import pytest
 from penstock.engine import open_engine
 from tests.postgres.race import Race
 from tests.support.clock import FakeClock
+from tests.support.connections import keep_connections
 from tests.support.postgres import drop_schema, empty_store, fresh_schema, shared_url
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +101,8 @@ def clock():
 
 
 @pytest.fixture
-def race(url, clock):
+def race(url, clock, monkeypatch):
     """Transactions at once on one store, which must be in order afterwards."""
+    keep_connections(monkeypatch)
     with Race(url, clock) as race:
         yield race

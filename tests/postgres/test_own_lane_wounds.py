@@ -9,6 +9,7 @@ from tests.postgres.test_own_lanes import TestSettles as Settles
 from tests.postgres.test_own_lanes import meet_own_lanes
 from tests.simulation.wounds import wounded
 from tests.support.clock import FakeClock
+from tests.support.connections import keep_connections
 from tests.support.desk import slots
 
 LANES = "engine.admission.own_lanes"
@@ -58,7 +59,8 @@ WOUNDS = [
 @pytest.mark.parametrize(
     ("where", "old", "new", "notices"), [each[1:] for each in WOUNDS], ids=[each[0] for each in WOUNDS]
 )
-def test_a_race_notices(url, where, old, new, notices):
+def test_a_race_notices(url, monkeypatch, where, old, new, notices):
+    keep_connections(monkeypatch)
     with wounded("it", {"it": (where, (old, new))}):
         race = Race(url, FakeClock())
         try:

@@ -158,11 +158,20 @@ class TestWhat:
 class TestConnections:
     def test_threads_that_wait_share_one_connection(self, url, opened):
         engine = opened(f"{url}&application_name={split_schema(url)[1]}.crowd")
+        begun = []
+
+        def wait(number):
+            begun.append(number)
+            return engine.wait(engine.revision(), 60)
+
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(at_once, 30, lambda _: engine.wait(engine.revision(), 0.7))
-            time.sleep(0.4)
-            # One to listen, and the one with which the store was opened.
-            assert connections(url, "crowd") == 2
+            thread.submit(at_once, 30, wait)
+            until(lambda: len(begun) == 30 and connections(url, "crowd") > 1)
+            time.sleep(0.2)
+            found = connections(url, "crowd")
+            engine.enqueue([NewJob("task")])
+
+        assert found == 2  # one to listen, and the one with which the store was opened
 
     def test_a_store_that_never_waits_does_not_listen(self, url, teller):
         assert connections(url, "teller") == 1
@@ -184,7 +193,7 @@ class TestConnections:
         quiet(waiter)
         assert cut(url, "teller") >= 1
 
-        assert hears(waiter, lambda: teller.enqueue([job]), timeout=1)
+        assert hears(waiter, lambda: teller.enqueue([job]), timeout=SOON)
 
     def test_a_store_that_lost_its_connection_goes_on_though_that_cannot_be_logged(
         self, url, waiter, teller, caplog, monkeypatch
@@ -212,7 +221,7 @@ class TestConnections:
             last.enqueue([job])
             last.close()
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     @JOBS
     def test_what_is_told_between_two_messages_at_the_very_end_is_heard(self, url, waiter, monkeypatch, job):
@@ -224,7 +233,7 @@ class TestConnections:
             last.enqueue([job])
             last.close()
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     def test_a_script_that_ends_after_an_enqueue_is_heard(self, url, waiter):
         script = """
@@ -239,7 +248,7 @@ open_engine(sys.argv[1]).enqueue([NewJob("task", limits=(Limit("X", Numbers(slot
         def act():
             subprocess.run([sys.executable, "-c", script, url], cwd=ROOT / "src", timeout=120, check=True)
 
-        assert hears(waiter, act, timeout=1)
+        assert hears(waiter, act, timeout=SOON)
 
     def test_a_schema_with_the_longest_name_is_heard(self, opened, caplog):
         caplog.set_level(logging.INFO, "penstock.store")

@@ -536,4 +536,12 @@ FOUND = {
         enqueue(*(job(name, "X c1") for name in "abcd"), job("other", queue="r")),
         ("claims", [(["q", "r"], 3, LEASE, "w1", None)], (0,), "strict", SHORT),
     ),
+    "a refresh that was lent again has no outcome of the first worker": found(
+        "an old refresh that counts",
+        enqueue(job("a", "X c2 wait 5000000")),
+        ("refreshes", "w1", 100_000),
+        ("advance", 3_000_000),
+        ("refreshes", "w1", 100_000),
+        ("refreshed", "X", "", None, True),
+    ),
 }

@@ -9,6 +9,9 @@ from psycopg.pq import TransactionStatus
 from penstock.store.postgres.session import ConnectionState
 from penstock.store.postgres.store import PostgresStore
 
+# All of DISCARD ALL but the plans of prepared statements, most of which the next test uses too.
+_ANEW = "CLOSE ALL; RESET ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP"
+_states: dict[psycopg.Connection, ConnectionState] = {}
 _idle: dict[tuple[int, str], list[psycopg.Connection]] = defaultdict(list)
 _connect, _close = PostgresStore._connect, PostgresStore.close
 
@@ -24,7 +27,7 @@ def _take_up(store: PostgresStore) -> psycopg.Connection:
     while idle and store._prepare is not None:
         connection = idle.pop()
         if not connection.closed:
-            store._states[connection] = ConnectionState()
+            store._states[connection] = _states.pop(connection)
             return connection
     return _connect(store)
 
@@ -35,7 +38,8 @@ def _leave(store: PostgresStore) -> None:
         if connection.closed or connection.info.transaction_status is not TransactionStatus.IDLE:
             connection.close()
             continue
-        connection.execute("DISCARD ALL", prepare=False)
-        connection._prepared.clear()
+        connection.execute(_ANEW, prepare=False)
+        state = _states[connection] = store._states.pop(connection)
+        state.fences.clear()
         _idle[os.getpid(), store.address.connect].append(connection)
     _close(store)

@@ -4,10 +4,12 @@
 One whose first line is a comment with a file's name, as in `# tasks.py`, is written to that file and imported.
 ```sh blocks run if `<!-- run -->` stands on the line above.
 
-As a script: `python pages.py PAGE`, in the folder where the examples may leave their files.
+`python -m tests.support.pages PAGE` does so in the folder where the examples may leave their files, and tells all
+on standard output.  What it starts is of one group of processes.
 """
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -59,4 +61,6 @@ def run(page):
 
 
 if __name__ == "__main__":
+    os.setsid()
+    os.dup2(1, 2)
     run(Path(sys.argv[1]))

@@ -8,17 +8,22 @@ from itertools import accumulate
 from typing import TypeVar
 
 T = TypeVar("T")
-PATIENCE = 20.0
+PATIENCE = 60.0
+SLOWEST = 0.05
 
 
 def until(
     look: Callable[[], T], seconds: float = PATIENCE, told: Callable[[], object] = str, every: float = 0.005
 ) -> T:
-    """Look again and again until there is something to see; return it.  What is *told* explains a failure."""
-    end = time.monotonic() + seconds
+    """Look again and again until there is something to see; return it.  What is *told* explains a failure.
+
+    It is seen late by a twentieth of the time it took: to look more often takes time from what is waited for.
+    """
+    began = time.monotonic()
     while not (seen := look()):
-        assert time.monotonic() < end, f"nothing came within {seconds} s; {told()}"
-        time.sleep(every)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"nothing came within {seconds} s; {told()}"
+        time.sleep(max(every, min(waited / 20, SLOWEST)))
     return seen
 
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import pages
+from tests.support.command import Process
 from tests.support.postgres import fresh_schema, shared_url
 
 TOP = Path(__file__).parents[2]
@@ -24,23 +24,19 @@ SHIM = '#!/bin/sh\nexec "{python}" {arguments} "$@"\n'
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, tmp_path):
     url = {"PENSTOCK_URL": fresh_schema(shared_url())} if page.name == "postgresql.md" else {}
-    ran = subprocess.Popen(
-        [sys.executable, "-P", pages.__file__, page],
-        cwd=tmp_path,
-        env=environment(tmp_path / "bin") | url,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    ran = Process(
+        str(page), module="tests.support.pages", folder=tmp_path, streams=("stdout",),
+        **environment(tmp_path / "bin"), **url,
+    )  # fmt: skip
     try:
-        told, _ = ran.communicate(timeout=280)
+        with ran.stdout:
+            told = ran.stdout.read()
     finally:
         with suppress(ProcessLookupError):
             os.killpg(ran.pid, signal.SIGKILL)  # whatever an example left running
+        status = ran.wait()
 
-    assert 0 == ran.returncode, told
+    assert 0 == status, told
     assert pages.examples(page.read_text())
 
 
@@ -70,6 +66,5 @@ def environment(shims):
         shim = shims / name
         shim.write_text(SHIM.format(python=sys.executable, arguments=arguments))
         shim.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    path = os.pathsep.join([str(shims), kept.get("PATH", os.defpath)])
-    return {**kept, "PATH": path, "PYTHONPATH": str(TOP / "src"), "COLUMNS": "100"}
+    path = os.pathsep.join([str(shims), os.environ.get("PATH", os.defpath)])
+    return {"PATH": path, "PYTHONPATH": str(TOP / "src"), "COLUMNS": "100"}
