@@ -19,7 +19,8 @@ def address(request, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def lasting(address):
-    with served(address, "--test-mode") as one:
+    """A server of HTTP and of Silo's protocol."""
+    with served(address, "--test-mode", "--silo", "0") as one:
         yield one
 
 
@@ -29,15 +30,9 @@ def server(lasting):
     return lasting
 
 
-@pytest.fixture(scope="session")
-def lasting_silo(address):
-    with served(address, "--test-mode", "--silo", "0") as one:
-        yield one
-
-
 @pytest.fixture
-def silo(lasting_silo):
+def silo(lasting):
     """A client of Silo's protocol, at a server that has no jobs."""
-    with SiloClient(lasting_silo.silo) as client:
+    with SiloClient(lasting.silo) as client:
         client.ResetShards()
         yield client

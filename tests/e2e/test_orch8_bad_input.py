@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.orch8 import Desk, step
+from tests.support.stores import server_on_sqlite
 
 SEQUENCE = {"name": "other", "tenant_id": "acme", "blocks": [step("a", "noop")]}
 START = {"sequence_name": "s", "tenant_id": "acme"}
@@ -89,6 +90,7 @@ BAD = [
 ]  # fmt: skip
 
 
+@server_on_sqlite  # refused before any store is asked
 @pytest.mark.parametrize(
     ("path", "body", "status", "field"), BAD, ids=[f"{n}-{case[0]}-{case[3]}" for n, case in enumerate(BAD)]
 )

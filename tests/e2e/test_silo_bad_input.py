@@ -8,6 +8,7 @@ import pytest
 from penstock.dialects.silo import silo_pb2 as pb
 from penstock.dialects.silo.methods import METHODS, NOT_OFFERED
 from tests.support.silo import concurrency, floating, pack, rate, refused, retries
+from tests.support.stores import server_on_sqlite
 
 LONG = "x" * 2_000
 NUMBERS = [0, 1, 2**31 - 1, 2**32 - 1, 2**53, 2**63 - 1, -1, -(2**63)]
@@ -56,6 +57,7 @@ BAD = {
 }
 
 
+@server_on_sqlite  # refused before any store is asked
 @pytest.mark.parametrize("named", BAD)
 def test_a_job_that_could_never_run_is_refused_by_the_name_of_its_field(silo, named):
     refused("INVALID_ARGUMENT", lambda: silo.send("Enqueue", BAD[named]), named)
@@ -87,6 +89,7 @@ def test_more_tasks_than_an_answer_can_hold_are_not_an_error(silo):
     assert 1 == len(silo.lease(most=2**32 - 1).tasks)
 
 
+@server_on_sqlite  # refused before any store is asked
 @pytest.mark.parametrize("name", sorted(NOT_OFFERED))
 def test_what_only_silos_operators_call_is_not_offered(silo, name):
     refused("UNIMPLEMENTED", lambda: silo.send(name, b""), f"{name} is not offered")

@@ -17,22 +17,22 @@ def soon():
     return int(time.time() * 1_000)
 
 
-def test_there_is_one_shard_and_the_server_that_is_asked_owns_it(silo, lasting_silo):
+def test_there_is_one_shard_and_the_server_that_is_asked_owns_it(silo, lasting):
     info = silo.GetClusterInfo()
 
     (owner,) = info.shard_owners
-    assert (1, lasting_silo.silo) == (info.num_shards, owner.grpc_addr)
+    assert (1, lasting.silo) == (info.num_shards, owner.grpc_addr)
     assert ("", "") == (owner.range_start, owner.range_end)
     silo.enqueue(1)
     assert owner.shard_id == silo.lease().tasks[0].shard
     assert info.this_node_id == owner.node_id == info.members[0].node_id
 
 
-def test_a_call_for_another_shard_is_sent_to_its_owner(silo, lasting_silo):
+def test_a_call_for_another_shard_is_sent_to_its_owner(silo, lasting):
     with pytest.raises(Exception, match="shard not found") as caught:
         silo.GetJob(id="x", shard=ELSEWHERE)
 
-    assert ("x-silo-shard-owner-addr", lasting_silo.silo) in caught.value.trailing_metadata()
+    assert ("x-silo-shard-owner-addr", lasting.silo) in caught.value.trailing_metadata()
     refused("INVALID_ARGUMENT", lambda: silo.GetJob(id="x", shard="zz"), "invalid shard ID")
 
 
@@ -190,15 +190,15 @@ def test_imported_jobs_end_as_their_last_attempt_did(silo):
     }
 
 
-def test_a_job_of_another_client_is_shown_and_left_to_its_workers(silo, lasting_silo):
-    job = lasting_silo.enqueue({"type": "mail", "args": [1, "two"]})
+def test_a_job_of_another_client_is_shown_and_left_to_its_workers(silo, lasting):
+    job = lasting.enqueue({"type": "mail", "args": [1, "two"]})
     silo.enqueue("mine")
 
     assert ["mine"] == payloads(silo.lease().tasks)
 
     shown = silo.GetJob(id=job["id"])
     assert (pb.SCHEDULED, {"args": [1, "two"]}) == (shown.status, unpack(shown.payload))
-    assert [job["id"]] == [each["id"] for each in lasting_silo.fetch("default")]
+    assert [job["id"]] == [each["id"] for each in lasting.fetch("default")]
 
 
 @pytest.mark.parametrize(
@@ -215,8 +215,8 @@ def test_a_job_of_another_client_is_shown_and_left_to_its_workers(silo, lasting_
     ],
     ids=str,
 )
-def test_a_job_with_which_another_client_poses_as_ours_is_no_trouble_to_workers(silo, lasting_silo, kept):
-    job = lasting_silo.enqueue({"type": "silo", "args": [10**30], "meta": {"silo": kept}})
+def test_a_job_with_which_another_client_poses_as_ours_is_no_trouble_to_workers(silo, lasting, kept):
+    job = lasting.enqueue({"type": "silo", "args": [10**30], "meta": {"silo": kept}})
     silo.enqueue("mine")
 
     tasks = silo.lease().tasks
@@ -228,10 +228,10 @@ def test_a_job_with_which_another_client_poses_as_ours_is_no_trouble_to_workers(
     )  # fmt: skip
 
 
-def test_calls_are_counted_among_the_requests(silo, lasting_silo):
+def test_calls_are_counted_among_the_requests(silo, lasting):
     silo.enqueue("x")
 
-    page = lasting_silo.get("/penstock/v1/metrics").body.decode()
+    page = lasting.get("/penstock/v1/metrics").body.decode()
 
     assert 'route="/silo.v1.Silo/Enqueue",status="OK"' in page.replace(" ", "")
 

@@ -34,13 +34,13 @@ def leased(silo, most=50):
     return [unpack(task.payload) for task in silo.lease(most=most).tasks]
 
 
-def test_five_slots_of_a_user_are_all_used_and_never_six(silo, lasting_silo):
+def test_five_slots_of_a_user_are_all_used_and_never_six(silo, lasting):
     for n in range(25):
         silo.enqueue({"task": "process-upload", "n": n}, concurrency("user:123", 5))
     overlaps = Overlaps()
 
     run(
-        lasting_silo,
+        lasting,
         25,
         overlaps=overlaps,
         handler=lambda _: until(lambda: overlaps.most["user:123"] >= 5, 30),
@@ -165,30 +165,30 @@ def test_three_limits_are_taken_together_or_not_at_all(silo):
     assert ["concurrency", "rate_limit", "concurrency"] == [limit.WhichOneof("limit") for limit in job.limits]
 
 
-def test_opposite_orders_cannot_deadlock(silo, lasting_silo):
+def test_opposite_orders_cannot_deadlock(silo, lasting):
     x, y = concurrency("x", 1), concurrency("y", 1)
     for n in range(20):
         silo.enqueue(n, *((x, y) if n % 2 else (y, x)))
 
-    overlaps = run(lasting_silo, 20)
+    overlaps = run(lasting, 20)
 
     assert {"x": 1, "y": 1} == overlaps.most
 
 
-def test_no_window_holds_more_starts_than_the_rate(silo, lasting_silo):
+def test_no_window_holds_more_starts_than_the_rate(silo, lasting):
     for n in range(12):
         silo.enqueue(n, rate("api", "user:1", 5, 1_000))
 
-    overlaps = run(lasting_silo, 12)
+    overlaps = run(lasting, 12)
 
     assert most_in_window(overlaps.begun["api/user:1"], 1 - JITTER) <= 5
 
 
-def test_a_leaky_bucket_spaces_starts_evenly(silo, lasting_silo):
+def test_a_leaky_bucket_spaces_starts_evenly(silo, lasting):
     for n in range(6):
         silo.enqueue(n, rate("api", "leaky", 5, 1_000, algorithm=pb.LEAKY_BUCKET))
 
-    begun = run(lasting_silo, 6).begun["api/leaky"]
+    begun = run(lasting, 6).begun["api/leaky"]
 
     assert begun[-1] - begun[0] >= 1.0 - JITTER
     assert min(later - sooner for sooner, later in pairwise(begun)) >= 0.2 - JITTER
@@ -210,7 +210,7 @@ def test_concurrency_keys_are_a_tenants_own(silo):
     assert ["a", "b"] == sorted(leased(silo))
 
 
-def test_several_workers_compute_and_obey_a_floating_limit(silo, lasting_silo):
+def test_several_workers_compute_and_obey_a_floating_limit(silo, lasting):
     for n in range(30):
         silo.enqueue(n, floating("shared", 1, 60_000))
     overlaps = Overlaps()
@@ -218,7 +218,7 @@ def test_several_workers_compute_and_obey_a_floating_limit(silo, lasting_silo):
     def handler(_):
         until(lambda: overlaps.most["shared"] >= 4, 30)
 
-    run(lasting_silo, 30, overlaps=overlaps, handler=handler, refresh=lambda _: 4)
+    run(lasting, 30, overlaps=overlaps, handler=handler, refresh=lambda _: 4)
 
     assert {"shared": 4} == overlaps.most
 

@@ -186,13 +186,13 @@ time.sleep(60)
 """
 
 
-def test_a_worker_that_is_killed_costs_an_attempt_and_gives_all_back(lasting_silo, silo):
+def test_a_worker_that_is_killed_costs_an_attempt_and_gives_all_back(lasting, silo):
     key = floating("key", 4, 60_000)
     kept = silo.enqueue("tried again", key, retry_policy=retries(1), tenant="t")
     lost = silo.enqueue("fails", key, tenant="t")
     stopped = silo.enqueue("cancelled", key, retry_policy=retries(3), tenant="t")
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, lasting_silo.silo], cwd=TOP, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD, lasting.silo], cwd=TOP, stdout=subprocess.PIPE, text=True
     )
     assert "3 1" == child.stdout.readline().strip()
     silo.CancelJob(id=stopped, tenant="t")

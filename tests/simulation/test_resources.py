@@ -17,6 +17,7 @@ from tests.support.soak import often
 
 STEPS = 80
 NEAR_MIDNIGHT = 94  # a history with a claim in the last moments of a day
+NOT_BEGUN = 11  # one in which it matters that a job was not begun
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -123,7 +124,7 @@ def test_the_model_notices(wound: Wound, monkeypatch: pytest.MonkeyPatch) -> Non
     wound(monkeypatch)
 
     def play() -> None:
-        for seed in (NEAR_MIDNIGHT, *range(200)):
+        for seed in (NEAR_MIDNIGHT, NOT_BEGUN, *range(200)):
             History(seed).play(STEPS)
 
     with pytest.raises(NoticedError):
