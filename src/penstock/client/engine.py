@@ -174,6 +174,7 @@ class RemoteEngine:
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
         take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay)

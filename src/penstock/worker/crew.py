@@ -13,6 +13,7 @@ from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
 from penstock.worker.loop import Loop
 from penstock.worker.relay import Relay
+from penstock.worker.standby import Standby
 from penstock.worker.threads import Threads
 from penstock.worker.watchdog import Watchdog
 
@@ -55,11 +56,18 @@ class Crew:
         self._kinds = kinds
         self._reserved = 0
         self._relays: list[Relay] = []  # under way
+        self.standby = Standby()
         self.size = self._free()  # how many can be at work at once
         self._lock = threading.Lock()  # of the four numbers, and the order in which attempts are taken back
         self._alarm = Alarm(self.running, lease, lose)
-        self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
-        self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
+        # Only what has one place, on the loop or in a thread, stands by.
+        on_loop, in_thread = (
+            (self.standby.hand_on, _none) if True in kinds else (_none, self.standby.hand_on)
+        )
+        self.loop = Loop(self._ended.append, ring, on_loop) if True in kinds or needs_loop else None
+        self._threads = (
+            Threads(threads, self._alarm, self._ended.append, ring, in_thread) if False in kinds else None
+        )
         self._watchdog = Watchdog(self.running, self.loop)
 
     def start(self) -> None:
@@ -103,11 +111,17 @@ class Crew:
         with self._lock:
             self._let_go(places)
 
-    def take(self, attempts: Sequence[Attempt], places: Places) -> None:
+    def take(self, attempts: Sequence[Attempt], places: Places) -> Sequence[Attempt]:
         """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free.
 
-        Those that follow one in its relay have its place.
+        Those that follow one in its relay have its place.  Those for which there is no place stand by; return the
+        others.
         """
+        with self._lock:
+            self.running.update(attempts)
+            spare = max(0, len(attempts) - places.count)
+        attempts, waiting = attempts[: len(attempts) - spare], attempts[len(attempts) - spare :]
+        self.standby.add(waiting)
         tasks = sum(attempt.handler.is_async for attempt in attempts)
         relays = [attempt.relay for attempt in attempts if attempt.relay is not None]
         with self._lock:
@@ -118,6 +132,17 @@ class Crew:
             self._free_tasks -= tasks
             self._free_threads -= len(attempts) - tasks
             self._let_go(places)
+        return attempts
+
+    def fill(self) -> None:
+        """Give free places to attempts that stand by, if hands became free before those came."""
+        while len(self.standby) and (places := self.reserve(1)).count:
+            attempt = self.standby.next()
+            if attempt is None:
+                self.release(places)
+                return
+            self.take([attempt], places)
+            self.send([attempt])
 
     def send(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
@@ -155,7 +180,11 @@ class Crew:
             count = len(self._ended) if most is None else min(most, len(self._ended))
             ended = [self._ended.popleft() for _ in range(count)]
             # A relay keeps its place until all of it is taken back.
-            last = [attempt for attempt in ended if attempt.relay is None or attempt.relay.give_back()]
+            last = [
+                attempt
+                for attempt in ended
+                if not attempt.handed_on and (attempt.relay is None or attempt.relay.give_back())
+            ]
             tasks = sum(attempt.handler.is_async for attempt in last)
             self._free_tasks += tasks
             self._free_threads += len(last) - tasks
@@ -163,7 +192,7 @@ class Crew:
 
     def cut_late(self) -> list[Attempt]:
         """Take back what has ended, and what has not begun, of relays that have gone on for too long, or must stop."""
-        now, taken = since_boot(), list[Attempt]()
+        now, taken = since_boot(), self.standby.cut(all_=self._shift.stopping)
         with self._lock:
             relays, self._relays = self._relays, []
             for relay in relays:
@@ -183,7 +212,9 @@ class Crew:
         """Return how long it takes until a relay has gone on for too long, *most* at most."""
         now = since_boot()
         with self._lock:
-            return min((max(0, relay.begin_by - now) for relay in self._relays), default=most)
+            late = min((max(0, relay.begin_by - now) for relay in self._relays), default=most)
+        waiting = self.standby.until_late()
+        return late if waiting is None else min(late, waiting)
 
     def interrupt(self, attempt: Attempt) -> None:
         """Cancel *attempt* if it runs on the loop; one in a thread must look for itself."""
@@ -210,3 +241,7 @@ class Crew:
     def _let_go(self, places: Places) -> None:
         self._reserved -= places.count
         places.count = 0
+
+
+def _none(_: Attempt) -> None:
+    return None

@@ -78,19 +78,19 @@ class Exchanges:
         self.pending.waiting += cut
         self._expected.learn(cut)
 
-    def run(self, queues: Sequence[str], places: Places, *, ahead: bool) -> Claim:
+    def run(self, queues: Sequence[str], places: Places, *, ahead: bool, standby: int = 0) -> Claim:
         """Claim for *places*, settle in the same transaction what is pending, and begin what was claimed.
 
         Only one thread may claim *ahead*: it tells which starts are held for later, and may be granted more of them.
         """
         try:
-            claim = self._run(queues, places, ahead=ahead)
+            claim = self._run(queues, places, standby, ahead=ahead)
         finally:
             self._crew.release(places)
         self.pending.tell()
         return claim
 
-    def _run(self, queues: Sequence[str], places: Places, *, ahead: bool) -> Claim:
+    def _run(self, queues: Sequence[str], places: Places, standby: int, *, ahead: bool) -> Claim:
         before = since_boot()
         offset = before - self._engine.clock.now()
         planned = self._starter.ask() if ahead else {}
@@ -105,6 +105,7 @@ class Exchanges:
             tasks=self._tasks,
             ahead=_ahead(places.count, planned, begun) if ahead else None,
             relay=self._expected.short(),
+            standby=standby,
         )
         self._beginnings.told(begun)
         self.lasted = since_boot() - before
@@ -138,7 +139,7 @@ class Exchanges:
         known = len(attempts)
         if any(job.after for job in jobs):
             attempts = in_relays(attempts)
-        self._crew.take(attempts, places)
+        attempts = self._crew.take(attempts, places)
         if any(attempt.begin_by for attempt in attempts):
             self._begin_paced(attempts)
         else:

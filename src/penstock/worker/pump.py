@@ -37,6 +37,10 @@ LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # Exchanges of fewer attempts are not parted in two: what each costs by itself would count for more than is won.
 LEAST_SHARE: Final = 100
+# Exchanges of so many attempts are worth what each costs by itself: with fewer hands, more attempts stand by.
+ENOUGH: Final = 100
+# What has ended is settled after so long, also while enough attempts stand by.
+GATHER: Final = 20 * MILLISECOND
 
 
 class Pump:
@@ -70,7 +74,11 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._plenty = False  # the last claim got all it asked for
+        self._aims = 0  # so many attempts should stand by
+        self._gathers = False  # enough stand by: what ends is settled later
+        self._alone_until = 0  # until then none are asked for: there were none
         grace, expected = Grace(), Expected(crew.handlers)
+        self._expected = expected
         self._exchanges, others = (
             Exchanges(
                 engine,
@@ -94,6 +102,8 @@ class Pump:
 
     def ring(self) -> None:
         """Look at what has ended."""
+        if self._gathers and len(self._crew.standby) > self._aims // 2:
+            return
         self.thread.wake()
         self.second.ring()
 
@@ -106,12 +116,14 @@ class Pump:
         self.thread.wake()
 
     def _round(self) -> float:
+        self._gathers = False
         self._take_ended()
         self._exchanges.cut_relays()
+        self._crew.fill()
         if self._exchanges.pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
-            if not self._shift.claims or self._crew.capacity <= 0:
+            if not self._shift.claims or (self._crew.capacity <= 0 and not self._standby()):
                 self._exchanges.pending.settle()
         rest = FALLBACK
         if not self._shift.stopping:
@@ -123,7 +135,21 @@ class Pump:
             self._tell_begun()
         # What was left to the second pump may still be there.
         rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
+        if len(self._crew.standby) > self._aims // 2:
+            self._gathers = True
+            return min(rest, GATHER) / SECOND
         return 0 if self._crew.left else rest / SECOND
+
+    def _standby(self) -> int:
+        """Return how many more attempts should stand by, so that the next exchange is worth what it costs."""
+        crew = self._crew
+        if (
+            crew.size >= ENOUGH or not self._plenty or not self._choice.alike or self._is_pacing()
+            or not self._exchanges.pending.waiting or since_boot() < self._alone_until
+        ):
+            return 0
+        self._aims = min(ENOUGH - crew.size, crew.size * self._expected.in_hand())
+        return max(0, self._aims - len(crew.standby))
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
@@ -133,6 +159,7 @@ class Pump:
         moment = min(self._exchanges.lasted // 4, LONGEST_MOMENT)
         if (
             ended
+            and not len(self._crew.standby)
             and ended != most
             and moment >= LEAST_MOMENT
             and ended < len(self._crew.running)
@@ -163,24 +190,30 @@ class Pump:
                 self._look = True
                 raise
             # A claim that got all it asked for does not know what else there is.
-            self._plenty = claim.at_once >= count
+            self._plenty = claim.at_once >= max(count, 1)
             if claim.more or self._plenty:
                 self._look = True
             self._look_at = claim.next_at
             self._looked = since_boot()
             if self._exchanges.pending.waiting:
                 return 0
+            if len(self._crew.standby):
+                break
             if not self._hungry():
                 self._rest(claim, revision)
         return self._pause()
 
     def _hungry(self) -> bool:
         # Starts that have their moment are told of, and granted, by one claim at a time.
-        willing = self._look and self._shift.claims and self._crew.capacity > 0
+        willing = self._look and self._shift.claims and (self._crew.capacity > 0 or self._standby() > 0)
         return willing and not (self.second.busy and self._is_pacing())
 
     def _take(self, queues: Sequence[str], count: int) -> Claim:
-        return self._exchanges.run(queues, self._crew.reserve(count), ahead=True)
+        standby = self._standby()
+        claim = self._exchanges.run(queues, self._crew.reserve(count), ahead=True, standby=standby)
+        if standby and claim.at_once <= count:
+            self._alone_until = since_boot() + SECOND
+        return claim
 
     def _share(self) -> int:
         """Return how many attempts each of two exchanges at once may settle; 0 if there may be only one.

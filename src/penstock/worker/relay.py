@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from penstock.clock import MILLISECOND, since_boot
-from penstock.job import RELAY
+from penstock.job import STANDBY
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, Outcome
 from penstock.worker.attempt import Attempt
 from penstock.worker.handler import Handler
@@ -107,16 +107,21 @@ class Expected:
         """Take into account how long those kept their place that have ended."""
         for attempt in ended:
             task = attempt.claimed.task
-            if (attempt.began or attempt.claimed.after) and task in self._tasks:
+            waited = attempt.claimed.after or attempt.stood_by_until
+            if (attempt.began or waited) and task in self._tasks:
                 # One that did not come to begin after others was claimed for nothing.
                 took = attempt.finished - attempt.sent if attempt.began else WITHIN
                 mean = self._means.get(task, took)
                 self._means[task] = mean + (took - mean) // (RISE if took > mean else FALL)
 
     def short(self) -> list[tuple[str, int]]:
-        """Return the tasks of which two attempts fit into a relay, with how long each takes."""
+        """Return the tasks of which attempts may stand by, or two fit into a relay, with how long each takes."""
         means = list(self._means.items())  # another thread may learn meanwhile
-        return [(task, max(1, mean)) for task, mean in means if 2 * mean <= RELAY]
+        return [(task, max(1, mean)) for task, mean in means if mean <= STANDBY]
+
+    def in_hand(self) -> int:
+        """Return how many attempts of the slowest short task may stand by for each hand."""
+        return STANDBY // max((span for _, span in self.short()), default=STANDBY + 1)
 
 
 def _goes_on(outcome: Outcome | None) -> bool:
