@@ -177,7 +177,7 @@ class RemoteEngine:
         standby: int = 0,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay, standby)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim

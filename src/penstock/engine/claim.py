@@ -189,7 +189,12 @@ def _is_plain(request: ClaimFor) -> bool:
         ahead=request.ahead, relay=request.relay, standby=request.standby,
     )  # fmt: skip
     ahead = request.ahead
-    return request == plain and request.count > 0 and len(request.queues) == 1 and not (ahead and (ahead.held or ahead.begun))
+    return (
+        request == plain
+        and request.count > 0
+        and len(request.queues) == 1
+        and not (ahead and (ahead.held or ahead.begun))
+    )
 
 
 def _named(tasks: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -212,7 +212,9 @@ class ClaimBatch:
         alone = self._asked.order is Order.PRIORITY and len(self._requests) == 1
         spans = {task: span for task, span in self._asked.relay if task in self._known} if alone else {}
         standby = self._asked.standby if spans and grants is None else 0
-        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants, standby)
+        claiming = Claiming(
+            board, queues, count, self._asked.grace, view, self._known, is_wanted, grants, standby
+        )
         claiming.run()
         stands_by = standby > 0 and stand_by(claiming, spans, standby)
         if grants is not None and ahead is not None:

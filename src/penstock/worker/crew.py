@@ -56,18 +56,16 @@ class Crew:
         self._kinds = kinds
         self._reserved = 0
         self._relays: list[Relay] = []  # under way
-        self.standby = Standby()
         self.size = self._free()  # how many can be at work at once
+        self.standby = Standby(self.size)
         self._lock = threading.Lock()  # of the four numbers, and the order in which attempts are taken back
         self._alarm = Alarm(self.running, lease, lose)
-        # Only what has one place, on the loop or in a thread, stands by.
-        on_loop, in_thread = (
-            (self.standby.hand_on, _none) if True in kinds else (_none, self.standby.hand_on)
-        )
-        self.loop = Loop(self._ended.append, ring, on_loop) if True in kinds or needs_loop else None
-        self._threads = (
-            Threads(threads, self._alarm, self._ended.append, ring, in_thread) if False in kinds else None
-        )
+        # Attempts of one kind stand by, so that each can have the place of any other.
+        hand_on = {True in kinds: self.standby.hand_on}
+        on_loop, in_thread = hand_on.get(True, _to_none), hand_on.get(False, _to_none)
+        report = self._ended.append
+        self.loop = Loop(report, ring, on_loop) if True in kinds or needs_loop else None
+        self._threads = Threads(threads, self._alarm, report, ring, in_thread) if False in kinds else None
         self._watchdog = Watchdog(self.running, self.loop)
 
     def start(self) -> None:
@@ -95,6 +93,11 @@ class Crew:
             return self._free()
 
     @property
+    def at_work(self) -> int:
+        """How many places are taken, or kept for a claim."""
+        return self.size - self.capacity
+
+    @property
     def left(self) -> int:
         """How many attempts have ended and were not taken back yet."""
         return len(self._ended)
@@ -112,20 +115,16 @@ class Crew:
             self._let_go(places)
 
     def take(self, attempts: Sequence[Attempt], places: Places) -> Sequence[Attempt]:
-        """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free.
+        """Give each of *attempts* one of the *places* kept for them, and return those to send; the rest are free.
 
-        Those that follow one in its relay have its place.  Those for which there is no place stand by; return the
-        others.
+        Those that follow one in its relay have its place.  The last, for which there are no places, stand by.
         """
-        with self._lock:
-            self.running.update(attempts)
-            spare = max(0, len(attempts) - places.count)
-        attempts, waiting = attempts[: len(attempts) - spare], attempts[len(attempts) - spare :]
+        self.running.update(attempts)
+        attempts, waiting = attempts[: places.count], attempts[places.count :]
         self.standby.add(waiting)
         tasks = sum(attempt.handler.is_async for attempt in attempts)
         relays = [attempt.relay for attempt in attempts if attempt.relay is not None]
         with self._lock:
-            self.running.update(attempts)
             for relay in relays:
                 self.running.update(relay.following())
             self._relays += relays
@@ -135,14 +134,11 @@ class Crew:
         return attempts
 
     def fill(self) -> None:
-        """Give free places to attempts that stand by, if hands became free before those came."""
+        """Give free places to attempts that stand by: hands may have become free before those came."""
         while len(self.standby) and (places := self.reserve(1)).count:
             attempt = self.standby.next()
-            if attempt is None:
-                self.release(places)
-                return
-            self.take([attempt], places)
-            self.send([attempt])
+            begin = [] if attempt is None else [attempt]
+            self.send(self.take(begin, places))
 
     def send(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
@@ -243,5 +239,5 @@ class Crew:
         places.count = 0
 
 
-def _none(_: Attempt) -> None:
-    return None
+def _to_none(_: Attempt) -> None:
+    """Hand no place on."""

@@ -15,11 +15,12 @@ from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.beginnings import Beginnings, report
 from penstock.worker.crew import Crew, Places
+from penstock.worker.expected import Expected
 from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
 from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
-from penstock.worker.relay import Expected, in_relays
+from penstock.worker.relay import in_relays
 from penstock.worker.settlements import PendingSettlements
 from penstock.worker.starter import Starter, UpperOffset
 
@@ -139,11 +140,11 @@ class Exchanges:
         known = len(attempts)
         if any(job.after for job in jobs):
             attempts = in_relays(attempts)
-        attempts = self._crew.take(attempts, places)
-        if any(attempt.begin_by for attempt in attempts):
-            self._begin_paced(attempts)
+        begin = self._crew.take(attempts, places)
+        if any(attempt.begin_by for attempt in begin):
+            self._begin_paced(begin)
         else:
-            self._crew.send(attempts)
+            self._crew.send(begin)
         if known < len(jobs):
             self.pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
 

@@ -158,8 +158,7 @@ class Loop:
             following = self._following(attempt)
             self._report(attempt)
             if following is not None:
-                self._present.add(following)
-                self._context.copy().run(self._begin, [following])
+                self._follow(following)
         elif self._hand_on(attempt, attempt.relay):
             return
         if not self._gathering:
@@ -180,12 +179,16 @@ class Loop:
             self._report(following)
             following = None
         if following is not None:
-            self._present.add(following)
-            self._context.copy().run(self._begin, [following])
+            self._follow(following)
             return True
         for attempt in relay.cut():
             self._report(attempt)
         return False
+
+    def _follow(self, following: Attempt) -> None:
+        """Begin an attempt in the place of another, in a task of its own."""
+        self._present.add(following)
+        self._context.copy().run(self._begin, [following])
 
     def _gathered(self) -> None:
         self._gathering = False

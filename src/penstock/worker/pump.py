@@ -20,11 +20,11 @@ from penstock.worker.backend import Backend
 from penstock.worker.beginnings import Beginnings, report
 from penstock.worker.crew import Crew
 from penstock.worker.exchanges import Exchanges
+from penstock.worker.expected import Expected
 from penstock.worker.grace import Grace
 from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
-from penstock.worker.relay import Expected
 from penstock.worker.second_pump import SecondPump
 from penstock.worker.starter import Starter
 from penstock.worker.wakeups import Wakeups
@@ -37,9 +37,7 @@ LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # Exchanges of fewer attempts are not parted in two: what each costs by itself would count for more than is won.
 LEAST_SHARE: Final = 100
-# Exchanges of so many attempts are worth what each costs by itself: with fewer hands, more attempts stand by.
-ENOUGH: Final = 100
-# What has ended is settled after so long, also while enough attempts stand by.
+# So long what has ended gathers while enough attempts stand by.
 GATHER: Final = 20 * MILLISECOND
 
 
@@ -74,9 +72,7 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._plenty = False  # the last claim got all it asked for
-        self._aims = 0  # so many attempts should stand by
-        self._gathers = False  # enough stand by: what ends is settled later
-        self._alone_until = 0  # until then none are asked for: there were none
+        self._gathers = False  # what ends is settled later: enough attempts stand by
         grace, expected = Grace(), Expected(crew.handlers)
         self._expected = expected
         self._exchanges, others = (
@@ -102,7 +98,7 @@ class Pump:
 
     def ring(self) -> None:
         """Look at what has ended."""
-        if self._gathers and len(self._crew.standby) > self._aims // 2:
+        if self._gathers and self._crew.standby.is_ample:
             return
         self.thread.wake()
         self.second.ring()
@@ -135,21 +131,21 @@ class Pump:
             self._tell_begun()
         # What was left to the second pump may still be there.
         rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
-        if len(self._crew.standby) > self._aims // 2:
-            self._gathers = True
+        self._gathers = len(self._crew.standby) > 0
+        if self._gathers and self._crew.standby.is_ample:
             return min(rest, GATHER) / SECOND
         return 0 if self._crew.left else rest / SECOND
 
     def _standby(self) -> int:
-        """Return how many more attempts should stand by, so that the next exchange is worth what it costs."""
-        crew = self._crew
-        if (
-            crew.size >= ENOUGH or not self._plenty or not self._choice.alike or self._is_pacing()
-            or not self._exchanges.pending.waiting or since_boot() < self._alone_until
-        ):
-            return 0
-        self._aims = min(ENOUGH - crew.size, crew.size * self._expected.in_hand())
-        return max(0, self._aims - len(crew.standby))
+        """Return how many more attempts should stand by.
+
+        None unless more waits than there are hands, and what ends pays for the exchange: then other workers have had
+        the time to claim for their hands.
+        """
+        may = (
+            self._plenty and self._choice.alike and self._exchanges.pending.waiting and not self._is_pacing()
+        )
+        return self._crew.standby.room(self._expected) if may else 0
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
@@ -212,7 +208,7 @@ class Pump:
         standby = self._standby()
         claim = self._exchanges.run(queues, self._crew.reserve(count), ahead=True, standby=standby)
         if standby and claim.at_once <= count:
-            self._alone_until = since_boot() + SECOND
+            self._crew.standby.found_none()
         return claim
 
     def _share(self) -> int:

@@ -59,13 +59,17 @@ class Threads:
                 perform(attempt, self._alarm)
                 if os.getpid() != self._process:
                     os._exit(0)  # a handler forked, and this is the child: it has no worker to report to
-                if attempt.relay is not None:
-                    relay, attempt = attempt.relay, attempt.relay.next(attempt)
-                    if attempt is None:
-                        for ended in relay.cut():
-                            self._report(ended)
-                        self._ring()
-                else:
-                    ended, attempt = attempt, self._following(attempt)
-                    self._report(ended)
-                    self._ring()
+                attempt = self._end(attempt)
+
+    def _end(self, attempt: Attempt) -> Attempt | None:
+        """Report an attempt that ended, unless its relay goes on; return the one that has its place now."""
+        relay = attempt.relay
+        following = self._following(attempt) if relay is None else relay.next(attempt)
+        if relay is None:
+            self._report(attempt)
+        elif following is None:
+            for each in relay.cut():
+                self._report(each)
+        if relay is None or following is None:
+            self._ring()
+        return following

@@ -111,7 +111,7 @@ class Claiming:
         tenant = self.queues.rotation[0]
         self._read(tenant)
         unread = min((q.read_to for q in tenant.queues if q.read_to is not None), default=None)
-        found = []
+        found: list[tuple[ClaimQueue, Lane]] = []
         for *rank, id_, queue, lane in sorted(tenant.heap):
             if lane is None or (unread is not None and tuple(rank) > unread) or len(found) >= most:
                 break
@@ -119,8 +119,8 @@ class Claiming:
                 found.append((queue, lane))
         return found
 
-    def start_next(self, lane: Lane) -> bool:
-        """Start the job of the first lane, which is this one; False if another came up, or it cannot start."""
+    def start_next(self) -> bool:
+        """Start the job of the first of these lanes; False if it cannot start, or another comes first now."""
         tenant, taken = self.queues.rotation[0], len(self.admitted)
         self.count = taken + 1
         while tenant.heap and not self._consider_first(tenant):
@@ -165,7 +165,9 @@ class Claiming:
         page = first_page(self._reads) if several <= 1 else max(self._reads // several, LEAST_SHARE)
         page <<= queue.lane_reads  # twice as many each time
         if not self.board.db.gated and not queue.lane_reads:
-            page = self._reads - len(self.admitted)  # no other claim can take more of them meanwhile, and all can start
+            page = self._reads - len(
+                self.admitted
+            )  # no other claim can take more of them meanwhile, and all can start
         queue.lane_reads += 1
         rows = self.board.ready_lanes(queue.place, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None

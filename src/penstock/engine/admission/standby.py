@@ -36,7 +36,7 @@ def stand_by(claiming: "Claiming", spans: Mapping[str, int], most: int) -> bool:
     taken = len(claiming.admitted)
     for lane in lanes:
         first = firsts[lane.id][0]
-        if first.seq != lane.head or must_be_alone(first) or not claiming.start_next(lane):
+        if first.seq != lane.head or must_be_alone(first) or not claiming.start_next():
             break
     return len(claiming.admitted) > taken
 
