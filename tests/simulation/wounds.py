@@ -58,7 +58,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     ),
     "a relay in a share": (
         "engine.claim_batch:ClaimBatch._take",
-        ("if self._asked.order is Order.PRIORITY and", "if"),
+        ("self._asked.order is Order.PRIORITY and", ""),
     ),
     "a relay of jobs whose lost attempts count": (
         "engine.admission.relays:must_be_alone",
