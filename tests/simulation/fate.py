@@ -19,6 +19,8 @@ KNOWLEDGE = ((None,), (None,), (("t1",), ("t2",), None), (("t1",), ("t1", "t2"))
 # What claims of one history ask to be handed on: nothing, or jobs of tasks that take so long.
 SHORT = (("t1", 4 * MS), ("t2", 4 * MS))
 RELAYS = ((None,), (None,), (SHORT,), (None, SHORT), (SHORT, (("t1", 9 * MS), ("t2", 2 * MS)), (("t1", MS),)))
+# How many more jobs claims of one history ask to stand by, where they know what is short; some have no hand free.
+STANDBY, FULL = ((0,), (0, 0, 3), (0, 1, 2, 4, 9)), 0.3
 WORKERS = ("w1", "w2", "w3")
 PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
@@ -70,6 +72,9 @@ class Fate:
         # Relays are drawn apart too.
         self._relaying = random.Random(f"relays in {seed}")
         self._relays = self._relaying.choice(RELAYS)
+        # So are how many jobs are to stand by.
+        self._standing_by = random.Random(f"stands by in {seed}")
+        self._standby = self._standing_by.choice(STANDBY)
         self._knowledge = self._learning.choice(KNOWLEDGE) if not self._drops else (None,)
         choices = self._choices()
         self._choose = [choose for _, choose in choices]
@@ -302,7 +307,7 @@ class Fate:
         """Claim as a worker that begins jobs at their moments."""
         chance, (_, queues, count, _, _, worker, known, *_) = self._chance, self._claim()
         lags = tuple(chance.choice((0, 0, MS // 2, MS, 10 * MS)) for _ in range(3))
-        return ("claim_ahead", queues, count + chance.choice((0, 4)), lags, worker, known)
+        return ("claim_ahead", queues, max(count, 1) + chance.choice((0, 4)), lags, worker, known)
 
     def _claim(self) -> Operation:
         chance = self._chance
@@ -312,7 +317,12 @@ class Fate:
         known = self._learning.choice(self._knowledge)
         relay = self._relaying.choice(self._relays)
         asked = ("claim", queues, chance.randint(1, 6), lease, lags, chance.choice(WORKERS), known)
-        return asked if relay is None else (*asked, relay)
+        if relay is None:
+            return asked
+        if not (standby := self._standing_by.choice(self._standby)):
+            return (*asked, relay)
+        count = 0 if self._standing_by.random() < FULL else asked[2]
+        return (*asked[:2], count, *asked[3:], relay, standby)
 
     def _claims(self) -> Operation:
         """Claim for several workers at once, often for the same queues."""
@@ -322,7 +332,8 @@ class Fate:
         asked = [self._claim() for _ in range(chance.randint(2, 4))]
         same = chance.random() < 0.4
         requests = [
-            ((asked[0] if same else one)[1], one[2], LEASE if same else one[3], *one[5:7]) for one in asked
+            ((asked[0] if same else one)[1], max(one[2], 1), LEASE if same else one[3], *one[5:7])
+            for one in asked
         ]
         return ("claims", requests, asked[0][4], chance.choice(("priority", "strict")))
 

@@ -36,6 +36,11 @@ def relay(count: int) -> Operation:
     return ("claim", ["q"], count, LEASE, (0,), "w1", None, SHORT)
 
 
+def stand_by(count: int, more: int = 5) -> Operation:
+    """Claim for a worker in which *more* may stand by."""
+    return ("claim", ["q"], count, LEASE, (0,), "w1", None, SHORT, more)
+
+
 # By name: the mode, the wound, the history.
 FOUND = {
     "a limit of its type that was set later keeps a job, and why says so": found(
@@ -543,5 +548,42 @@ FOUND = {
         ("advance", 3_000_000),
         ("refreshes", "w1", 100_000),
         ("refreshed", "X", "", None, True),
+    "no job stands by while one without limits waits": found(
+        "a job that stands by though one without limits waits",
+        enqueue(job("a", "X c1"), job("b", "Y c1"), job("free")),
+        stand_by(1),
+    ),
+    "no job stands by at a key with two slots": found(
+        "a job that stands by at a gate of several slots",
+        enqueue(job("a", "X c1"), job("b", "Y c2")),
+        stand_by(1),
+    ),
+    "no job stands by that lost its worker": found(
+        "a job that stands by though it lost its worker",
+        enqueue(job("a", "X c1")),
+        ("claim", ["q"], 1),
+        ("advance", LEASE),
+        stand_by(0),
+    ),
+    "no job stands by whose lost attempts count": found(
+        "a job that stands by though its lost attempts count",
+        enqueue(job("a", "X c1", lost_counts=True)),
+        stand_by(0),
+    ),
+    "no job stands by before one that must not": found(
+        "jobs that stand by after one that must not",
+        enqueue(job("a", "X c1", lost_counts=True), job("b", "Y c1")),
+        stand_by(0),
+    ),
+    "no job stands by at a key with a rule": found(
+        "a job that stands by at a key with a rule",
+        enqueue(job("a", "X c1"), job("b", "Y c1")),
+        ("configure", "key", "Y", "c1"),
+        stand_by(1),
+    ),
+    "no more stand by than were asked for": found(
+        "more that stand by than were asked for",
+        enqueue(job("a", "X c1"), job("b", "Y c1"), job("c", "Z c1")),
+        stand_by(1, 1),
     ),
 }

@@ -578,6 +578,38 @@ class Model:
         job.after = before
         return job
 
+    def stand_by(
+        self,
+        name: str,
+        queues: Collection[str],
+        lease: int,
+        tasks: Sequence[str] | None,
+        short: Collection[str],
+        *,
+        ordered: bool,
+    ) -> Job:
+        """Start a job that the engine has stand by, provided that it is the next of those that may start, and may."""
+        job = self.jobs[name]
+        if job.state != WAITING or job.queue not in queues or not knows(tasks, job) or job.task not in short:
+            raise Mismatch(f"{name} was to stand by, but it is {job.state} in {job.queue}, a {job.task}")
+        known = [other for other in self.waiting(queues) if knows(tasks, other)]
+        first = next((other for other in known if not self.shut_gates(other)), None)
+        if shut := self.shut_gates(job):
+            raise Mismatch(f"{name} was to stand by although {shut} is shut")
+        if ordered and first is not job:
+            raise Mismatch(f"{name} was to stand by, but {first and first.name} is the next")
+        if job.lost or job.ask.get("lost_counts"):
+            raise Mismatch(f"{name} was to stand by, though it must be alone")
+        (key, own, on_limit), *others = job.gates
+        ruled = [of for of, _, _ in job.gates if self._is_ruled(of)]
+        if own != Numbers(1) or on_limit != "wait" or len(others) > 2 or ruled or job.tenant:
+            raise Mismatch(f"{name} was to stand by at {key}, where more than a slot decides: {own}, {ruled}")
+        free = [each for each in known if not each.names_key and ("type", "", each.task) not in self.gates]
+        if free:
+            raise Mismatch(f"{name} was to stand by, though {free[0].name} waits without limits")
+        self._start(job, lease)
+        return job
+
     def _is_ruled(self, name: Name) -> bool:
         gate = self.gates.get(name)
         if gate is None:

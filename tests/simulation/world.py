@@ -306,9 +306,10 @@ class World:
         worker: str = "w1",
         tasks: Sequence[str] | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> None:
         """Take jobs, of *tasks* if they are named; their handlers begin so long after that, one by one, or never."""
-        self._claims([(queues, count, lease, worker, tasks)], lags, relay=relay)
+        self._claims([(queues, count, lease, worker, tasks)], lags, relay=relay, standby=standby)
 
     def _claims(
         self,
@@ -316,6 +317,7 @@ class World:
         lags: Sequence[int | None] = (0,),
         order: str = "priority",
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> None:
         """Take jobs for several workers in one transaction, as if for one after the other."""
         wanted = [
@@ -328,6 +330,7 @@ class World:
                 order=Order(order),
                 tasks=(*tasks, None)[0],
                 relay=tuple(relay),
+                standby=standby,
             )
             for queues, count, lease, worker, *tasks in requests
         ]
@@ -407,18 +410,28 @@ class World:
         worker: str = "w1",
         tasks: Sequence[str] | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> None:
         """Settle and take jobs in one transaction."""
         told, settlements = self._settlements(reports)
         self.model.served = self._served()
         accepted, claim = self._ask(
             lambda engine: engine.exchange(
-                settlements, queues, count, worker=worker, lease=lease, tasks=tasks, relay=relay
+                settlements,
+                queues,
+                count,
+                worker=worker,
+                lease=lease,
+                tasks=tasks,
+                relay=relay,
+                standby=standby,
             )
         )
         self._note_served()
         self._settled(told, accepted)
-        wanted = ClaimFor(tuple(queues), count, worker, lease, GRACE, tasks=tasks, relay=tuple(relay))
+        wanted = ClaimFor(
+            tuple(queues), count, worker, lease, GRACE, tasks=tasks, relay=tuple(relay), standby=standby
+        )
         self._given(claim, wanted, lags)
 
     def _given(self, claim: Claim, wanted: ClaimFor, lags: Sequence[int | None]) -> None:
@@ -430,6 +443,8 @@ class World:
             same("handed on by a claim that knows of more", [], following)
             more, following = _parted(claim)
             jobs += more
+        self.model.tick()  # what is due comes about, also if no job starts
+        jobs, standing = jobs[: wanted.count], jobs[wanted.count :]
         # Strictly one queue after the other is a claim on each, as long as there is room.
         strict = wanted.order is Order.STRICT
         left, started = jobs, []
@@ -442,6 +457,10 @@ class World:
         for number, (job, claimed) in enumerate(zip(started, jobs, strict=True)):
             self._take(job, claimed, wanted.worker, lags[number % len(lags)])
         self._handed_on(jobs, following, wanted)
+        if standing:
+            same("handed on where jobs stand by", [], following)
+            same("when to look again though jobs stand by", (False, self.now), (claim.more, claim.next_at))
+            self._stand_by(standing, wanted, lags)
         if len(jobs) < wanted.count:
             self._see_rescheduled(wanted)
         if len(jobs) < wanted.count and self.mode == "A":
@@ -467,6 +486,18 @@ class World:
             self._take(
                 job, claimed, wanted.worker, None, after=self.hands.get(earlier) or self.former[earlier][-1]
             )
+
+    def _stand_by(self, jobs: Sequence[Claimed], wanted: ClaimFor, lags: Sequence[int | None]) -> None:
+        """Have the model start the same beyond the count, in order, if they may stand by."""
+        if len(jobs) > wanted.standby:
+            raise Mismatch(f"{len(jobs)} stand by, at most {wanted.standby} were asked for")
+        short = dict(wanted.relay)
+        for number, claimed in enumerate(jobs):
+            self.machine.counts["stood by"] += 1
+            job = self.model.stand_by(
+                claimed.id, wanted.queues, wanted.lease, wanted.tasks, short, ordered=self.mode != "C"
+            )
+            self._take(job, claimed, wanted.worker, lags[number % len(lags)])
 
     def _see_rescheduled(self, wanted: ClaimFor) -> None:
         """See that all which a claim has left behind, though their queue is open, are scheduled if they may be."""

@@ -53,16 +53,47 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("_followers(leader, line, spans)", "_followers(leader, line[::-1], spans)"),
     ),
     "a relay with jobs that lost their worker": (
-        "engine.admission.relays:_must_be_alone",
+        "engine.admission.relays:must_be_alone",
         ("job.lost > 0 or", ""),
     ),
     "a relay in a share": (
         "engine.claim_batch:ClaimBatch._take",
-        ("if self._asked.order is Order.PRIORITY and", "if"),
+        ("self._asked.order is Order.PRIORITY and", ""),
     ),
     "a relay of jobs whose lost attempts count": (
-        "engine.admission.relays:_must_be_alone",
+        "engine.admission.relays:must_be_alone",
         ("or policy_from_json(job.retry).lost_counts", ""),
+    ),
+    "a job that stands by though one without limits waits": (
+        "engine.admission.claiming:Claiming.first_lanes",
+        ("self._snapshot.with_free or", ""),
+    ),
+    "a job that stands by at a gate of several slots": (
+        "engine.admission.standby:_may",
+        ("lane.stands[0].own.slots == 1 and", ""),
+    ),
+    "a job that stands by though it lost its worker": (
+        "engine.admission.relays:must_be_alone",
+        ("job.lost > 0 or", ""),
+    ),
+    "a job that stands by though its lost attempts count": (
+        "engine.admission.relays:must_be_alone",
+        ("or policy_from_json(job.retry).lost_counts", ""),
+    ),
+    "jobs that stand by after one that must not": (
+        "engine.admission.standby:stand_by",
+        (
+            "must_be_alone(first) or not claiming.start_next()",
+            "not must_be_alone(first) and not claiming.start_next()",
+        ),
+    ),
+    "a job that stands by at a key with a rule": (
+        "engine.admission.standby:_may",
+        ("seem_own((), [post]) and", ""),
+    ),
+    "more that stand by than were asked for": (
+        "engine.admission.claiming:Claiming.first_lanes",
+        (" or len(found) >= most", ""),
     ),
     "a release forgotten on cancel": (
         "engine.settle:Settling._stop",

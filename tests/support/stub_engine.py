@@ -22,6 +22,8 @@ class StubEngine:
     batches: list[int] = field(default_factory=list)
     claims: list[tuple[tuple[str, ...], int, int]] = field(default_factory=list)
     relays: list[tuple[tuple[str, int], ...]] = field(default_factory=list)
+    standbys: list[int] = field(default_factory=list)  # how many each claim asked to stand by
+    most_standing: int = 0  # so many of them it gets at most
     began: dict[str, int] = field(default_factory=dict)
     beats: list[list[str]] = field(default_factory=list)
     shown: dict[str, list[str]] = field(default_factory=dict)
@@ -109,6 +111,7 @@ class StubEngine:
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> Claim:
         self.hook("claim")
         if ahead is not None and ahead.begun:
@@ -119,11 +122,14 @@ class StubEngine:
                 line = self._waiting.get(queue, [])
                 some = line[: count - len(taken)]
                 some += takewhile(lambda job: job.after, line[len(some) :] if some else ())
+                if not any(job.after for job in some):
+                    some += line[len(some) :][: min(standby, self.most_standing)]
                 del line[: len(some)]
                 taken += some
             jobs = [self._dated(job, lease) for job in taken]
             self._running.update((job.seq, job) for job in jobs)
             self.relays.append(tuple(relay))
+            self.standbys.append(standby)
             self.claims.append((tuple(queues), count, len(jobs)))
             more, self.more = self.more, False
             if jobs:
@@ -152,9 +158,10 @@ class StubEngine:
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> tuple[list[bool], Claim]:
         return self.settle(settlements), self.claim(
-            queues, count, worker=worker, lease=lease, ahead=ahead, relay=relay
+            queues, count, worker=worker, lease=lease, ahead=ahead, relay=relay, standby=standby
         )
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None:

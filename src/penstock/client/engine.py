@@ -174,9 +174,10 @@ class RemoteEngine:
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one request."""
-        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay)
+        take = wire.ClaimRequest(queues, count, worker, lease, grace, tenant, tasks, ahead, relay, standby)
         body = wire.ExchangeRequest(wire.reports_of(settlements), take, sequels=True)
         answer = self.rpc.ask(verbs.EXCHANGE, body)
         return answer.accepted, answer.claim

@@ -11,6 +11,7 @@ from msgspec import Meta, Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, Encoder
 
 from penstock.job import (
+    FOLLOWERS_MOST,
     LEASE,
     START_GRACE,
     Ahead,
@@ -101,7 +102,7 @@ class SettleRequest(Struct):
 
 class ClaimRequest(Struct):
     queues: Annotated[Sequence[Name], Meta(min_length=1, max_length=1_000)]
-    count: AtOnce
+    count: Annotated[int, Meta(ge=0, le=MOST_ATTEMPTS)]
     worker: Name
     lease: Span = LEASE
     grace: Span = START_GRACE
@@ -109,6 +110,7 @@ class ClaimRequest(Struct):
     tasks: Tasks | None = None
     ahead: Ahead | None = None
     relay: Annotated[Sequence[tuple[Name, Span]], Meta(max_length=1_000)] = ()
+    standby: Annotated[int, Meta(ge=0, le=FOLLOWERS_MOST)] = 0
 
 
 class ClaimOneRequest(Struct):

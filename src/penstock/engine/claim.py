@@ -14,6 +14,7 @@ from penstock.engine.settle import Settling, settled_at, taken
 from penstock.engine.transactions import Transactions
 from penstock.errors import InvalidError
 from penstock.job import (
+    FOLLOWERS_MOST,
     INSTANCES,
     LEASE,
     START_GRACE,
@@ -50,6 +51,7 @@ class ClaimVerbs(Transactions):
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> Claim:
         """Start up to *count* jobs of these queues for a worker, the best first unless *order* says otherwise.
 
@@ -57,11 +59,12 @@ class ClaimVerbs(Transactions):
         others stay where they are; a `*` in a name stands for any text.
         Where starts are remembered, their handlers must begin within *grace*.  If it is *timed* attempts are
         ended here when they take longer than their job's timeout.  With *ahead* starts are granted that the clock
-        allows soon.  Jobs of tasks in *relay* may be started beyond *count*, each to begin after another.
+        allows soon.  Jobs of tasks in *relay* may be started beyond *count*, each to begin after another, and
+        up to *standby* to begin when a hand is free.
         """
         wanted = ClaimFor(
             tuple(queues), count, worker, lease, grace, timed, order, tuple(weights), tenant, _named(tasks), ahead,
-            relay=tuple(relay),
+            relay=tuple(relay), standby=standby,
         )  # fmt: skip
         return self.claims([wanted])[0]
 
@@ -112,16 +115,17 @@ class ClaimVerbs(Transactions):
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> tuple[list[Settled], Claim]:
         """Settle, then claim, in one transaction: half the flushes to disk of doing one after the other."""
         wanted = ClaimFor(
             tuple(queues), count, worker, lease, grace, tenant=tenant, tasks=_named(tasks), ahead=ahead,
-            relay=tuple(relay),
+            relay=tuple(relay), standby=standby,
         )  # fmt: skip
         _check(wanted)
 
         def work(board: Board) -> tuple[list[Settled], Claim]:
-            board.claims_from = (wanted.queues, count)
+            board.claims_from = (wanted.queues, count + standby)
             answers = Settling(board).settle(settlements) if settlements else []
             return answers, claim_all(board, [wanted])[0]
 
@@ -163,8 +167,10 @@ class ClaimVerbs(Transactions):
 
 def _check(request: ClaimFor) -> None:
     """Raise unless this can be claimed."""
-    if request.count < 1:
+    if request.count < (request.standby < 1):
         raise InvalidError("count", f"{request.count} must be at least 1")
+    if not 0 <= request.standby <= FOLLOWERS_MOST:
+        raise InvalidError("standby", f"{request.standby} must be from 0 to {FOLLOWERS_MOST}")
     if request.order is Order.WEIGHTED and (
         len(request.weights) != len(request.queues) or min(request.weights, default=0) < 1
     ):
@@ -180,10 +186,15 @@ def _is_plain(request: ClaimFor) -> bool:
     """Tell whether a claim asks for nothing but the first jobs of one queue."""
     plain = ClaimFor(
         request.queues, request.count, request.worker, request.lease, request.grace, tasks=request.tasks,
-        ahead=request.ahead, relay=request.relay,
+        ahead=request.ahead, relay=request.relay, standby=request.standby,
     )  # fmt: skip
     ahead = request.ahead
-    return request == plain and len(request.queues) == 1 and not (ahead and (ahead.held or ahead.begun))
+    return (
+        request == plain
+        and request.count > 0
+        and len(request.queues) == 1
+        and not (ahead and (ahead.held or ahead.begun))
+    )
 
 
 def _named(tasks: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from penstock.engine.admission.free_jobs import start_at_once
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.own_lanes import need_lanes
 from penstock.engine.admission.relays import hand_on
+from penstock.engine.admission.standby import stand_by
 from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.claim_shares import shares_of
 from penstock.engine.leases import begun
@@ -60,6 +61,7 @@ def _asked(request: ClaimFor) -> tuple[object, ...]:
     return (
         request.queues, request.lease, request.grace, request.timed, request.order, request.weights, request.tenant,
         request.tasks, request.ahead, request.numbered, request.relay,
+        request.standby,
     )  # fmt: skip
 
 
@@ -197,7 +199,7 @@ class ClaimBatch:
             grants.open()
         ruled = view.type_gates or view.queue_gates or view.pool_gates
         lanes = board.db.gated or board.newly_ready
-        if not lanes and not ruled and queues == [("", names[0])]:
+        if count and not lanes and not ruled and queues == [("", names[0])]:
             claim = self._take_at_once(view, queues[0], count, terms)
             if claim is not None:
                 return claim
@@ -206,8 +208,15 @@ class ClaimBatch:
             known = not lane.part or (lane.head is not None and claiming.tasks.knows(lane))
             return known and self._asked.tenant in (None, lane.tenant) and lane.queue in names
 
-        claiming = Claiming(board, queues, count, self._asked.grace, view, self._known, is_wanted, grants)
+        # Shares are counted in jobs, and so are claims that are answered together.
+        alone = self._asked.order is Order.PRIORITY and len(self._requests) == 1
+        spans = {task: span for task, span in self._asked.relay if task in self._known} if alone else {}
+        standby = self._asked.standby if spans and grants is None else 0
+        claiming = Claiming(
+            board, queues, count, self._asked.grace, view, self._known, is_wanted, grants, standby
+        )
         claiming.run()
+        stands_by = standby > 0 and stand_by(claiming, spans, standby)
         if grants is not None and ahead is not None:
             most = ahead.most
             if ahead.alone:
@@ -216,8 +225,8 @@ class ClaimBatch:
                 most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
             grants.grant(claiming, most)
         taken = len(claiming.admitted)
-        if self._asked.order is Order.PRIORITY and len(self._requests) == 1:  # shares are counted in jobs
-            hand_on(claiming, {task: span for task, span in self._asked.relay if task in self._known})
+        if not stands_by:
+            hand_on(claiming, spans)
         claiming.starting.read_payloads()
         if grants is not None:
             grants.close()
@@ -226,7 +235,7 @@ class ClaimBatch:
         self._tell_room(view, jobs)
         left_over = claiming.unseen or any(is_wanted(lane) and lane.ready for lane in board.newly_ready)
         more = taken < count and (claiming.budget.left <= 0 or left_over)
-        if more or taken == count:
+        if more or taken >= count > 0 or stands_by:
             return Claim(jobs, more, board.now)
         next_at = _next_at(board, view, claiming.queues.opens_at, jobs, early=ahead is not None)
         return Claim(jobs, more=False, next_at=next_at)

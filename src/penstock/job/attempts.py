@@ -30,6 +30,9 @@ RELAY: Final = 20 * MILLISECOND
 RELAY_MOST: Final = 16
 FOLLOWERS_MOST: Final = 1_000
 
+# How long a job may be expected to stand by in its worker until a hand is free for it.
+STANDBY: Final = 40 * MILLISECOND
+
 
 _Whole = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Reports = Annotated[tuple[tuple[_Whole, _Whole, _Whole], ...], Meta(max_length=10_000)]
@@ -59,7 +62,8 @@ class ClaimFor(Struct, frozen=True):
     within *grace*.  Without a *tenant* the queues of all tenants are meant.
     Jobs of other tasks than *tasks* are left alone; None means all, and a `*` in a name any text.
     Without *ahead* only what may begin at once is started.  A *numbered* one has all attempts of a job counted.
-    *relay* lists tasks and how long their handlers take: jobs of these may be started as a relay, see `Claimed`.
+    *relay* lists tasks and how long their handlers take: jobs of these may be started as a relay, see `Claimed`; and
+    up to *standby* of them beyond *count*, for which a hand will be free soon.
     """
 
     queues: tuple[str, ...]
@@ -75,6 +79,7 @@ class ClaimFor(Struct, frozen=True):
     ahead: Ahead | None = None
     numbered: bool = False
     relay: tuple[tuple[str, int], ...] = ()
+    standby: int = 0
 
 
 class Claimed(Struct, frozen=True, gc=False):

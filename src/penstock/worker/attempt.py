@@ -76,6 +76,7 @@ class Attempt:
         "entered",
         "error",
         "finished",
+        "handed_on",
         "handler",
         "late",
         "latest",
@@ -89,6 +90,7 @@ class Attempt:
         "renewed",
         "sent",
         "shift",
+        "stands_until",
         "task",
         "timed_out",
         "timeout",
@@ -131,6 +133,8 @@ class Attempt:
         self.error: BaseException | None = None
         self.progress: str | None = None
         self.relay: Relay | None = None  # in which it begins after another, or another after it
+        self.stands_until = 0  # when it is handed back if it has not begun, because it stands by; else 0
+        self.handed_on = False  # its place is another's now
         self.used: dict[str, int] | None = None  # of each key, as far as it is not reported yet
         self.task: asyncio.Task[None] | None = None
         self._lock: threading.Lock | None = None
@@ -155,7 +159,7 @@ class Attempt:
             return False
         if self.relay is not None and self.claimed.after and now > self.relay.begin_by:
             return False
-        if now >= self.lease_end:
+        if now >= self.lease_end or (self.stands_until and now > self.stands_until):
             return False
         self.began = now
         return True
@@ -209,7 +213,7 @@ class Attempt:
         began_after = None
         if self.began and self.begin_by:
             began_after = self.began_after()
-        elif self.began and self.relay is not None:
+        elif self.began and (self.relay is not None or self.stands_until):
             began_after = (
                 self.began - self.offset - self.claimed.started
             )  # long after their claim, some of them

@@ -29,6 +29,7 @@ class Backend(Protocol):
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> Claim: ...
 
     def settle(self, settlements: Sequence[Settlement]) -> list[Settled]: ...
@@ -46,6 +47,7 @@ class Backend(Protocol):
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> tuple[list[Settled], Claim]: ...
 
     def begun(self, reports: Sequence[tuple[int, int, int]]) -> None: ...

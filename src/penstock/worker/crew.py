@@ -13,6 +13,7 @@ from penstock.worker.attempt import Attempt, HandBack, Shift
 from penstock.worker.handler import Handler
 from penstock.worker.loop import Loop
 from penstock.worker.relay import Relay
+from penstock.worker.standby import Standby
 from penstock.worker.threads import Threads
 from penstock.worker.watchdog import Watchdog
 
@@ -56,10 +57,15 @@ class Crew:
         self._reserved = 0
         self._relays: list[Relay] = []  # under way
         self.size = self._free()  # how many can be at work at once
+        self.standby = Standby(self.size)
         self._lock = threading.Lock()  # of the four numbers, and the order in which attempts are taken back
         self._alarm = Alarm(self.running, lease, lose)
-        self.loop = Loop(self._ended.append, ring) if True in kinds or needs_loop else None
-        self._threads = Threads(threads, self._alarm, self._ended.append, ring) if False in kinds else None
+        # Attempts of one kind stand by, so that each can have the place of any other.
+        hand_on = {True in kinds: self.standby.hand_on}
+        on_loop, in_thread = hand_on.get(True, _to_none), hand_on.get(False, _to_none)
+        report = self._ended.append
+        self.loop = Loop(report, ring, on_loop) if True in kinds or needs_loop else None
+        self._threads = Threads(threads, self._alarm, report, ring, in_thread) if False in kinds else None
         self._watchdog = Watchdog(self.running, self.loop)
 
     def start(self) -> None:
@@ -87,6 +93,11 @@ class Crew:
             return self._free()
 
     @property
+    def at_work(self) -> int:
+        """How many places are taken, or kept for a claim."""
+        return self.size - self.capacity
+
+    @property
     def left(self) -> int:
         """How many attempts have ended and were not taken back yet."""
         return len(self._ended)
@@ -103,21 +114,31 @@ class Crew:
         with self._lock:
             self._let_go(places)
 
-    def take(self, attempts: Sequence[Attempt], places: Places) -> None:
-        """Give each of *attempts*, which are sent later, one of the *places* kept for them; the rest are free.
+    def take(self, attempts: Sequence[Attempt], places: Places) -> Sequence[Attempt]:
+        """Give each of *attempts* one of the *places* kept for them, and return those to send; the rest are free.
 
-        Those that follow one in its relay have its place.
+        Those that follow one in its relay have its place.  The last, for which there are no places, stand by.
         """
+        self.running.update(attempts)
+        attempts, waiting = attempts[: places.count], attempts[places.count :]
+        self.standby.add(waiting)
         tasks = sum(attempt.handler.is_async for attempt in attempts)
         relays = [attempt.relay for attempt in attempts if attempt.relay is not None]
         with self._lock:
-            self.running.update(attempts)
             for relay in relays:
                 self.running.update(relay.following())
             self._relays += relays
             self._free_tasks -= tasks
             self._free_threads -= len(attempts) - tasks
             self._let_go(places)
+        return attempts
+
+    def fill(self) -> None:
+        """Give free places to attempts that stand by: hands may have become free before those came."""
+        while len(self.standby) and (places := self.reserve(1)).count:
+            attempt = self.standby.next()
+            begin = [] if attempt is None else [attempt]
+            self.send(self.take(begin, places))
 
     def send(self, attempts: Sequence[Attempt]) -> None:
         """Send *attempts* to their handlers; if that fails, those that were not sent end at once."""
@@ -155,7 +176,11 @@ class Crew:
             count = len(self._ended) if most is None else min(most, len(self._ended))
             ended = [self._ended.popleft() for _ in range(count)]
             # A relay keeps its place until all of it is taken back.
-            last = [attempt for attempt in ended if attempt.relay is None or attempt.relay.give_back()]
+            last = [
+                attempt
+                for attempt in ended
+                if not attempt.handed_on and (attempt.relay is None or attempt.relay.give_back())
+            ]
             tasks = sum(attempt.handler.is_async for attempt in last)
             self._free_tasks += tasks
             self._free_threads += len(last) - tasks
@@ -163,7 +188,7 @@ class Crew:
 
     def cut_late(self) -> list[Attempt]:
         """Take back what has ended, and what has not begun, of relays that have gone on for too long, or must stop."""
-        now, taken = since_boot(), list[Attempt]()
+        now, taken = since_boot(), self.standby.cut(all_=self._shift.stopping)
         with self._lock:
             relays, self._relays = self._relays, []
             for relay in relays:
@@ -183,7 +208,9 @@ class Crew:
         """Return how long it takes until a relay has gone on for too long, *most* at most."""
         now = since_boot()
         with self._lock:
-            return min((max(0, relay.begin_by - now) for relay in self._relays), default=most)
+            late = min((max(0, relay.begin_by - now) for relay in self._relays), default=most)
+        waiting = self.standby.until_late()
+        return late if waiting is None else min(late, waiting)
 
     def interrupt(self, attempt: Attempt) -> None:
         """Cancel *attempt* if it runs on the loop; one in a thread must look for itself."""
@@ -210,3 +237,7 @@ class Crew:
     def _let_go(self, places: Places) -> None:
         self._reserved -= places.count
         places.count = 0
+
+
+def _to_none(_: Attempt) -> None:
+    """Hand no place on."""

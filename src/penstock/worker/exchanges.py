@@ -15,11 +15,12 @@ from penstock.worker.attempt import Attempt, Shift
 from penstock.worker.backend import Backend
 from penstock.worker.beginnings import Beginnings, report
 from penstock.worker.crew import Crew, Places
+from penstock.worker.expected import Expected
 from penstock.worker.grace import Grace
 from penstock.worker.handler import Handler
 from penstock.worker.job_log import JobLog, fields, log
 from penstock.worker.leases import Leases
-from penstock.worker.relay import Expected, in_relays
+from penstock.worker.relay import in_relays
 from penstock.worker.settlements import PendingSettlements
 from penstock.worker.starter import Starter, UpperOffset
 
@@ -78,19 +79,19 @@ class Exchanges:
         self.pending.waiting += cut
         self._expected.learn(cut)
 
-    def run(self, queues: Sequence[str], places: Places, *, ahead: bool) -> Claim:
+    def run(self, queues: Sequence[str], places: Places, *, ahead: bool, standby: int = 0) -> Claim:
         """Claim for *places*, settle in the same transaction what is pending, and begin what was claimed.
 
         Only one thread may claim *ahead*: it tells which starts are held for later, and may be granted more of them.
         """
         try:
-            claim = self._run(queues, places, ahead=ahead)
+            claim = self._run(queues, places, standby, ahead=ahead)
         finally:
             self._crew.release(places)
         self.pending.tell()
         return claim
 
-    def _run(self, queues: Sequence[str], places: Places, *, ahead: bool) -> Claim:
+    def _run(self, queues: Sequence[str], places: Places, standby: int, *, ahead: bool) -> Claim:
         before = since_boot()
         offset = before - self._engine.clock.now()
         planned = self._starter.ask() if ahead else {}
@@ -105,6 +106,7 @@ class Exchanges:
             tasks=self._tasks,
             ahead=_ahead(places.count, planned, begun) if ahead else None,
             relay=self._expected.short(),
+            standby=standby,
         )
         self._beginnings.told(begun)
         self.lasted = since_boot() - before
@@ -138,11 +140,11 @@ class Exchanges:
         known = len(attempts)
         if any(job.after for job in jobs):
             attempts = in_relays(attempts)
-        self._crew.take(attempts, places)
-        if any(attempt.begin_by for attempt in attempts):
-            self._begin_paced(attempts)
+        begin = self._crew.take(attempts, places)
+        if any(attempt.begin_by for attempt in begin):
+            self._begin_paced(begin)
         else:
-            self._crew.send(attempts)
+            self._crew.send(begin)
         if known < len(jobs):
             self.pending.waiting += [self._unknown(job) for job in jobs if job.task not in handlers]
 

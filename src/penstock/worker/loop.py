@@ -14,6 +14,7 @@ from penstock.worker.attempt import Attempt
 from penstock.worker.context import CURRENT
 from penstock.worker.perform import perform_async
 from penstock.worker.relay import Relay
+from penstock.worker.standby import Following
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
@@ -32,9 +33,12 @@ LINGER: Final = 2 * MILLISECOND
 class Loop:
     """Begins attempts as tasks; *report* takes each one that ended, *ring* says that some did."""
 
-    def __init__(self, report: Callable[[Attempt], None], ring: Callable[[], None]) -> None:
+    def __init__(
+        self, report: Callable[[Attempt], None], ring: Callable[[], None], following: Following
+    ) -> None:
         self._report = report
         self._ring = ring
+        self._following = following
         self._first = 0
         self._gathering = False
         self._stopping = False
@@ -151,7 +155,10 @@ class Loop:
             return
         self._present.discard(attempt)
         if attempt.relay is None:
+            following = self._following(attempt)
             self._report(attempt)
+            if following is not None:
+                self._follow(following)
         elif self._hand_on(attempt, attempt.relay):
             return
         if not self._gathering:
@@ -172,12 +179,16 @@ class Loop:
             self._report(following)
             following = None
         if following is not None:
-            self._present.add(following)
-            self._context.copy().run(self._begin, [following])
+            self._follow(following)
             return True
         for attempt in relay.cut():
             self._report(attempt)
         return False
+
+    def _follow(self, following: Attempt) -> None:
+        """Begin an attempt in the place of another, in a task of its own."""
+        self._present.add(following)
+        self._context.copy().run(self._begin, [following])
 
     def _gathered(self) -> None:
         self._gathering = False

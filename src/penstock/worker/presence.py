@@ -103,7 +103,7 @@ class Presence:
             [
                 WorkerReport(
                     report.name, report.host, report.pid, report.queues, report.tasks, report.hands,
-                    len(self._crew.running), report.version, report.began, state, report.tenant,
+                    self._crew.at_work, report.version, report.began, state, report.tenant,
                 )
             ]
         )[0]  # fmt: skip

@@ -20,11 +20,11 @@ from penstock.worker.backend import Backend
 from penstock.worker.beginnings import Beginnings, report
 from penstock.worker.crew import Crew
 from penstock.worker.exchanges import Exchanges
+from penstock.worker.expected import Expected
 from penstock.worker.grace import Grace
 from penstock.worker.job_log import JobLog
 from penstock.worker.leases import Leases
 from penstock.worker.queues import Choice
-from penstock.worker.relay import Expected
 from penstock.worker.second_pump import SecondPump
 from penstock.worker.starter import Starter
 from penstock.worker.wakeups import Wakeups
@@ -37,6 +37,8 @@ LONGEST_MOMENT: Final = 2 * MILLISECOND
 LEAST_MOMENT: Final = MILLISECOND // 2
 # Exchanges of fewer attempts are not parted in two: what each costs by itself would count for more than is won.
 LEAST_SHARE: Final = 100
+# So long what has ended gathers while enough attempts stand by.
+GATHER: Final = 20 * MILLISECOND
 
 
 class Pump:
@@ -70,7 +72,9 @@ class Pump:
         self._look_at: int | None = None
         self._looked = since_boot()
         self._plenty = False  # the last claim got all it asked for
+        self._gathers = False  # what ends is settled later: enough attempts stand by
         grace, expected = Grace(), Expected(crew.handlers)
+        self._expected = expected
         self._exchanges, others = (
             Exchanges(
                 engine,
@@ -94,6 +98,8 @@ class Pump:
 
     def ring(self) -> None:
         """Look at what has ended."""
+        if self._gathers and self._crew.standby.is_ample:
+            return
         self.thread.wake()
         self.second.ring()
 
@@ -106,12 +112,14 @@ class Pump:
         self.thread.wake()
 
     def _round(self) -> float:
+        self._gathers = False
         self._take_ended()
         self._exchanges.cut_relays()
+        self._crew.fill()
         if self._exchanges.pending.waiting:
             # What is given back may let something else begin, so settling and claiming go together.
             self._look = True
-            if not self._shift.claims or self._crew.capacity <= 0:
+            if not self._shift.claims or (self._crew.capacity <= 0 and not self._standby()):
                 self._exchanges.pending.settle()
         rest = FALLBACK
         if not self._shift.stopping:
@@ -123,7 +131,21 @@ class Pump:
             self._tell_begun()
         # What was left to the second pump may still be there.
         rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
+        self._gathers = len(self._crew.standby) > 0
+        if self._gathers and self._crew.standby.is_ample:
+            return min(rest, GATHER) / SECOND
         return 0 if self._crew.left else rest / SECOND
+
+    def _standby(self) -> int:
+        """Return how many more attempts should stand by.
+
+        None unless more waits than there are hands, and what ends pays for the exchange: then other workers have had
+        the time to claim for their hands.
+        """
+        may = (
+            self._plenty and self._choice.alike and self._exchanges.pending.waiting and not self._is_pacing()
+        )
+        return self._crew.standby.room(self._expected) if may else 0
 
     def _take_ended(self) -> None:
         """Take the attempts that have ended; others may have a moment to end too, and share the transaction."""
@@ -133,6 +155,7 @@ class Pump:
         moment = min(self._exchanges.lasted // 4, LONGEST_MOMENT)
         if (
             ended
+            and not len(self._crew.standby)
             and ended != most
             and moment >= LEAST_MOMENT
             and ended < len(self._crew.running)
@@ -163,24 +186,30 @@ class Pump:
                 self._look = True
                 raise
             # A claim that got all it asked for does not know what else there is.
-            self._plenty = claim.at_once >= count
+            self._plenty = claim.at_once >= max(count, 1)
             if claim.more or self._plenty:
                 self._look = True
             self._look_at = claim.next_at
             self._looked = since_boot()
             if self._exchanges.pending.waiting:
                 return 0
+            if len(self._crew.standby):
+                break
             if not self._hungry():
                 self._rest(claim, revision)
         return self._pause()
 
     def _hungry(self) -> bool:
         # Starts that have their moment are told of, and granted, by one claim at a time.
-        willing = self._look and self._shift.claims and self._crew.capacity > 0
+        willing = self._look and self._shift.claims and (self._crew.capacity > 0 or self._standby() > 0)
         return willing and not (self.second.busy and self._is_pacing())
 
     def _take(self, queues: Sequence[str], count: int) -> Claim:
-        return self._exchanges.run(queues, self._crew.reserve(count), ahead=True)
+        standby = self._standby()
+        claim = self._exchanges.run(queues, self._crew.reserve(count), ahead=True, standby=standby)
+        if standby and claim.at_once <= count:
+            self._crew.standby.found_none()
+        return claim
 
     def _share(self) -> int:
         """Return how many attempts each of two exchanges at once may settle; 0 if there may be only one.

@@ -5,21 +5,15 @@ of a relay is over, or when the relay is cut.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from penstock.clock import MILLISECOND, since_boot
-from penstock.job import RELAY
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, Outcome
 from penstock.worker.attempt import Attempt
-from penstock.worker.handler import Handler
 
 # So long after their claim was answered the attempts of a relay may begin.  Then the rest is handed back.
 WITHIN: Final = 50 * MILLISECOND
-# By one part in so many the last duration of a task changes what is expected of it.  It is soon found to be longer: a
-# busy loop has moments of rest.
-RISE: Final = 8
-FALL: Final = 64
 
 
 class Relay:
@@ -88,35 +82,6 @@ def in_relays(attempts: Sequence[Attempt]) -> list[Attempt]:
         if len(line) > 1:
             Relay(line)
     return [line[0] for line in lines.values()]
-
-
-class Expected:
-    """How long attempts keep their place, on the loop or in a thread: a moving mean for each task.
-
-    That is from when an attempt could begin.  On a busy loop it has to wait for its turn, and longer each time that it
-    awaits something.  There a relay would bring no more through, and might be late.
-    """
-
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        kinds = {handler.is_async for handler in handlers.values()}
-        # A relay has one place, on the loop or in a thread.
-        self._tasks = {task for task, handler in handlers.items() if handler.is_async is (True in kinds)}
-        self._means: dict[str, int] = {}
-
-    def learn(self, ended: Iterable[Attempt]) -> None:
-        """Take into account how long those kept their place that have ended."""
-        for attempt in ended:
-            task = attempt.claimed.task
-            if (attempt.began or attempt.claimed.after) and task in self._tasks:
-                # One that did not come to begin after others was claimed for nothing.
-                took = attempt.finished - attempt.sent if attempt.began else WITHIN
-                mean = self._means.get(task, took)
-                self._means[task] = mean + (took - mean) // (RISE if took > mean else FALL)
-
-    def short(self) -> list[tuple[str, int]]:
-        """Return the tasks of which two attempts fit into a relay, with how long each takes."""
-        means = list(self._means.items())  # another thread may learn meanwhile
-        return [(task, max(1, mean)) for task, mean in means if 2 * mean <= RELAY]
 
 
 def _goes_on(outcome: Outcome | None) -> bool:

@@ -62,13 +62,14 @@ class PendingSettlements:
         tasks: Sequence[str] | None = None,
         ahead: Ahead | None = None,
         relay: Sequence[tuple[str, int]] = (),
+        standby: int = 0,
     ) -> Claim:
         """Claim, and settle in the same transaction what is waiting, or as much of it as one takes."""
         if piece := self._piece():
             try:
                 answers, claim = self._engine.exchange(
                     self._settlements(piece), queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant,
-                    tasks=tasks, ahead=ahead, relay=relay,
+                    tasks=tasks, ahead=ahead, relay=relay, standby=standby,
                 )  # fmt: skip
             except StoreError:
                 raise
@@ -79,7 +80,7 @@ class PendingSettlements:
                 return claim
         return self._engine.claim(
             queues, count, worker=worker, lease=lease, grace=grace, tenant=tenant, tasks=tasks, ahead=ahead,
-            relay=relay,
+            relay=relay, standby=standby,
         )  # fmt: skip
 
     def tell(self) -> None:

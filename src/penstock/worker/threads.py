@@ -8,18 +8,25 @@ from queue import SimpleQueue
 from penstock.worker.alarm import Alarm
 from penstock.worker.attempt import Attempt
 from penstock.worker.perform import perform
+from penstock.worker.standby import Following
 
 
 class Threads:
     """*count* threads; *report* takes each attempt that ended, *ring* says so."""
 
     def __init__(
-        self, count: int, alarm: Alarm, report: Callable[[Attempt], None], ring: Callable[[], None]
+        self,
+        count: int,
+        alarm: Alarm,
+        report: Callable[[Attempt], None],
+        ring: Callable[[], None],
+        following: Following,
     ) -> None:
         self._process = os.getpid()
         self._alarm = alarm
         self._report = report
         self._ring = ring
+        self._following = following
         self._waiting: SimpleQueue[Attempt | None] = SimpleQueue()
         # Daemons, so that a handler that never ends cannot keep the process from ending.
         self._threads = [
@@ -52,7 +59,17 @@ class Threads:
                 perform(attempt, self._alarm)
                 if os.getpid() != self._process:
                     os._exit(0)  # a handler forked, and this is the child: it has no worker to report to
-                attempt = first.relay.next(attempt) if first.relay is not None else None
-            for ended in (first,) if first.relay is None else first.relay.cut():
-                self._report(ended)
+                attempt = self._end(attempt)
+
+    def _end(self, attempt: Attempt) -> Attempt | None:
+        """Report an attempt that ended, unless its relay goes on; return the one that has its place now."""
+        relay = attempt.relay
+        following = self._following(attempt) if relay is None else relay.next(attempt)
+        if relay is None:
+            self._report(attempt)
+        elif following is None:
+            for each in relay.cut():
+                self._report(each)
+        if relay is None or following is None:
             self._ring()
+        return following

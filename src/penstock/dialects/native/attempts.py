@@ -39,7 +39,7 @@ async def claim(request: Request, take: wire.ClaimRequest) -> KeptAnswer:
     tasks = None if take.tasks is None else tuple(take.tasks)
     wanted = ClaimFor(
         tuple(take.queues), take.count, take.worker, take.lease, take.grace, tenant=tenant, tasks=tasks,
-        ahead=await _own_ahead(request, take.ahead), relay=tuple(take.relay),
+        ahead=await _own_ahead(request, take.ahead), relay=tuple(take.relay), standby=take.standby,
     )  # fmt: skip
     found = _known(request, await request.service.take(wanted, request.claims))
     return KeptAnswer(wire.encode(found), found.jobs, wire.encode(_without(found)))

@@ -42,10 +42,12 @@ class Claiming:
         known: Knowledge,
         is_wanted: Callable[[Lane], bool],
         ahead: GrantsAhead | None = None,
+        standby: int = 0,
     ) -> None:
         self.board = board
         self.count = count
-        self.budget = Budget(256 + 4 * count)
+        self._reads = count + standby  # so many lanes at first, at least
+        self.budget = Budget(256 + 4 * (count + standby))
         self.queues = ClaimQueues(board, queues, snapshot)
         self.type_gates = snapshot.type_gates
         self.tasks = KnownTasks(board, known, self.budget)
@@ -99,6 +101,34 @@ class Claiming:
             if self.board.newly_ready:
                 self._push_newly_ready()
 
+    # Starts that stand by.
+
+    def first_lanes(self, most: int) -> list[tuple[ClaimQueue, Lane]]:
+        """Return the first *most* lanes that this claim would look at next, as far as no other job comes before."""
+        if len(self.queues.rotation) != 1 or self._snapshot.with_free or self.type_gates:
+            return []
+        self._push_newly_ready()
+        tenant = self.queues.rotation[0]
+        self._read(tenant)
+        unread = min((q.read_to for q in tenant.queues if q.read_to is not None), default=None)
+        found: list[tuple[ClaimQueue, Lane]] = []
+        for *rank, id_, queue, lane in sorted(tenant.heap):
+            if lane is None or (unread is not None and tuple(rank) > unread) or len(found) >= most:
+                break
+            if self._in_heap.get(id_) == tuple(rank):
+                found.append((queue, lane))
+        return found
+
+    def start_next(self) -> bool:
+        """Start the job of the first of these lanes; False if it cannot start, or another comes first now."""
+        tenant, taken = self.queues.rotation[0], len(self.admitted)
+        self.count = taken + 1
+        while tenant.heap and not self._consider_first(tenant):
+            pass
+        started = len(self.admitted) > taken
+        self.count = len(self.admitted)
+        return started and not self.board.newly_ready
+
     def save(self, terms: LeaseTerms) -> list[Claimed]:
         """Write the starts down; return what the workers get."""
         self.tasks.note()
@@ -132,10 +162,12 @@ class Claiming:
     def _read_lanes(self, queue: ClaimQueue) -> None:
         """Read the first ready lanes; those on the board are as they are there, not as the store has them."""
         several = len({tenant for tenant, _ in self._snapshot.with_jobs()})
-        page = first_page(self.count) if several <= 1 else max(self.count // several, LEAST_SHARE)
+        page = first_page(self._reads) if several <= 1 else max(self._reads // several, LEAST_SHARE)
         page <<= queue.lane_reads  # twice as many each time
         if not self.board.db.gated and not queue.lane_reads:
-            page = self.wanted  # no other claim can take more of them meanwhile, and all of these can start
+            page = self._reads - len(
+                self.admitted
+            )  # no other claim can take more of them meanwhile, and all can start
         queue.lane_reads += 1
         rows = self.board.ready_lanes(queue.place, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None

@@ -55,17 +55,17 @@ def hand_on(claiming: "Claiming", spans: Mapping[str, int]) -> None:
 
 def _followers(leader: Following, line: Iterable[Following], spans: Mapping[str, int]) -> Iterator[Following]:
     """Return the jobs of a *line* that may follow the one before them."""
-    if _must_be_alone(leader):
+    if must_be_alone(leader):
         return
     expected = spans[leader.task]
     for job in line:
         expected += spans.get(job.task, RELAY)
-        if expected > RELAY or _must_be_alone(job):
+        if expected > RELAY or must_be_alone(job):
             return
         yield job
 
 
-def _must_be_alone(job: Following) -> bool:
+def must_be_alone(job: Following) -> bool:
     """Tell whether a job must not share the fate of its worker with others, of which most have not begun.
 
     One that was lost may be what kills workers.  One whose lost attempts count may fail by one that never began.
