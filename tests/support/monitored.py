@@ -144,10 +144,10 @@ def keyring():
 
 
 @contextmanager
-def monitored(engine, *, operate=True, **options):
+def monitored(engine, *, operate=True, proxies=(), **options):
     """Serve a monitor of *engine*."""
     monitor = Monitor(engine, operate=operate, **options)
-    settings = Settings(port=0)
+    settings = Settings(port=0, proxies=proxies)
     listener = listening(settings)
     server = Server(monitor, settings, lambda _: None, monitor.end_streams)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -212,7 +212,7 @@ def test_jobs_are_found_by_all_that_they_have_in_common(monitor):
     assert {"sync_account"} == found(key="api:stripe")
     assert {"import_rows"} == found(error="TimeoutError", state="failed")
     assert {"send_mail", "odd"} == found(queue="mail")
-    assert {"nightly"} == found(state="scheduled")
+    assert {"nightly"} == found(state="scheduled", queue="reports")
     assert {"odd"} == found(tenant="acme")
     assert {"odd"} == found(words="<script>")
     assert {"sync_account"} == found(worker="eu-1/4410", state="running")

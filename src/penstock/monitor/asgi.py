@@ -14,14 +14,15 @@ from penstock.errors import NotFoundError, PenstockError
 from penstock.http.cross_site import Visitors
 from penstock.http.errors import ForbiddenError, GoneError, RefusedError
 from penstock.http.reading import Receive, received
+from penstock.http.routes import EVENT_STREAM
 from penstock.http.tokens import Keyring
 from penstock.http.writing import Send
 from penstock.monitor import door, sessions, static_files
 from penstock.monitor.actions.desk import Desk
-from penstock.monitor.answers import JSON, Answer, Sender, Stream, led_to
+from penstock.monitor.answers import Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
-from penstock.monitor.live import Live
+from penstock.monitor.live import STREAMS, Live
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
@@ -33,6 +34,7 @@ T = TypeVar("T")
 
 THREADS: Final = 4  # that read from the store: a page beyond these waits
 MOST_BYTES: Final = 64 * 1024  # of a form
+MOST_WANTED: Final = 4_000  # characters of an address that is gone back to after signing in
 LIVE: Final = "/live"
 _METHODS: Final = ("GET", "HEAD", "POST")
 
@@ -57,7 +59,7 @@ class Monitor:
         visitors: Visitors | None = None,
     ) -> None:
         self._source = Source(engine)
-        self._door = Door(keyring or Keyring(), visitors or Visitors(), who, operates=operate)
+        self._door = Door(keyring or Keyring(), visitors, who, operates=operate)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-monitor")
         self._live = Live(lambda: self._run(lambda engine: engine.changes()))
         self._sender = Sender(framed_by)
@@ -104,7 +106,8 @@ class Monitor:
         try:
             self._check(asked)
             form = await _form(asked, receive)
-            visitor = await self._door.visitor(asked, scope)
+            if not self._door.is_open_to_all(asked):
+                visitor = await self._door.visitor(asked, scope)
             answer = await self._answer(asked, form, visitor)
         except GoneError:
             return
@@ -142,8 +145,17 @@ class Monitor:
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:
-            return Stream(self._live.events())
+            return self._events(asked, visitor)
         return await self._page(asked, visitor)
+
+    def _events(self, asked: Asked, visitor: Visitor) -> Answer | Stream:
+        if asked.method == "HEAD":
+            return Answer(media=EVENT_STREAM)
+        listener = (visitor.tenant, visitor.access.name)
+        if not self._live.has_room(listener):
+            text = f"{STREAMS} open pages follow the store for this token already"
+            raise RefusedError(429, "too_many_streams", text)
+        return Stream(self._live.events(listener, lambda: self._door.is_still_in(visitor)))
 
     async def _sign_in(self, asked: Asked, form: Query) -> Answer:
         if asked.method != "POST":
@@ -161,6 +173,7 @@ class Monitor:
         if asked.path != door.SIGN_OUT:
             raise NotFoundError("page", asked.path[:200])
         self._door.check_form(asked, form, visitor)
+        self._door.sign_out(visitor)
         answer = led_to(f"{asked.root}{door.SIGN_IN if self._door.has_tokens else '/'}")
         answer.cookies.append(sessions.set_cookie(asked, "", 0))
         return answer
@@ -197,12 +210,23 @@ async def _form(asked: Asked, receive: Receive) -> Query:
     if asked.method != "POST":
         return Query({})
     body = await received(asked.headers, receive, MOST_BYTES)
-    if asked.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
-        return Query.of_json(body)
-    return Query.read(body.decode("latin-1"))
+    match asked.headers.get("content-type", "").partition(";")[0].strip().lower():
+        case "application/json":
+            return Query.of_json(body)
+        case "application/x-www-form-urlencoded":
+            return Query.of_form(body)
+        case kind if body:
+            text = f"{kind[:80]!r} is not taken; send a form or JSON, and say so in Content-Type"
+            raise RefusedError(415, "unsupported_media_type", text)
+        case _:
+            return Query({})
 
 
 def _led_to_sign_in(asked: Asked) -> Answer:
     if asked.wants_json or asked.method == "POST":
         raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
-    return led_to(f"{asked.root}{door.SIGN_IN}?next={quote(asked.address, safe='')}")
+    wanted = quote(asked.address, safe="")
+    answer = led_to(asked.root + door.SIGN_IN + (f"?next={wanted}" if len(wanted) <= MOST_WANTED else ""))
+    if asked.cookie(sessions.cookie_name(asked)) is not None:  # it is over, or was never one
+        answer.cookies.append(sessions.set_cookie(asked, "", 0))
+    return answer

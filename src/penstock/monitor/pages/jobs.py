@@ -39,12 +39,15 @@ class Job(Struct):
 
 
 class Jobs(Struct):
-    """Jobs that were found among the *looked* at; *before* is where the list goes on, and how far it got *until*."""
+    """Jobs that were found among the *looked* at; *before* is where the list goes on.
+
+    How many were looked at is told to those who see the jobs of all tenants: they were jobs of all.
+    """
 
     wanted: JobQuery
     id: str | None
     jobs: list[Job]
-    looked: int
+    looked: int | None
     before: int | None
 
 
@@ -57,7 +60,8 @@ def show(view: View, query: Query) -> Jobs:
         return Jobs(wanted, begins, [line(view, job) for job in found], len(found), None)
     page = view.engine.job_page(wanted, before=query.number("before"))
     jobs = [line(view, job) for job in page.jobs]
-    return Jobs(wanted, None, jobs, page.looked, page.before)
+    looked = None if page.looked and view.tenant is not None else page.looked
+    return Jobs(wanted, None, jobs, looked, page.before)
 
 
 def line(view: View, job: JobView) -> Job:
