@@ -27,6 +27,7 @@ from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Asked, Query, Scope
+from penstock.monitor.shared import Shared
 from penstock.monitor.source import Source
 from penstock.monitor.visitors import Visitor, Who
 
@@ -36,6 +37,7 @@ THREADS: Final = 4  # that read from the store: a page beyond these waits
 MOST_BYTES: Final = 64 * 1024  # of a form
 MOST_WANTED: Final = 4_000  # characters of an address that is gone back to after signing in
 LIVE: Final = "/live"
+HEARD: Final = "penstock-change"  # the header in which a page says of which change it was told
 _METHODS: Final = ("GET", "HEAD", "POST")
 
 log = logging.getLogger("penstock.monitor")
@@ -66,6 +68,7 @@ class Monitor:
         self._front = Front(PAGES)
         self._operations = Operations(self._source.run)
         self._desk = Desk(self._front, self._door, self._operations, self._run)
+        self._shared = Shared()
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
 
@@ -120,7 +123,7 @@ class Monitor:
         if isinstance(answer, Stream):
             await self._sender.stream(answer, receive, send)
         else:
-            await self._sender.send(answer, asked.method, send)
+            await self._sender.send(self._front.signed(answer, visitor), asked.method, send)
 
     def _check(self, asked: Asked) -> None:
         self._door.check_site(asked)
@@ -141,7 +144,10 @@ class Monitor:
 
     async def _answer_to(self, visitor: Visitor, asked: Asked, form: Query) -> Answer | Stream:
         if self._desk.knows(asked.path):
-            return _with_cookie(await self._desk.answer(asked, form, visitor), asked, visitor)
+            answer = await self._desk.answer(asked, form, visitor)
+            if asked.method == "POST":
+                self._shared.clear()
+            return _with_cookie(answer, asked, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:
@@ -182,10 +188,17 @@ class Monitor:
         page = self._pages.get(asked.path)
         if page is None or (page.for_all and visitor.tenant is not None):
             raise NotFoundError("page", asked.path[:200])
+        if asked.method != "GET" or not self._live.has_told(asked.headers.get(HEARD, "")):
+            return _with_cookie(await self._made(asked, page, visitor), asked, visitor)
+        key = (visitor.group, asked.root, asked.address, asked.wants_json, self._front.preferences(asked))
+        seen_by = visitor.group.visitor("")
+        answer = await self._shared.answer(key, self._live.number, lambda: self._made(asked, page, seen_by))
+        return _with_cookie(answer, asked, visitor)
+
+    async def _made(self, asked: Asked, page: Page, visitor: Visitor) -> Answer:
         query = Query.read(asked.query_text)
         record = await self._run(lambda engine: self._shown(engine, page, query, visitor))
-        answer = self._front.answer(asked, visitor, page.template, record, page=page, query=query)
-        return _with_cookie(answer, asked, visitor)
+        return self._front.answer(asked, visitor, page.template, record, page=page, query=query)
 
     def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
         operations = self._operations.of(visitor.tenant)

@@ -142,9 +142,8 @@ class Door:
             await self._be_patient(asked)
         access = sessions.access(self._keyring, cookie, now)
         if access is None:
-            self._wrong.note(
-                cookie
-            )  # the same again is no other try: a browser keeps a cookie whose token is gone
+            # The same again is no other try: a browser keeps a cookie whose token is gone.
+            self._wrong.note(cookie)
             self._patience.note_wrong(asked.client, now)
             return None
         self._let_in.note(cookie)

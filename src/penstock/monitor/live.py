@@ -1,6 +1,7 @@
 """Tell open pages that the store changed: looked at once a second at most, for all of them together."""
 
 import asyncio
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
@@ -14,6 +15,7 @@ STREAMS: Final = 100  # of one listener
 EVERY: Final = 1.0  # seconds between two looks at the store
 _SILENT: Final = 15 * SECOND  # after that a stream says that it is still there
 _LASTS: Final = 300 * SECOND  # then the browser connects again, and its session is looked at again
+_LONGEST: Final = 15  # digits
 _DOWN: Final = "down"  # stands for the state of a store that cannot be read
 
 
@@ -24,6 +26,7 @@ class Live:
         self._look = look
         self._seen: object = None
         self._number = 0
+        self._mark = secrets.token_hex(4)  # tells its numbers from those of other processes
         self._listeners = Counter[Listener]()
         self._changed = asyncio.Event()
         self._looked = asyncio.Event()  # since the first page listens
@@ -41,19 +44,31 @@ class Live:
             yield b"retry: 2000\n\n"
             await self._looked.wait()
             number = self._number
-            yield _change(number)
+            yield _change("first")
             while not self._closed and monotonic() < began + _LASTS:
                 await self._next(_SILENT)
                 if not goes_on():
                     return
                 if self._number != number:
                     number, told = self._number, monotonic()
-                    yield _change(number)
+                    yield _change(f"{self._mark}.{number}")
                 elif monotonic() >= told + _SILENT:
                     told = monotonic()
                     yield b": still here\n\n"
         finally:
             self._leave(listener)
+
+    @property
+    def number(self) -> int:
+        """The number of the last change of which pages were told."""
+        return self._number
+
+    def has_told(self, heard: str) -> bool:
+        """Tell whether a page was told of a change, as it says, and changes are still followed."""
+        mark, _, number = heard.partition(".")
+        if mark != self._mark or not number.isascii() or not number.isdigit() or not self._listeners:
+            return False
+        return int(number[:_LONGEST]) <= self._number
 
     def close(self) -> None:
         """End all streams."""
@@ -83,6 +98,7 @@ class Live:
             return
 
     async def _follow(self) -> None:
+        self._number += 1  # nothing that was made before is as new as the last change
         while self._listeners and not self._closed:
             try:
                 seen = await self._look()
@@ -103,5 +119,5 @@ class Live:
         changed.set()
 
 
-def _change(number: int) -> bytes:
-    return f"event: change\ndata: {number}\n\n".encode()
+def _change(told: str) -> bytes:
+    return f"event: change\ndata: {told}\n\n".encode()
