@@ -73,6 +73,7 @@ from penstock.job.instances import (
 from penstock.job.jobs import (
     DROPPED_BY_LIMIT,
     DROPPED_FOR_ROOM,
+    SECRET,
     Enqueued,
     Failure,
     ImportedJob,
@@ -133,6 +134,7 @@ __all__ = [
     "PASS_OF",
     "RELAY",
     "RELAY_MOST",
+    "SECRET",
     "SILENT_AFTER",
     "START_GRACE",
     "TELLS_EVERY",

@@ -133,6 +133,7 @@ class JobQuery(Struct, frozen=True):
     worker: str | None = None
     words: str | None = None  # in the arguments
     error: str | None = None  # a part of the kind or the message
+    unmarked: str | None = None  # what their meta does not name
     since: int | None = None
     until: int | None = None
 
