@@ -16,6 +16,7 @@ from penstock.cli.options import (
     StoreOption,
     flag,
     log_to_stderr,
+    named,
     option,
     read_time,
     shown,
@@ -164,7 +165,7 @@ def serve(
     with closing(open_engine(store)) as engine:
 
         def site(keys: "Keyring", visitors: "Visitors") -> Monitor:
-            return Monitor(engine, keyring=keys, visitors=visitors, operate=True)
+            return Monitor(engine, keyring=keys, visitors=visitors, operate=True, store=named(store))
 
         run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings), beside, site)
 

@@ -30,6 +30,17 @@ class Totals(Struct, frozen=True):
     scheduled: Count
 
 
+class Tally(Struct, frozen=True):
+    """How many there are: keys with a gate, jobs and runs of workflows that have not ended, and of the other things."""
+
+    gates: Count
+    jobs: Count
+    queues: Count
+    workers: Count
+    schedules: Count
+    workflows: Count
+
+
 class Place(Struct, frozen=True):
     """Where a list goes on: after this key of this tenant."""
 

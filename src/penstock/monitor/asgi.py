@@ -29,6 +29,7 @@ from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Asked, Query, Scope
 from penstock.monitor.shared import Shared
 from penstock.monitor.source import Source
+from penstock.monitor.tallies import Tallies
 from penstock.monitor.visitors import Visitor, Who
 
 T = TypeVar("T")
@@ -47,7 +48,8 @@ class Monitor:
     """Shows what an engine does to those whom a token, or the hook *who*, lets in.
 
     It changes nothing unless it may *operate*.  *engine* may be a function that opens one: until it succeeds every
-    page says why not.  *framed_by* are the sites whose pages may show it in a frame.
+    page says why not.  *framed_by* are the sites whose pages may show it in a frame; *store* is what pages say they
+    are about, such as "jobs on postgres-1".
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Monitor:
         who: Who | None = None,
         operate: bool = False,
         framed_by: Sequence[str] = (),
+        store: str = "",
         keyring: Keyring | None = None,
         visitors: Visitors | None = None,
     ) -> None:
@@ -65,7 +68,8 @@ class Monitor:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-monitor")
         self._live = Live(lambda: self._run(lambda engine: engine.changes()))
         self._sender = Sender(framed_by)
-        self._front = Front(PAGES)
+        self._tallies = Tallies()
+        self._front = Front(PAGES, self._tallies.counts, store)
         self._operations = Operations(self._source.run)
         self._desk = Desk(self._front, self._door, self._operations, self._run)
         self._shared = Shared()
@@ -197,7 +201,13 @@ class Monitor:
 
     async def _made(self, asked: Asked, page: Page, visitor: Visitor) -> Answer:
         query = Query.read(asked.query_text)
-        record = await self._run(lambda engine: self._shown(engine, page, query, visitor))
+
+        def shown(engine: Engine) -> Struct:
+            if not asked.wants_json:
+                self._tallies.refresh(engine, visitor.tenant)
+            return self._shown(engine, page, query, visitor)
+
+        record = await self._run(shown)
         return self._front.answer(asked, visitor, page.template, record, page=page, query=query)
 
     def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:

@@ -5,7 +5,7 @@ A page is made for all of a group, with marks where it names the visitor, and wh
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -18,6 +18,7 @@ from penstock.errors import PenstockError
 from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
+from penstock.job import Count
 from penstock.monitor import drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
@@ -73,6 +74,8 @@ class Frame:
     theme: str  # empty follows the system
     live: bool  # whether the page is fetched again when the store changes
     finds: bool  # whether there is a page that finds things
+    counts: Mapping[str, Count]  # of what is on pages, by their paths
+    store: str  # what is looked at; empty for those who see only a part of it
     done: str = ""  # what was done just before
 
     @property
@@ -114,7 +117,11 @@ class Frame:
 class Front:
     """Turns records into answers."""
 
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(
+        self, pages: Sequence[Page], counts: Callable[[str | None], Mapping[str, Count]], store: str
+    ) -> None:
+        self._counts = counts
+        self._store = store
         self._entries = tuple(page for page in pages if page.path == page.section)
         self._finds = any(page.path == FIND for page in pages)
         self._now = SystemClock().now
@@ -150,6 +157,8 @@ class Front:
         frame = Frame(
             asked, query or Query({}), entries, page.section if page else "", self._now(), seen_by,
             self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+            counts=self._counts(visitor.tenant) if entries and visitor is not None else {},
+            store=self._store if visitor is not None and visitor.tenant is None else "",
             done=told.done if told else "",
         )  # fmt: skip
         html = self._templates.get_template(template).render(page=record, frame=frame, query=frame.query)
