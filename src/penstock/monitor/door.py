@@ -4,7 +4,7 @@ Where neither tokens nor a hook say who asks, only requests to this machine's ow
 server has checked that only this machine can reach it, only those that this machine sends.
 
 A try with a token or a session that is not known is held up.  One that was let in before is not: it is no guess, and
-so nobody else's wrong tokens keep it out.
+so the wrong tokens of others do not keep it out.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Door:
         return cookie is None or (sessions.lasts(cookie, self._now()) and cookie not in self._signed_out)
 
     def sign_out(self, visitor: Visitor) -> None:
-        """End the session of a visitor, on this server: it is known no more, whoever has its cookie."""
+        """End the session of a visitor, on this server: its cookie is known no more."""
         if visitor.signed_in and visitor.cookie is not None:
             self._signed_out.note(visitor.cookie)
 
