@@ -6,8 +6,9 @@ from penstock import Cancel, Concurrency, chain, current_job
 from penstock.errors import InvalidJobError
 from penstock.http.access import Access, Role
 from penstock.http.tokens import Keyring
-from penstock.job import NewJob, Schedule
+from penstock.job import JobQuery, NewJob, Schedule
 from penstock.monitor import Monitor
+from penstock.monitor.operations import Wanted
 from penstock.testing import run_until_idle
 from tests.support.looking import look
 
@@ -139,3 +140,9 @@ def test_secret_is_an_option_like_others(app):
     ]
     with pytest.raises(InvalidJobError, match="must be True or False"):
         task.with_options(secret="yes")
+
+
+def test_the_audit_of_a_bulk_operation_does_not_tell_what_was_searched_for():
+    wanted = Wanted("cancel", JobQuery(queue="q", words=PIN, error=PIN))
+
+    assert "queue=q words=(not written down) error=(not written down)" == wanted.told

@@ -46,8 +46,11 @@ class Wanted(Struct, frozen=True):
         if self.chosen:
             return ", ".join(id_ for id_, _ in self.chosen)
         given = {name: value for name, value in to_builtins(self.query).items() if value is not None}
-        if "words" in given:
-            given["words"] = "(not written down)"  # arguments may be secrets
+        for name in ("words", "error"):
+            if name in given:
+                given[name] = (
+                    "(not written down)"  # arguments may be secrets, and stand in what handlers raise
+                )
         return " ".join(f"{name}={value}" for name, value in given.items())
 
 
