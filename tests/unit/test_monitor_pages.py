@@ -388,7 +388,7 @@ def test_how_many_there_are_stands_beside_pages_and_is_counted_for_all_pages_tog
     assert told[VIEWER][0] == told[VIEWER][1] == told[VIEWER][2]
     assert ("1", "3") == (told[TENANT][0]["/gates"], told[TENANT][0]["/jobs"])
     assert int(told[VIEWER][0]["/jobs"]) > 100
-    assert "<p>jobs on postgres-1</p>" in foot
+    assert "<p><b>jobs</b> on postgres-1</p>" in foot
     assert "viewer · <input" in foot
     assert "postgres-1" not in pages[TENANT][0]
     monkeypatch.setattr(tallies, "EVERY", 0)
