@@ -148,6 +148,34 @@ def test_a_page_follows_the_store_and_keeps_focus_and_scroll(browser, address, e
     assert [] == tab.errors()
 
 
+def test_a_change_that_comes_while_a_page_is_fetched_is_shown_too(browser, address, engine):
+    tab = browser.page()
+    tab.open(address + "/queues")
+    until(lambda: tab.text(".live").startswith("Live"))
+    tab.eval("""
+        (() => {
+          const get = fetch;
+          window.held = [];
+          window.fetch = async (...all) => {
+            const answer = await get(...all);
+            await new Promise((go) => held.push(go));
+            return answer;
+          };
+          window.heard = 0;
+          new EventSource(document.body.dataset.live).addEventListener("change", () => { heard += 1 });
+        })()
+    """)
+
+    engine.enqueue([NewJob(task="t", queue="before")])
+    until(lambda: tab.eval("held.length") == 1)
+    until(lambda: tab.eval("heard") >= 1)
+    known = tab.eval("heard")
+    engine.enqueue([NewJob(task="t", queue="meanwhile")])
+    until(lambda: tab.eval("heard") > known)
+
+    until(lambda: tab.eval("held.splice(0).forEach((go) => go())") or "meanwhile" in tab.text("main"))
+
+
 def test_a_page_that_follows_asks_at_most_once_a_second(browser, address, engine):
     tab = browser.page()
     tab.open(address + "/")

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from penstock.clock import SECOND
 from penstock.engine import Engine
-from penstock.job import JobQuery, NewJob, Place
+from penstock.job import JobQuery, NewJob, Place, Schedule, WorkerReport
 from penstock.lifecycle.states import State
 from penstock.limits.rules import Limit, Numbers, Window
 from tests.support.desk import Desk, rate, slots
@@ -130,3 +130,25 @@ def test_queues_are_counted_with_what_was_decided_about_them(desk: Desk, engine:
     assert looks["", "other"].paused is not None
     assert Numbers(rate=Window(5, SECOND)) == looks["", "other"].numbers
     assert {("acme", "q")} == {(look.tenant, look.queue) for look in engine.queue_looks(tenant="acme")}
+
+
+def test_things_of_each_kind_are_counted_for_all_and_for_one_tenant(desk: Desk, engine: Engine, runs):
+    runs.create("goes-on ended")
+    engine.cancel_instance("ended")
+    desk.enqueue("a b", slots("k", 1), queue="one", tenant="acme")
+    desk.enqueue("c d e", slots("k", 1), queue="two")
+    desk.enqueue("f", queue="two")
+    engine.cancel("f")
+    desk.claim(1, queues=("two",))
+    engine.set_schedule(Schedule("nightly", "0 0 * * *", NewJob("t", tenant="acme"), tenant="acme"))
+    engine.hear([WorkerReport("told", tenant="acme")])
+
+    counted = [engine.all_counted(tenant) for tenant in (None, "acme", "other")]
+
+    numbers = [
+        (each.gates.number, each.workers.number, each.schedules.number, each.workflows.number)
+        for each in counted
+    ]
+    assert [(2, 2, 1, 1), (1, 1, 1, 0), (0, 0, 0, 0)] == numbers
+    assert [2, 0] == [each.jobs.number for each in counted[1:]]
+    assert 1 == counted[1].queues.number

@@ -2,13 +2,15 @@
 
 import json
 import threading
+from contextlib import closing, suppress
 from urllib.parse import quote
 
 import pytest
 
+from penstock.acting import Actor
 from penstock.engine import Engine
-from penstock.errors import StoreBusyError
-from penstock.job import NewJob
+from penstock.errors import ConflictError, StoreBusyError
+from penstock.job import Count, JobQuery, NewJob
 from penstock.lifecycle.states import State
 from penstock.monitor import operations
 from tests.support.monitored import OPERATOR, TENANT, VIEWER, monitored
@@ -189,6 +191,28 @@ def test_a_few_are_under_way_at_once(engine, anna, monkeypatch):
     assert 409 == answer.status
     assert "bulk operations are under way" in answer.shown
     assert [] == engine.audit()
+
+
+def test_one_tenant_keeps_out_neither_another_nor_those_of_none(engine, monkeypatch):
+    conduct, may_go_on = operations.Operations._conduct, threading.Event()
+
+    def waiting(self, *args):
+        assert may_go_on.wait(60)
+        conduct(self, *args)
+
+    monkeypatch.setattr(operations.Operations, "_conduct", waiting)
+    wanted = operations.Wanted("cancel", JobQuery(queue="q"))
+    with closing(operations.Operations(lambda work: work(engine))) as made:
+        try:
+            for tenant in ("a", "b", None, "c", "d", "e"):
+                with suppress(ConflictError):
+                    for _ in range(9):
+                        made.start(engine, wanted, Actor("x", "monitor", WHY), tenant, Count())
+            begun = [len(made.of(tenant)) for tenant in ("a", "b", "c", "d", "e", None)]
+        finally:
+            may_go_on.set()
+
+    assert [2, 2, 2, 2, 0, 4 + 8] == begun
 
 
 @pytest.mark.parametrize(

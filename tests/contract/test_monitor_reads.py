@@ -112,6 +112,11 @@ def show(engine: Engine, path: str, query: dict[str, str]) -> None:
 
 def steps(engine: Engine, path: str, query: dict[str, str]) -> int:
     """Return how many thousand steps SQLite's machine takes for a page."""
+    return steps_of(engine, lambda: show(engine, path, query))
+
+
+def steps_of(engine: Engine, look: Callable[[], object]) -> int:
+    """Return how many thousand steps SQLite's machine takes for a look."""
     taken = [0]
 
     def note() -> int:
@@ -121,7 +126,7 @@ def steps(engine: Engine, path: str, query: dict[str, str]) -> int:
     connection = engine.store._reader  # type: ignore[attr-defined]
     connection.set_progress_handler(note, 1_000)
     try:
-        show(engine, path, query)
+        look()
     finally:
         connection.set_progress_handler(None, 0)
     return taken[0]
@@ -138,6 +143,16 @@ def test_a_page_takes_as_many_statements_for_a_hundred_times_as_many_jobs(path, 
     assert told[MANY][0] <= STATEMENTS
     assert told[MANY][0] <= told[FEW][0] + 45  # where a page has more to show, such as lanes of a line
     assert told[MANY][1] <= ROWS
+
+
+def test_what_stands_beside_the_pages_is_counted_at_a_cost_that_stops_growing(stores, monkeypatch):
+    many, more = (steps_of(stores[jobs], stores[jobs].all_counted) for jobs in (MANY, MORE))
+    with counted(stores[MORE], monkeypatch) as rows:
+        stores[MORE].all_counted()
+
+    assert more <= many * 1.6 + 20
+    assert len(rows) <= 20
+    assert sum(rows) <= ROWS
 
 
 @pytest.mark.parametrize(("path", "query"), QUERIES)

@@ -548,6 +548,7 @@ FOUND = {
         ("advance", 3_000_000),
         ("refreshes", "w1", 100_000),
         ("refreshed", "X", "", None, True),
+    ),
     "no job stands by while one without limits waits": found(
         "a job that stands by though one without limits waits",
         enqueue(job("a", "X c1"), job("b", "Y c1"), job("free")),

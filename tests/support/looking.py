@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import unquote, urlencode
 
@@ -34,8 +35,36 @@ class Seen:
         return dict(self.headers).get(name)
 
 
-def look(
-    monitor,
+def look(monitor, path, **options):
+    """Ask for a page; with a *form* send that.  A header that is None is not sent."""
+    return asyncio.run(looked(monitor, path, **options))
+
+
+async def looked(monitor, path, **options):
+    """Ask for a page in a loop that runs already."""
+    return await _asked(monitor, *_scope(path, **options))
+
+
+@asynccontextmanager
+async def listening(monitor, **options):
+    """Open a page's stream of events; give a queue of what each tells."""
+    scope, content = _scope("/live", **options)
+    told = asyncio.Queue()
+
+    async def send(message):
+        for line in message.get("body", b"").decode().splitlines():
+            if line.startswith("data: "):
+                told.put_nowait(line.removeprefix("data: "))
+
+    task = asyncio.ensure_future(monitor(scope, _receiving(content), send))
+    try:
+        yield told
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _scope(
     path,
     *,
     json=False,
@@ -46,7 +75,6 @@ def look(
     client="127.0.0.1",
     **headers,
 ):
-    """Ask for a page; with a *form* send that.  A header that is None is not sent."""
     path, _, query = path.partition("?")
     content = b"" if form is None else urlencode(form).encode()
     sent = {"host": HOST, "accept": "application/json" if json else BROWSER}
@@ -66,12 +94,11 @@ def look(
         "server": ("127.0.0.1", 8080),
         "client": (client, 50_000),
     }
-    return asyncio.run(_asked(monitor, scope, content))
+    return scope, content
 
 
-async def _asked(monitor, scope, content):
+def _receiving(content):
     incoming = iter([{"type": "http.request", "body": content, "more_body": False}])
-    messages = []
 
     async def receive():
         if (message := next(incoming, None)) is not None:
@@ -79,9 +106,15 @@ async def _asked(monitor, scope, content):
         await asyncio.Event().wait()
         raise AssertionError("unreachable")
 
+    return receive
+
+
+async def _asked(monitor, scope, content):
+    messages = []
+
     async def send(message):
         messages.append(message)
 
-    await monitor(scope, receive, send)
+    await monitor(scope, _receiving(content), send)
     head = [(name.decode(), value.decode("latin-1")) for name, value in messages[0]["headers"]]
     return Seen(messages[0]["status"], b"".join(message.get("body", b"") for message in messages[1:]), head)

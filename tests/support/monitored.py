@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import threading
+from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import unescape
@@ -149,11 +150,11 @@ def keyring():
 class Stage:
     """A server of whatever monitor is there.  It outlives monitors: a server takes a third of a second to end."""
 
-    spare: ClassVar[list["Stage"]] = []
+    spare: ClassVar[dict[tuple[str, ...], list["Stage"]]] = defaultdict(list)  # by the proxies they trust
 
-    def __init__(self):
+    def __init__(self, proxies):
         self.monitor = None
-        settings = Settings(port=0)
+        settings = Settings(port=0, proxies=proxies)
         listener = listening(settings)
         self.port = listener.getsockname()[1]
         self._server = Server(self, settings, lambda _: None, lambda: None)
@@ -178,16 +179,17 @@ class Stage:
 
 
 @contextmanager
-def monitored(engine, *, operate=True, **options):
+def monitored(engine, *, operate=True, proxies=(), **options):
     """Serve a monitor of *engine*."""
-    stage = Stage.spare.pop() if Stage.spare else Stage()
+    spare = Stage.spare[tuple(proxies)]
+    stage = spare.pop() if spare else Stage(proxies)
     stage.monitor = Monitor(engine, operate=operate, **options)
     try:
         yield Site(stage.port)
     finally:
         monitor, stage.monitor = stage.monitor, None
         asyncio.run(_ended(monitor))
-        Stage.spare.append(stage)
+        spare.append(stage)
 
 
 async def _ended(monitor):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli import exit_status
-from penstock.cli.options import file_of, read_numbers, read_time, read_window
+from penstock.cli import exit_status, root
+from penstock.cli.options import file_of, named, read_numbers, read_time, read_window
 from penstock.cli.output import Column, fitting, iso, numbers_plain, rough, when, widths
 from penstock.cli.worker import read_weights
 from penstock.clock import SECOND
@@ -17,6 +17,7 @@ from penstock.errors import (
     StoreBusyError,
     WrongStateError,
 )
+from penstock.http import uvicorn_server
 from penstock.limits.rules import Numbers, Window
 
 NOON = 1_767_268_800 * SECOND
@@ -141,3 +142,32 @@ def test_a_column_that_may_be_cut_is_cut_before_another_goes():
 
     assert {25: 3, 20: 3, 19: 3, 18: 2} == {width: len(found) for width, (found, _) in shown.items()}
     assert {25: [10, 5, 6], 20: [5, 5, 6], 19: [4, 5, 6]} == {w: shown[w][1] for w in (25, 20, 19)}
+
+
+@pytest.mark.parametrize(
+    ("store", "name"),
+    [
+        ("jobs.db", "jobs.db"),
+        ("sqlite:///var/lib/jobs.db", "jobs.db"),
+        ("postgresql://me:secret@postgres-1:5432/jobs?sslmode=require", "jobs on postgres-1"),
+        ("postgresql:///jobs", "jobs on this machine"),
+        ("postgresql://postgres-1", "the database on postgres-1"),
+        (":memory:", ":memory:"),
+    ],
+)
+def test_a_store_is_called_by_its_name_and_its_server(store, name):
+    assert name == named(store)
+
+
+def test_the_proxies_that_are_trusted_reach_the_server(monkeypatch, tmp_path):
+    served = []
+    monkeypatch.setattr(uvicorn_server, "serve", lambda *given: served.append(given[3].proxies))
+    monkeypatch.setattr("penstock.cli.serve.log_to_stderr", lambda *_: None)
+    store = ["serve", "--store", str(tmp_path / "jobs.db")]
+
+    for proxies in ([], ["--trusted-proxy", "10.0.0.7", "--trusted-proxy", "10.1.0.0/24"]):
+        root.app([*store, *proxies], standalone_mode=False)
+
+    assert [(), ("10.0.0.7", "10.1.0.0/24")] == served
+    with pytest.raises(InvalidError, match="--trusted-proxy"):
+        root.app([*store, "--trusted-proxy", "*"], standalone_mode=False)

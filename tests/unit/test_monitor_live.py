@@ -16,7 +16,7 @@ def heard(states, monkeypatch, listeners=1):
         return next(rest, last)
 
     async def listen(made):
-        stream = made.events()
+        stream = made.events((None, "anna"), lambda: True)
         assert (await anext(stream)).startswith(b"retry")
         return [await asyncio.wait_for(anext(stream), 20) for _ in range(2)]
 

@@ -14,7 +14,7 @@ from penstock.http.tokens import Keyring
 from penstock.job import NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Limit, Numbers, Window
-from penstock.monitor import Monitor
+from penstock.monitor import Monitor, tallies
 from penstock.monitor.pages.table import PAGES
 from tests.support.busy import ODD, fill
 from tests.support.looking import BROWSER, look
@@ -212,7 +212,7 @@ def test_jobs_are_found_by_all_that_they_have_in_common(monitor):
     assert {"sync_account"} == found(key="api:stripe")
     assert {"import_rows"} == found(error="TimeoutError", state="failed")
     assert {"send_mail", "odd"} == found(queue="mail")
-    assert {"nightly"} == found(state="scheduled")
+    assert {"nightly"} == found(state="scheduled", queue="reports")
     assert {"odd"} == found(tenant="acme")
     assert {"odd"} == found(words="<script>")
     assert {"sync_account"} == found(worker="eu-1/4410", state="running")
@@ -357,3 +357,40 @@ def test_names_in_addresses_survive(monitor):
 
     assert quote(ODD, safe="") in link.replace("+", "%20")
     assert 200 == look(monitor, link, authorization=f"Bearer {OPERATOR}").status
+
+
+def test_how_many_there_are_stands_beside_pages_and_is_counted_for_all_pages_together(engine, monkeypatch):
+    counted, count = [], type(engine).all_counted
+
+    def counting(engine, tenant=None):
+        counted.append(tenant)
+        return count(engine, tenant)
+
+    monkeypatch.setattr(type(engine), "all_counted", counting)
+    keyring = Keyring()
+    keyring.add(VIEWER, Access("screen", frozenset({Role.VIEWER})))
+    keyring.add(TENANT, Access("acme", frozenset(Role), "acme"))
+    made = Monitor(engine, keyring=keyring, store="jobs on postgres-1")
+    pages = {
+        token: [page(made, path, token).text for path in ("/", "/gates", "/jobs")]
+        for token in (VIEWER, TENANT)
+    }
+    seen(made, "/", VIEWER)
+    cookie = look(made, "/sign-in", form={"token": VIEWER}).cookies[0].partition(";")[0]
+    foot = look(made, "/nothing", cookie=cookie).text
+
+    assert [None, "acme"] == counted
+    told = {
+        token: [dict(re.findall(r'<a href="(/\w+)"[^>]*>\w+ <span>([\d,+]+)</span>', text)) for text in texts]
+        for token, texts in pages.items()
+    }
+    assert {"/gates", "/jobs", "/queues", "/workers", "/schedules", "/workflows"} == set(told[VIEWER][0])
+    assert told[VIEWER][0] == told[VIEWER][1] == told[VIEWER][2]
+    assert ("1", "3") == (told[TENANT][0]["/gates"], told[TENANT][0]["/jobs"])
+    assert int(told[VIEWER][0]["/jobs"]) > 100
+    assert "<p><b>jobs</b> on postgres-1</p>" in foot
+    assert "viewer · <input" in foot
+    assert "postgres-1" not in pages[TENANT][0]
+    monkeypatch.setattr(tallies, "EVERY", 0)
+    page(made, "/", VIEWER)
+    assert [None, "acme", None] == counted

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypedDict
 
-from penstock.app.codec import UNWRITABLE, encode
+from penstock.app.codec import UNWRITABLE, decode, encode
 from penstock.app.uniqueness import Uniqueness, UniqueOption, read_unique
 from penstock.errors import InvalidJobError
-from penstock.job import NewJob
+from penstock.job import SECRET, NewJob
 from penstock.lifecycle.checks import check_cost, check_job_id, check_priority, check_queue, check_tenant
 from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.durations import Duration, parse_duration
@@ -28,6 +28,7 @@ class TaskOptions(TypedDict, total=False):
 
     *delay* keeps a job from starting for a while, *expires* gives it up when it has not started by then.  With
     *quiet* a unique job starts once no call of its key has come for so long, *max_wait* after the first at the latest.
+    What a *secret* job is given and comes to is shown to operators only.
     """
 
     queue: str
@@ -43,6 +44,7 @@ class TaskOptions(TypedDict, total=False):
     quiet: Duration | None
     max_wait: Duration | None
     meta: Mapping[str, Any]
+    secret: bool
 
 
 class JobOptions(TaskOptions, total=False):
@@ -85,8 +87,21 @@ class CheckedOptions:
     quiet: int | None = None
     max_wait: int | None = None
     meta: str = "{}"
+    secret: bool | None = None  # None: as meta says
     id: str | None = None
     connection: object = None
+
+    @property
+    def noted(self) -> str:
+        """What is noted on a job at present: its meta, with the span and whether it is secret."""
+        if self.secret is None:
+            return noted(self.meta)
+        return noted(encode({**decode(self.meta), SECRET: self.secret}))
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether the values of a job are for operators only."""
+        return bool(decode(self.meta).get(SECRET)) if self.secret is None else self.secret
 
     def new_job(self, task: str, text: str, arguments: Mapping[str, object], now: int) -> NewJob:
         """Return the job of a call of *task* at *now*: *text* is the call as JSON, *arguments* its values by name."""
@@ -104,7 +119,7 @@ class CheckedOptions:
             self.timeout,
             self.retry,
             None if self.unique is None else self.unique.of_call(task, arguments, self.quiet, self.max_wait),
-            noted(self.meta),
+            self.noted,
         )
 
 
@@ -220,6 +235,12 @@ def _meta(name: str, value: Mapping[str, Any]) -> str:
         raise InvalidJobError(name, f"cannot be written as JSON: {error}") from error
 
 
+def _secret(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidJobError(name, f"{value!r} must be True or False")
+    return value
+
+
 _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "queue": _kept(check_queue),
     "tenant": _kept(check_tenant),
@@ -230,5 +251,6 @@ _READERS: Final[dict[str, Callable[[str, Any], object]]] = {
     "max_wait": _span,
     "retry": _retry,
     "meta": _meta,
+    "secret": _secret,
     "id": _kept(check_job_id),
 }

@@ -19,7 +19,7 @@ T = TypeVar("T")
 CHAIN: Final = "penstock.chain"
 GROUP: Final = "penstock.group"
 # What may be changed of a task for one step; the rest is said on the task itself.
-CHANGEABLE: Final = ("queue", "priority", "delay", "expires", "timeout", "retry", "meta")
+CHANGEABLE: Final = ("queue", "priority", "delay", "expires", "timeout", "retry", "meta", "secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,11 @@ class Call(Generic[T]):
     task: "Task[..., Any, T]"
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its values are for operators only."""
+        return self.task.is_secret
 
     def plan(self, *, fed: bool) -> dict[str, Any]:  # noqa: ARG002 - it takes nothing from before
         """Return the call so that it can travel."""
@@ -43,6 +48,11 @@ class Partial(Generic[T]):
     args: tuple[object, ...]
     kwargs: Mapping[str, object]
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether its values are for operators only."""
+        return self.task.is_secret
+
     def plan(self, *, fed: bool) -> dict[str, Any]:
         """Return the call so that it can travel; it is *fed* unless nothing comes before it."""
         return {**_written(self.task, self.args, self.kwargs, (None,) if fed else ()), "fed": fed}
@@ -56,6 +66,11 @@ class Flow(Generic[T]):
     parts: "tuple[Call[Any] | Partial[Any] | Flow[Any], ...]"
     leading: "Task[..., Any, Any]"
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether its values are for operators only: what one part is given or returns may go to all."""
+        return any(part.is_secret for part in self.parts)
+
     def start(self, **options: Unpack[RunOptions]) -> Run[T]:
         """Start it, and return when that is durable.
 
@@ -65,6 +80,8 @@ class Flow(Generic[T]):
         workflow = Workflow(
             self.leading.connection, _played_by_workers, GROUP if self.kind == "group" else CHAIN, {}
         )
+        if self.is_secret:
+            workflow = workflow.with_options(secret=True)
         return workflow.with_options(queue=self.leading.queue).with_options(**options).start(plan)
 
     async def astart(self, **options: Unpack[RunOptions]) -> Run[T]:

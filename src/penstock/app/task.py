@@ -141,6 +141,11 @@ class Task(Generic[P, R, T]):
         return dict(decode(self._options.meta))
 
     @property
+    def is_secret(self) -> bool:
+        """Whether what its jobs are given and come to is shown to operators only."""
+        return self._options.is_secret
+
+    @property
     def within(self) -> object:
         """The caller's own database connection, in whose transaction its jobs are enqueued."""
         return self._options.connection

@@ -21,7 +21,6 @@ from penstock.lifecycle.checks import check_task_name
 from penstock.limits.durations import Duration
 from penstock.limits.spec import Spec, resolve
 from penstock.replay import Step, ask
-from penstock.tracing import noted
 from penstock.worker.handler import Handler
 
 P = ParamSpec("P")
@@ -32,7 +31,7 @@ class WorkflowOptions(TypedDict, total=False):
     """What can be said of every run of a workflow.
 
     Its *limits* are held from its first step to its end, whatever it waits for meanwhile.  Its passes stand in *queue*;
-    each step stands in the queue of its task.
+    each step stands in the queue of its task.  What a *secret* run and its steps are given is shown to operators only.
     """
 
     queue: str
@@ -43,6 +42,7 @@ class WorkflowOptions(TypedDict, total=False):
     expires: Duration | datetime | None
     unique: UniqueOption
     meta: Mapping[str, Any]
+    secret: bool
 
 
 class RunOptions(WorkflowOptions, total=False):
@@ -157,7 +157,7 @@ class Workflow(Generic[P, T]):
             limits=resolve(options.limits, arguments) if options.limits else (),
             unique=unique,
             due=None if options.due is None else options.due.at(now),
-            meta=noted(options.meta),
+            meta=options.noted,
             expires=None if options.expires is None else options.expires.at(now),
         )
 

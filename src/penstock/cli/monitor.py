@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from penstock.cli.options import DEFAULT_STORE, LogFormat, LogLevel, file_of, flag, log_to_stderr, shown
+from penstock.cli.options import (
+    DEFAULT_STORE,
+    LogFormat,
+    LogLevel,
+    file_of,
+    flag,
+    log_to_stderr,
+    named,
+    shown,
+)
 from penstock.errors import InvalidError, StoreDownError
 
 if TYPE_CHECKING:
@@ -46,7 +55,7 @@ def monitor(
     file_of(address)  # refuses a store in memory
     log_to_stderr(LogLevel.WARNING, LogFormat.TEXT)
     settings = Settings(port=port)
-    looked_at = Monitor(lambda: _opened(address), operate=operate)
+    looked_at = Monitor(lambda: _opened(address), operate=operate, store=named(address))
     server = Server(looked_at, settings, lambda url: _say(address, url), looked_at.end_streams)
     server.run(sockets=[listening(settings)])
 

@@ -147,6 +147,14 @@ def shown(store: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}@{host}"))
 
 
+def named(store: str) -> str:
+    """Return what people call *store*: the name of a file, or of a database and its server."""
+    parts = urlsplit(store)
+    if parts.scheme in {"", "sqlite"} or store == ":memory:":
+        return Path(store).name
+    return f"{parts.path.strip('/') or 'the database'} on {parts.hostname or 'this machine'}"
+
+
 def read_numbers(slots: int | None, rate: str, throttle: str) -> "Numbers":
     """Return the numbers given on the command line, of which there must be one at least."""
     from dataclasses import replace

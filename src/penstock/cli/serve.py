@@ -16,6 +16,7 @@ from penstock.cli.options import (
     StoreOption,
     flag,
     log_to_stderr,
+    named,
     option,
     read_time,
     shown,
@@ -80,6 +81,15 @@ def serve(
             default=False,
         ),
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        option(
+            "ADDRESS",
+            "Believe the proxy at this address, or of this network, for whom it asks (X-Forwarded-For) and whether "
+            "over TLS (X-Forwarded-Proto); repeatable.  Without it these headers are ignored.",
+            default=False,
+        ),
+    ] = None,
     keep: Annotated[
         str, option("TIME", "How long ended jobs can be looked at; `forever` is a time too.")
     ] = _KEEP,
@@ -133,6 +143,7 @@ def serve(
 
     try:
         from penstock.dialects.served import SERVED
+        from penstock.http.addresses import proxy_address
         from penstock.http.cross_site import host_name
         from penstock.http.uvicorn_server import Settings, check_open
         from penstock.http.uvicorn_server import serve as run
@@ -145,7 +156,7 @@ def serve(
 
     settings = Settings(
         host, port, test_mode, insecure, read_time("keep", keep), most_megabytes * 1024 * 1024,
-        tuple(map(host_name, allow_host or [])),
+        tuple(map(host_name, allow_host or [])), tuple(map(proxy_address, trusted_proxy or [])),
     )  # fmt: skip
     keyring = _keyring(token or [], token_file)
     check_open(settings, keyring)
@@ -154,7 +165,7 @@ def serve(
     with closing(open_engine(store)) as engine:
 
         def site(keys: "Keyring", visitors: "Visitors") -> Monitor:
-            return Monitor(engine, keyring=keys, visitors=visitors, operate=True)
+            return Monitor(engine, keyring=keys, visitors=visitors, operate=True, store=named(store))
 
         run(engine, SERVED, keyring, settings, lambda url: _say(url, store, keyring, settings), beside, site)
 

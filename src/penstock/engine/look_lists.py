@@ -17,12 +17,14 @@ from penstock.job import (
     Place,
     QueueLook,
     SchedulePage,
+    Tally,
     Totals,
     WorkerLook,
     WorkflowPage,
 )
 from penstock.limits.gate import ON_RELEASE
 from penstock.limits.rules import Numbers
+from penstock.store import look_gates as gate_rows
 from penstock.store import look_lists as look_rows
 from penstock.store import queues as queue_rows
 from penstock.store.queues import BoundRow
@@ -61,6 +63,27 @@ class ListLookVerbs(Transactions):
     def totals(self, tenant: str | None = None) -> Totals:
         """Count the jobs that have not ended, of one tenant or of all."""
         return totals_of(self.queue_looks(tenant=tenant))
+
+    def all_counted(self, tenant: str | None = None) -> Tally:
+        """Count things of each kind, of one tenant or of all; counts stop."""
+        queues = self.queue_looks(tenant=tenant)
+        totals = totals_of(queues)
+        jobs = bounded(totals.running + totals.waiting + totals.scheduled)
+
+        def work(db: Session) -> Tally:
+            at_work = {name for name, *_ in look_rows.workers(db, tenant, LOOKED_AT, MANY)}
+            workers = at_work.union(look_rows.worker_names(db, tenant, MANY))
+            gates, schedules, runs = (
+                bounded(Count(number))
+                for number in (
+                    gate_rows.total(db, tenant, COUNTED),
+                    look_rows.schedules_counted(db, tenant, COUNTED),
+                    look_rows.runs_counted(db, tenant, LOOKED_AT, COUNTED),
+                )
+            )
+            return Tally(gates, jobs, _many(len(queues)), _many(len(workers)), schedules, runs)
+
+        return self.store.read(work)
 
     def worker_looks(self, *, tenant: str | None = None) -> list[WorkerLook]:
         """Return the workers of which attempts run."""
@@ -139,6 +162,10 @@ def totals_of(queues: Sequence[QueueLook]) -> Totals:
             scheduled + queue.scheduled,
         )
     return Totals(bounded(running), bounded(waiting), bounded(scheduled))
+
+
+def _many(number: int) -> Count:
+    return Count(min(number, MANY), more=number >= MANY)
 
 
 def _decided(board: Board) -> _Decided:

@@ -11,6 +11,7 @@ from penstock.acting import acting
 from penstock.clock import monotonic
 from penstock.errors import InvalidError, PenstockError
 from penstock.http.access import Access, actor_of
+from penstock.http.addresses import root_address
 from penstock.http.cross_site import Refusal, Visitors
 from penstock.http.dialect import Dialect
 from penstock.http.engine_service import EngineService
@@ -120,7 +121,9 @@ class AsgiApp:
         page = dialect.pages.get(_path(scope))
         if self._site is None or page is None or scope["method"] != "GET":
             return None
-        return f"{scope.get('root_path', '')}{page}" if prefers_html(headers.get("accept", "")) else None
+        if not prefers_html(headers.get("accept", "")):
+            return None
+        return root_address(scope.get("root_path") or "") + page
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = monotonic()

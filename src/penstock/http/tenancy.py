@@ -10,6 +10,7 @@ from penstock.http.access import Access
 from penstock.http.errors import ForbiddenError
 from penstock.http.routes import Request
 from penstock.job import JobView, NewJob
+from penstock.limits.rules import Limit
 from penstock.names import name_problem
 
 PATTERN: Final = "[a-zA-Z0-9][a-zA-Z0-9._:-]*"
@@ -62,7 +63,12 @@ def check_unbound(caller: Caller) -> None:
 
 def check_shared(caller: Caller, jobs: Iterable[NewJob]) -> None:
     """Raise if jobs of a token that is bound to a tenant would pass gates that all tenants share."""
-    if caller.access.tenant is not None and any(limit.shared for job in jobs for limit in job.limits):
+    check_own(caller.access.tenant, (limit for job in jobs for limit in job.limits))
+
+
+def check_own(tenant: str | None, limits: Iterable[Limit]) -> None:
+    """Raise if one who is bound to a *tenant* would add a job with these limits to a gate that all tenants share."""
+    if tenant is not None and any(limit.shared for limit in limits):
         raise ForbiddenError(
             "a limit of scope global is shared by all tenants, and this token speaks for one"
         )

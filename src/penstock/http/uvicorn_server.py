@@ -1,7 +1,6 @@
 """Run the server on uvicorn: one process, until it is asked to stop."""
 
 import asyncio
-import ipaddress
 import logging
 import signal
 import socket
@@ -14,6 +13,7 @@ import uvicorn
 
 from penstock.engine import Engine
 from penstock.errors import InvalidError, StoreBrokenError
+from penstock.http.addresses import is_loopback
 from penstock.http.app import app_for
 from penstock.http.asgi import AsgiApp, Site
 from penstock.http.cross_site import Visitors
@@ -42,6 +42,7 @@ class Settings:
     keep: int | None = None
     most_bytes: int = 10 * 1024 * 1024
     names: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()  # that say truly for whom they ask
 
 
 class Beside(Protocol):
@@ -76,7 +77,7 @@ def serve(
         keyring=keyring,
         test_mode=settings.test_mode,
         most_bytes=settings.most_bytes,
-        loopback=_is_loopback(settings.host),
+        loopback=is_loopback(settings.host),
         names=(settings.host, *settings.names),
         site=site,
     )
@@ -115,6 +116,8 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=GRACE,
             timeout_keep_alive=75,
             ws_max_size=1024 * 1024,
+            proxy_headers=bool(settings.proxies),
+            forwarded_allow_ips=list(settings.proxies),
             lifespan="on",
         )
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
@@ -161,21 +164,12 @@ class Server(uvicorn.Server):
 
 def check_open(settings: Settings, keyring: Keyring) -> None:
     """Raise if the whole network could do everything."""
-    if keyring.is_open and not settings.insecure and not _is_loopback(settings.host):
+    if keyring.is_open and not settings.insecure and not is_loopback(settings.host):
         raise InvalidError(
             "host",
             f"{settings.host} can be reached from elsewhere and no token is set; give --token or --token-file, "
             "or say --insecure to let every request in",
         )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listening(settings: Settings) -> socket.socket:

@@ -15,6 +15,8 @@ from penstock.limits.rules import Limit
 # Why a job was discarded without a start: by a limit with `on_limit="drop"`, or by a queue that was full.
 DROPPED_BY_LIMIT: Final = "limit"
 DROPPED_FOR_ROOM: Final = "dropped to make room"
+# What meta says of a job, or of an instance, whose values are for operators only.
+SECRET: Final = "secret"  # noqa: S105 - the name of a field
 
 
 class NewJob(Struct, frozen=True):

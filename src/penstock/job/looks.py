@@ -30,6 +30,17 @@ class Totals(Struct, frozen=True):
     scheduled: Count
 
 
+class Tally(Struct, frozen=True):
+    """How many there are: keys with a gate, jobs and runs of workflows that have not ended, and of the other things."""
+
+    gates: Count
+    jobs: Count
+    queues: Count
+    workers: Count
+    schedules: Count
+    workflows: Count
+
+
 class Place(Struct, frozen=True):
     """Where a list goes on: after this key of this tenant."""
 
@@ -133,6 +144,7 @@ class JobQuery(Struct, frozen=True):
     worker: str | None = None
     words: str | None = None  # in the arguments
     error: str | None = None  # a part of the kind or the message
+    unmarked: str | None = None  # what their meta does not name
     since: int | None = None
     until: int | None = None
 

@@ -71,11 +71,13 @@ class Sender:
         await send({"type": "http.response.start", "status": 200, "headers": self._common + _encoded(own)})
         writing = asyncio.ensure_future(_write_all(answer.chunks, send))
         gone = asyncio.ensure_future(_until_gone(receive))
-        await asyncio.wait((writing, gone), return_when=asyncio.FIRST_COMPLETED)
-        over = writing.done()
-        for task in (writing, gone):
-            task.cancel()
-        await asyncio.gather(writing, gone, return_exceptions=True)
+        try:
+            await asyncio.wait((writing, gone), return_when=asyncio.FIRST_COMPLETED)
+            over = writing.done()
+        finally:
+            for task in (writing, gone):
+                task.cancel()
+            await asyncio.gather(writing, gone, return_exceptions=True)
         if over:
             await send({"type": "http.response.body", "body": b""})
 

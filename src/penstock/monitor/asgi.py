@@ -14,26 +14,31 @@ from penstock.errors import NotFoundError, PenstockError
 from penstock.http.cross_site import Visitors
 from penstock.http.errors import ForbiddenError, GoneError, RefusedError
 from penstock.http.reading import Receive, received
+from penstock.http.routes import EVENT_STREAM
 from penstock.http.tokens import Keyring
 from penstock.http.writing import Send
 from penstock.monitor import door, sessions, static_files
 from penstock.monitor.actions.desk import Desk
-from penstock.monitor.answers import JSON, Answer, Sender, Stream, led_to
+from penstock.monitor.answers import Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
-from penstock.monitor.live import Live
+from penstock.monitor.live import STREAMS, Live
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Asked, Query, Scope
+from penstock.monitor.shared import Shared
 from penstock.monitor.source import Source
+from penstock.monitor.tallies import Tallies
 from penstock.monitor.visitors import Visitor, Who
 
 T = TypeVar("T")
 
 THREADS: Final = 4  # that read from the store: a page beyond these waits
 MOST_BYTES: Final = 64 * 1024  # of a form
+MOST_WANTED: Final = 4_000  # characters of an address that is gone back to after signing in
 LIVE: Final = "/live"
+HEARD: Final = "penstock-change"  # the header in which a page says of which change it was told
 _METHODS: Final = ("GET", "HEAD", "POST")
 
 log = logging.getLogger("penstock.monitor")
@@ -43,7 +48,8 @@ class Monitor:
     """Shows what an engine does to those whom a token, or the hook *who*, lets in.
 
     It changes nothing unless it may *operate*.  *engine* may be a function that opens one: until it succeeds every
-    page says why not.  *framed_by* are the sites whose pages may show it in a frame.
+    page says why not.  *framed_by* are the sites whose pages may show it in a frame; *store* is what pages say they
+    are about, such as "jobs on postgres-1".
     """
 
     def __init__(
@@ -53,17 +59,20 @@ class Monitor:
         who: Who | None = None,
         operate: bool = False,
         framed_by: Sequence[str] = (),
+        store: str = "",
         keyring: Keyring | None = None,
         visitors: Visitors | None = None,
     ) -> None:
         self._source = Source(engine)
-        self._door = Door(keyring or Keyring(), visitors or Visitors(), who, operates=operate)
+        self._door = Door(keyring or Keyring(), visitors, who, operates=operate)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="penstock-monitor")
         self._live = Live(lambda: self._run(lambda engine: engine.changes()))
         self._sender = Sender(framed_by)
-        self._front = Front(PAGES)
+        self._tallies = Tallies()
+        self._front = Front(PAGES, self._tallies.counts, store)
         self._operations = Operations(self._source.run)
         self._desk = Desk(self._front, self._door, self._operations, self._run)
+        self._shared = Shared()
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
 
@@ -104,7 +113,8 @@ class Monitor:
         try:
             self._check(asked)
             form = await _form(asked, receive)
-            visitor = await self._door.visitor(asked, scope)
+            if not self._door.is_open_to_all(asked):
+                visitor = await self._door.visitor(asked, scope)
             answer = await self._answer(asked, form, visitor)
         except GoneError:
             return
@@ -117,7 +127,7 @@ class Monitor:
         if isinstance(answer, Stream):
             await self._sender.stream(answer, receive, send)
         else:
-            await self._sender.send(answer, asked.method, send)
+            await self._sender.send(self._front.signed(answer, visitor), asked.method, send)
 
     def _check(self, asked: Asked) -> None:
         self._door.check_site(asked)
@@ -138,12 +148,24 @@ class Monitor:
 
     async def _answer_to(self, visitor: Visitor, asked: Asked, form: Query) -> Answer | Stream:
         if self._desk.knows(asked.path):
-            return _with_cookie(await self._desk.answer(asked, form, visitor), asked, visitor)
+            answer = await self._desk.answer(asked, form, visitor)
+            if asked.method == "POST":
+                self._shared.clear()
+            return _with_cookie(answer, asked, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:
-            return Stream(self._live.events())
+            return self._events(asked, visitor)
         return await self._page(asked, visitor)
+
+    def _events(self, asked: Asked, visitor: Visitor) -> Answer | Stream:
+        if asked.method == "HEAD":
+            return Answer(media=EVENT_STREAM)
+        listener = (visitor.tenant, visitor.access.name)
+        if not self._live.has_room(listener):
+            text = f"{STREAMS} open pages follow the store for this token already"
+            raise RefusedError(429, "too_many_streams", text)
+        return Stream(self._live.events(listener, lambda: self._door.is_still_in(visitor)))
 
     async def _sign_in(self, asked: Asked, form: Query) -> Answer:
         if asked.method != "POST":
@@ -161,6 +183,7 @@ class Monitor:
         if asked.path != door.SIGN_OUT:
             raise NotFoundError("page", asked.path[:200])
         self._door.check_form(asked, form, visitor)
+        self._door.sign_out(visitor)
         answer = led_to(f"{asked.root}{door.SIGN_IN if self._door.has_tokens else '/'}")
         answer.cookies.append(sessions.set_cookie(asked, "", 0))
         return answer
@@ -169,10 +192,23 @@ class Monitor:
         page = self._pages.get(asked.path)
         if page is None or (page.for_all and visitor.tenant is not None):
             raise NotFoundError("page", asked.path[:200])
-        query = Query.read(asked.query_text)
-        record = await self._run(lambda engine: self._shown(engine, page, query, visitor))
-        answer = self._front.answer(asked, visitor, page.template, record, page=page, query=query)
+        if asked.method != "GET" or not self._live.has_told(asked.headers.get(HEARD, "")):
+            return _with_cookie(await self._made(asked, page, visitor), asked, visitor)
+        key = (visitor.group, asked.root, asked.address, asked.wants_json, self._front.preferences(asked))
+        seen_by = visitor.group.visitor("")
+        answer = await self._shared.answer(key, self._live.number, lambda: self._made(asked, page, seen_by))
         return _with_cookie(answer, asked, visitor)
+
+    async def _made(self, asked: Asked, page: Page, visitor: Visitor) -> Answer:
+        query = Query.read(asked.query_text)
+
+        def shown(engine: Engine) -> Struct:
+            if not asked.wants_json:
+                self._tallies.refresh(engine, visitor.tenant)
+            return self._shown(engine, page, query, visitor)
+
+        record = await self._run(shown)
+        return self._front.answer(asked, visitor, page.template, record, page=page, query=query)
 
     def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
         operations = self._operations.of(visitor.tenant)
@@ -197,12 +233,23 @@ async def _form(asked: Asked, receive: Receive) -> Query:
     if asked.method != "POST":
         return Query({})
     body = await received(asked.headers, receive, MOST_BYTES)
-    if asked.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON:
-        return Query.of_json(body)
-    return Query.read(body.decode("latin-1"))
+    match asked.headers.get("content-type", "").partition(";")[0].strip().lower():
+        case "application/json":
+            return Query.of_json(body)
+        case "application/x-www-form-urlencoded":
+            return Query.of_form(body)
+        case kind if body:
+            text = f"{kind[:80]!r} is not taken; send a form or JSON, and say so in Content-Type"
+            raise RefusedError(415, "unsupported_media_type", text)
+        case _:
+            return Query({})
 
 
 def _led_to_sign_in(asked: Asked) -> Answer:
     if asked.wants_json or asked.method == "POST":
         raise RefusedError(401, "unauthorized", "a token is needed", {"WWW-Authenticate": "Bearer"})
-    return led_to(f"{asked.root}{door.SIGN_IN}?next={quote(asked.address, safe='')}")
+    wanted = quote(asked.address, safe="")
+    answer = led_to(asked.root + door.SIGN_IN + (f"?next={wanted}" if len(wanted) <= MOST_WANTED else ""))
+    if asked.cookie(sessions.cookie_name(asked)) is not None:  # it is over, or was never one
+        answer.cookies.append(sessions.set_cookie(asked, "", 0))
+    return answer

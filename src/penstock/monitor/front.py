@@ -1,10 +1,16 @@
-"""The front: a record as JSON or as HTML, with the frame that stands around every page."""
+"""The front: a record as JSON or as HTML, with the frame that stands around every page.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+A page is made for all of a group, with marks where it names the visitor, and where it has the word of the session;
+`signed` puts in what belongs there.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import escape
 from msgspec import Struct
 
 from penstock.clock import SystemClock
@@ -12,12 +18,13 @@ from penstock.errors import PenstockError
 from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
+from penstock.job import Count
 from penstock.monitor import drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
 from penstock.monitor.actions.bulk import chosen
 from penstock.monitor.actions.table import ACTIONS
-from penstock.monitor.answers import JSON, Answer
+from penstock.monitor.answers import HTML, JSON, Answer
 from penstock.monitor.page import Page
 from penstock.monitor.requests import Asked, Query
 from penstock.monitor.visitors import Visitor
@@ -25,6 +32,8 @@ from penstock.monitor.visitors import Visitor
 THEMES: Final = ("light", "dark")
 THEME_COOKIE: Final = "penstock-theme"
 FIND: Final = "/find"  # the page that finds things
+_NAME: Final = f"name-{secrets.token_hex(16)}"  # marks that nothing in a store can hold
+_WORD: Final = f"word-{secrets.token_hex(16)}"
 _TITLES: Final = {
     400: "This address says something wrong",
     401: "Not signed in",
@@ -65,6 +74,8 @@ class Frame:
     theme: str  # empty follows the system
     live: bool  # whether the page is fetched again when the store changes
     finds: bool  # whether there is a page that finds things
+    counts: Mapping[str, Count]  # of what is on pages, by their paths
+    store: str  # what is looked at; empty for those who see only a part of it
     done: str = ""  # what was done just before
 
     @property
@@ -99,15 +110,18 @@ class Frame:
 
     @property
     def form_word(self) -> str:
-        """What stands in that field."""
-        cookie = self.visitor.cookie if self.visitor else None
-        return sessions.form_word(cookie) if cookie else ""
+        """What stands in that field, once the page is signed."""
+        return _WORD
 
 
 class Front:
     """Turns records into answers."""
 
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(
+        self, pages: Sequence[Page], counts: Callable[[str | None], Mapping[str, Count]], store: str
+    ) -> None:
+        self._counts = counts
+        self._store = store
         self._entries = tuple(page for page in pages if page.path == page.section)
         self._finds = any(page.path == FIND for page in pages)
         self._now = SystemClock().now
@@ -139,9 +153,12 @@ class Front:
             return Answer(encode(record), status, JSON)
         entries = self._seen_by(visitor)
         told = notices.told(asked) if page is not None else None
+        seen_by = None if visitor is None else visitor.group.visitor(_NAME)
         frame = Frame(
-            asked, query or Query({}), entries, page.section if page else "", self._now(), visitor,
+            asked, query or Query({}), entries, page.section if page else "", self._now(), seen_by,
             self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+            counts=self._counts(visitor.tenant) if entries and visitor is not None else {},
+            store=self._store if visitor is not None and visitor.tenant is None else "",
             done=told.done if told else "",
         )  # fmt: skip
         html = self._templates.get_template(template).render(page=record, frame=frame, query=frame.query)
@@ -149,6 +166,20 @@ class Front:
         if told is not None:
             answer.cookies.append(notices.cookie(asked, None))
         return answer
+
+    def signed(self, answer: Answer, visitor: Visitor | None) -> Answer:
+        """Return an answer with the visitor's name and the word of the session in the places of their marks."""
+        if answer.media != HTML:
+            return answer
+        name = "" if visitor is None else escape(words.name(visitor.access.name))
+        word = sessions.form_word(visitor.cookie) if visitor is not None and visitor.cookie else ""
+        body = answer.body.replace(_NAME.encode(), name.encode("utf-8", "replace"))
+        return replace(answer, body=body.replace(_WORD.encode(), word.encode()))
+
+    def preferences(self, asked: Asked) -> tuple[str, str]:
+        """Return what of a request, besides its address, decides how a page looks: its theme, and what it tells."""
+        told = notices.told(asked)
+        return self._theme(asked), told.path if told else ""
 
     def problem(self, asked: Asked, visitor: Visitor | None, error: PenstockError) -> Answer:
         """Return the page that says what is wrong."""

@@ -21,7 +21,9 @@ from penstock.job import Count, JobQuery
 
 Batch = Sequence[tuple[str, str]]  # jobs, given (id, tenant)
 
-AT_ONCE: Final = 4
+AT_ONCE: Final = 4  # of those who are bound to no tenant
+OF_TENANT: Final = 2
+OF_TENANTS: Final = 8  # of all tenants together
 KEPT: Final = 50  # operations that are over, and still shown
 FIRST: Final = 50  # jobs of the first batch
 LONGEST: Final = SECOND // 10  # a batch that took longer is followed by a smaller one
@@ -44,8 +46,11 @@ class Wanted(Struct, frozen=True):
         if self.chosen:
             return ", ".join(id_ for id_, _ in self.chosen)
         given = {name: value for name, value in to_builtins(self.query).items() if value is not None}
-        if "words" in given:
-            given["words"] = "(not written down)"  # arguments may be secrets
+        for name in ("words", "error"):
+            if name in given:
+                given[name] = (
+                    "(not written down)"  # arguments may be secrets, and stand in what handlers raise
+                )
         return " ".join(f"{name}={value}" for name, value in given.items())
 
 
@@ -84,8 +89,7 @@ class Operations:
     ) -> Operation:
         """Begin an operation, for an actor and perhaps of one tenant; it goes on by itself."""
         with self._lock:
-            if sum(each.state == "running" for each in self._known.values()) >= AT_ONCE:
-                raise ConflictError(f"{AT_ONCE} bulk operations are under way; wait for one, or stop one")
+            self._check_room(tenant)
             with engine.acting(who):
                 bulk = engine.begin_bulk(f"job.{wanted.change}", "jobs", wanted.told, tenant=tenant or "")
             made = Operation(bulk.bulk, wanted, who.name, who.reason, tenant, at_first, engine.clock.now())
@@ -121,6 +125,15 @@ class Operations:
                 each.stopping.set()
         for thread in threads:
             thread.join(PATIENCE)
+
+    def _check_room(self, tenant: str | None) -> None:
+        """Raise if too many are under way: of this tenant, or of all tenants together."""
+        running = [each.tenant for each in self._known.values() if each.state == "running"]
+        most = AT_ONCE if tenant is None else OF_TENANT
+        if running.count(tenant) >= most:
+            raise ConflictError(f"{most} bulk operations are under way; wait for one, or stop one")
+        if tenant is not None and len(running) - running.count(None) >= OF_TENANTS:
+            raise ConflictError("too many bulk operations of other tenants are under way; try again later")
 
     def _conduct(self, operation: Operation, bulk: Actor) -> None:
         try:

@@ -52,6 +52,8 @@ def _network(client: str) -> str:
         address = ipaddress.ip_address(client)
     except ValueError:
         return client[:_LONGEST]
-    if address.version == 4:  # noqa: PLR2004 - the version is the number
+    if isinstance(address, ipaddress.IPv4Address):
         return client
+    if address.ipv4_mapped is not None:  # so a socket for both kinds has it
+        return str(address.ipv4_mapped)
     return str(ipaddress.ip_network((address, _NETWORK), strict=False))

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
 from penstock.errors import InvalidError
+from penstock.http.addresses import root_address
 from penstock.http.negotiation import prefers_html
 
 Scope = MutableMapping[str, Any]
@@ -33,6 +33,14 @@ class Query:
         except ValueError:
             raise InvalidError("query", f"must have at most {_MOST_FIELDS} fields") from None
         return cls(_checked(fields))
+
+    @classmethod
+    def of_form(cls, body: bytes) -> "Query":
+        """Read the body of a form."""
+        try:
+            return cls.read(body.decode())
+        except UnicodeDecodeError:
+            raise InvalidError("body", "must be text in UTF-8") from None
 
     @classmethod
     def of_json(cls, body: bytes) -> "Query":
@@ -98,7 +106,7 @@ def _checked(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
 class Asked:
     """One request.  It is never shown: its headers hold the token, or the cookie.
 
-    *root* is the path under which the monitor is mounted, *path* what follows it.
+    *root* is the path under which the monitor is mounted, as it stands in addresses; *path* what follows it.
     """
 
     method: str
@@ -117,7 +125,7 @@ class Asked:
         below = path.removeprefix(root) if path == root or path.startswith(f"{root}/") else path
         return cls(
             scope["method"],
-            root,
+            root_address(root),
             below or "/",
             scope["query_string"].decode("latin-1"),
             {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]},
@@ -142,12 +150,10 @@ class Asked:
         return self.path + (f"?{self.query_text}" if self.query_text else "")
 
     def cookie(self, name: str) -> str | None:
-        """Return the value of a cookie."""
-        try:
-            found = SimpleCookie(self.headers.get("cookie", "")).get(name)
-        except CookieError:
-            return None
-        return None if found is None else found.value
+        """Return the value of a cookie; of several with one name the first, which browsers say is the nearest."""
+        # Cookies of other servers of this host may be written in any way.
+        pairs = (pair.partition("=") for pair in self.headers.get("cookie", "").split(";"))
+        return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
 
     @property
     def wants_json(self) -> bool:

@@ -7,6 +7,7 @@ knows the session, and none does once the token is gone.
 import hashlib
 import hmac
 import secrets
+from collections import OrderedDict
 from typing import Final
 
 from penstock.clock import SECOND
@@ -16,12 +17,24 @@ from penstock.monitor.requests import Asked
 
 LASTS: Final = 12 * 3_600 * SECOND
 FORM_FIELD: Final = "form"  # the field of a form that holds its word
+NOTED: Final = 4_000  # cookies of which something is noted
+_LONGEST_PORT: Final = 5
 
 
 def cookie_name(asked: Asked) -> str:
-    """Return the name of the cookie: browsers take no notice of ports, and several servers may share a host."""
+    """Return the name of the cookie.
+
+    Browsers take no notice of ports, several servers may share a host, and one may be mounted below another.  A prefix
+    keeps the host's other names, and its pages without TLS, from setting it.
+    """
     _, _, port = asked.host.rpartition("]")[2].partition(":")
-    return f"penstock-{port}" if port.isdigit() else "penstock"
+    parts = ["penstock"]
+    if port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT:
+        parts.append(port)
+    if asked.root:
+        parts.append(hashlib.sha256(asked.root.encode()).hexdigest()[:8])
+    prefix = ("__Secure-" if asked.root else "__Host-") if asked.secure else ""
+    return prefix + "-".join(parts)
 
 
 def begun(keyring: Keyring, token: str, now: int) -> str | None:
@@ -31,13 +44,16 @@ def begun(keyring: Keyring, token: str, now: int) -> str | None:
     return None if seal is None else f"{text}.{seal}"
 
 
-def access(keyring: Keyring, cookie: str | None, now: int) -> Access | None:
+def lasts(cookie: str, now: int) -> bool:
+    """Tell whether the session of a cookie, if it is one, is not over."""
+    end = cookie.partition(".")[0]
+    return end.isascii() and end.isdigit() and now < int(end[:20]) * SECOND <= now + LASTS + SECOND
+
+
+def access(keyring: Keyring, cookie: str, now: int) -> Access | None:
     """Return what the session of a cookie allows; None if it is over, or never was one."""
-    text, _, seal = (cookie or "").rpartition(".")
-    end = text.partition(".")[0]
-    if not end.isascii() or not end.isdigit() or not now < int(end[:20]) * SECOND <= now + LASTS + SECOND:
-        return None
-    return keyring.sealed(_sealed_text(text), seal)
+    text, _, seal = cookie.rpartition(".")
+    return keyring.sealed(_sealed_text(text), seal) if text and lasts(text, now) else None
 
 
 def form_word(cookie: str) -> str:
@@ -57,6 +73,28 @@ def set_cookie(asked: Asked, value: str, lasts: int) -> str:
         "SameSite=Strict", *(["Secure"] if asked.secure else []),
     ]  # fmt: skip
     return "; ".join(parts)
+
+
+class Noted:
+    """The texts that were noted last; of each only a digest is kept."""
+
+    def __init__(self) -> None:
+        self._kept = OrderedDict[bytes, None]()
+
+    def __contains__(self, text: str) -> bool:
+        return _digest(text) in self._kept
+
+    def note(self, text: str) -> None:
+        """Note a text; the one that was noted longest ago may be forgotten."""
+        digest = _digest(text)
+        self._kept[digest] = None
+        self._kept.move_to_end(digest)
+        if len(self._kept) > NOTED:
+            self._kept.popitem(last=False)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
 
 
 def _sealed_text(text: str) -> str:

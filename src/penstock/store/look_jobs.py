@@ -106,18 +106,20 @@ def _where(wanted: JobQuery, now: int) -> tuple[str, list[object]]:
         say(_OF_STATE[wanted.state], now)
     elif wanted.state is not None and wanted.state not in LIVE:
         say("d.state = ?", wanted.state.value)
-    for column, value in (("queue", wanted.queue), ("task", wanted.task), ("tenant", wanted.tenant)):
-        if value is not None:
-            say(f"j.{column} = ?", value)
     if wanted.key is not None:
         say("replace(j.limits, ?, '') <> j.limits", naming(wanted.key))
-    if wanted.worker is not None:
-        say("coalesce(r.worker, d.worker) = ?", wanted.worker)
-    if wanted.words is not None:
-        say("replace(j.args, ?, '') <> j.args", wanted.words)
-    if wanted.error is not None:
-        say("replace(d.error, ?, '') <> d.error", wanted.error)
-    for sign, moment in ((">=", wanted.since), ("<", wanted.until)):
-        if moment is not None:
-            say(f"j.enqueued {sign} ?", moment)
+    if wanted.unmarked is not None:
+        say("replace(j.meta, ?, '') = j.meta", f'"{wanted.unmarked}"')
+    for condition, value in (
+        ("j.queue = ?", wanted.queue),
+        ("j.task = ?", wanted.task),
+        ("j.tenant = ?", wanted.tenant),
+        ("coalesce(r.worker, d.worker) = ?", wanted.worker),
+        ("replace(j.args, ?, '') <> j.args", wanted.words),
+        ("replace(d.error, ?, '') <> d.error", wanted.error),
+        ("j.enqueued >= ?", wanted.since),
+        ("j.enqueued < ?", wanted.until),
+    ):
+        if value is not None:
+            say(condition, value)
     return " AND ".join(where), values

@@ -86,6 +86,51 @@ def workers(
     )
 
 
+def worker_names(db: Session, tenant: str | None, most: int) -> list[str]:
+    """Return the names of workers that tell of themselves."""
+    rows = db.all(
+        "SELECT name FROM worker WHERE tenant = ? OR ? = 0 LIMIT ?",
+        tenant or "",
+        int(tenant is not None),
+        most,
+    )
+    return [name for (name,) in rows]
+
+
+def schedules_counted(db: Session, tenant: str | None, counted: int) -> int:
+    """Return how many schedules there are, counted up to a number."""
+    row = db.one(
+        "SELECT count(*) FROM (SELECT 1 FROM schedule WHERE tenant = ? OR ? = 0 LIMIT ?) AS counted",
+        tenant or "",
+        int(tenant is not None),
+        counted,
+    )
+    return int(row[0]) if row else 0
+
+
+def runs_counted(db: Session, tenant: str | None, looked_at: int, counted: int) -> int:
+    """Return how many of the newest workflows and instances have not ended, counted up to a number."""
+    mine = (tenant or "", int(tenant is not None))
+    row = db.one(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM (SELECT * FROM workflow ORDER BY number DESC LIMIT ?) AS w
+            WHERE w.finished IS NULL AND (w.tenant = ? OR ? = 0)
+            UNION ALL
+            SELECT 1 FROM (SELECT seq FROM instance ORDER BY seq DESC LIMIT ?) AS i JOIN job j ON j.seq = i.seq
+            LEFT JOIN done d ON d.seq = i.seq WHERE d.seq IS NULL AND (j.tenant = ? OR ? = 0)
+            LIMIT ?
+        ) AS counted
+        """,
+        looked_at,
+        *mine,
+        looked_at,
+        *mine,
+        counted,
+    )
+    return int(row[0]) if row else 0
+
+
 def schedules(db: Session, tenant: str | None, place: tuple[str, str], most: int) -> list[Schedule]:
     """Return schedules that come after a (tenant, name)."""
     rows = db.all(

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.http.tenancy import check_own
 from penstock.monitor.actions.action import Action, Order
 from penstock.monitor.actions.fields import TENANT, Field, as_text
 
@@ -21,6 +22,7 @@ def _expedite(order: Order) -> None:
 
 
 def _copy(order: Order) -> None:
+    check_own(order.own, order.engine.job(order.values["id"], order.tenant).limits)
     order.engine.copy_job(order.values["id"], order.tenant)
 
 

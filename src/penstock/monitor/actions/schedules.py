@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from penstock.http.tenancy import check_own
 from penstock.monitor.actions.action import Action, Order, no_job
 from penstock.monitor.actions.fields import TENANT, Field, as_text
 
@@ -17,6 +18,7 @@ def _disable(order: Order) -> None:
 
 
 def _fire(order: Order) -> None:
+    check_own(order.own, order.engine.schedule(order.values["schedule"], order.tenant).job.limits)
     order.engine.fire_schedule(order.values["schedule"], order.tenant)
 
 

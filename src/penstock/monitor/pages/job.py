@@ -21,7 +21,7 @@ class Part(Struct):
 
 
 class JobDetail(Struct):
-    """One job.  Arguments and result are None where they are *secret*."""
+    """One job.  Arguments, result and progress are None where they are *secret*, and errors have no texts."""
 
     job: Job
     secret: bool
@@ -49,10 +49,11 @@ def show(view: View, query: Query) -> JobDetail:
     secret = hidden.is_hidden(view, job.meta)
     why = view.engine.why(id_, job.tenant) if job.state in (State.WAITING, State.SCHEDULED) else None
     if secret:
-        attempts = [hidden.without_result(attempt) for attempt in attempts]
+        attempts = [hidden.attempt(attempt) for attempt in attempts]
+    shown = hidden.job(view, job)
     return JobDetail(
-        line(view, job), secret, None if secret else job.args, None if secret else job.result, job.meta,
-        None if secret else job.progress, job.priority, job.cost, job.timeout, job.expires, job.lease,
+        line(view, job), secret, None if secret else job.args, shown.result, shown.meta,
+        shown.progress, job.priority, job.cost, job.timeout, job.expires, job.lease,
         job.cancel_asked, why, life(job, attempts, view.now), attempts,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from penstock.errors import InvalidError
-from penstock.job import JobQuery, JobView
+from penstock.job import SECRET, JobQuery, JobView
 from penstock.lifecycle.states import State
 from penstock.monitor import hidden
 from penstock.monitor.page import View
@@ -39,12 +39,15 @@ class Job(Struct):
 
 
 class Jobs(Struct):
-    """Jobs that were found among the *looked* at; *before* is where the list goes on, and how far it got *until*."""
+    """Jobs that were found among the *looked* at; *before* is where the list goes on.
+
+    How many were looked at is told to those who see the jobs of all tenants: they were jobs of all.
+    """
 
     wanted: JobQuery
     id: str | None
     jobs: list[Job]
-    looked: int
+    looked: int | None
     before: int | None
 
 
@@ -57,17 +60,18 @@ def show(view: View, query: Query) -> Jobs:
         return Jobs(wanted, begins, [line(view, job) for job in found], len(found), None)
     page = view.engine.job_page(wanted, before=query.number("before"))
     jobs = [line(view, job) for job in page.jobs]
-    return Jobs(wanted, None, jobs, page.looked, page.before)
+    looked = None if page.looked and view.tenant is not None else page.looked
+    return Jobs(wanted, None, jobs, looked, page.before)
 
 
 def line(view: View, job: JobView) -> Job:
     """Return a job as a list shows it."""
-    args = hidden.HIDDEN if hidden.is_hidden(view, job.meta) else job.args[:SHOWN]
+    job = hidden.job(view, job)
     error = None if job.error is None else f"{job.error.get('kind', '')}: {job.error.get('message', '')}"
     return Job(
-        job.id, job.tenant, job.task, job.queue, job.state, job.attempt, job.max_attempts, args, job.enqueued, job.due,
-        job.started, job.finished, job.worker, None if error is None else error[:SHOWN], job.reason,
-        [limit.key for limit in job.limits], job.workflow,
+        job.id, job.tenant, job.task, job.queue, job.state, job.attempt, job.max_attempts, job.args[:SHOWN],
+        job.enqueued, job.due, job.started, job.finished, job.worker,
+        None if error is None else error[:SHOWN], job.reason, [limit.key for limit in job.limits], job.workflow,
     )  # fmt: skip
 
 
@@ -80,5 +84,8 @@ def _wanted(view: View, query: Query) -> JobQuery:
         raise InvalidError(
             "words", "only an operator may look for words in arguments, some of which are hidden"
         )
+    # Who may not read what secret jobs failed with may not search it either.
+    unmarked = SECRET if given["error"] is not None and not view.operator else None
     since, until = query.number("since"), query.number("until")
-    return JobQuery(None if state is None else State(state), **given, since=since, until=until)
+    wanted = None if state is None else State(state)
+    return JobQuery(wanted, **given, unmarked=unmarked, since=since, until=until)

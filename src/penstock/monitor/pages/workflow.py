@@ -3,7 +3,6 @@
 from typing import Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from penstock.errors import NotFoundError
 from penstock.job import EntryView, InstanceView, StepView, Why
@@ -39,12 +38,12 @@ def show(view: View, query: Query) -> Workflow:
 
 def _instance(view: View, found: InstanceView) -> Workflow:
     secret = hidden.is_hidden(view, found.meta)
+    found = hidden.instance(view, found)
     why = view.engine.why(found.id, found.tenant) if found.ended is None else None
     memo = [entry for entry in found.steps if entry.kind != "frame"][:SHOWN]
-    if secret:
-        memo = [replace(entry, result=None) for entry in memo]
-    args, result = (None, None) if secret else (found.args, found.result)
-    return Workflow(run(found), args, result, why, memo, [], more=len(found.steps) > SHOWN)
+    return Workflow(
+        run(found), None if secret else found.args, found.result, why, memo, [], more=len(found.steps) > SHOWN
+    )
 
 
 def _of_steps(view: View, id_: str) -> Workflow:

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from penstock.job import InstanceView, WorkflowView
+from penstock.monitor import hidden
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
 
@@ -41,7 +42,7 @@ def show(view: View, query: Query) -> Workflows:
         page = view.engine.workflow_page(tenant=view.tenant, before=before)
         return Workflows(kind, [_of_steps(each) for each in page.workflows], page.before)
     found = view.engine.instance_page(tenant=view.tenant, before=before)
-    return Workflows(kind, [run(each) for each in found.instances], found.before)
+    return Workflows(kind, [run(hidden.instance(view, each)) for each in found.instances], found.before)
 
 
 def run(instance: InstanceView) -> Run:

@@ -9,6 +9,7 @@ let source = null;
 let last = Date.now();
 let due = 0;
 let fetching = false;
+let heard = ""; // of which change the server has told: it makes a page once for all who heard of it
 let again = false; // the store has changed since the fetch that is under way began
 
 export function follow() {
@@ -22,10 +23,14 @@ export function follow() {
 // A page that is not in view keeps no connection: a browser has few for one server.
 function start(late) {
   stop();
+  heard = "";
   source = new EventSource(document.body.dataset.live);
   source.addEventListener("open", () => show("live", "Live"));
   source.addEventListener("error", () => show("lost", "Not live"));
-  source.addEventListener("change", soon);
+  source.addEventListener("change", (event) => {
+    heard = event.data;
+    soon();
+  });
   if (late) soon();
 }
 
@@ -49,7 +54,8 @@ export async function refresh() {
   if (!document.dispatchEvent(new CustomEvent("changed", { cancelable: true }))) return;
   fetching = true;
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    const headers = { Accept: "text/html", "Penstock-Change": heard };
+    const answer = await fetch(location.href, { headers, cache: "no-store" });
     if (answer.redirected) {
       location.reload(); // the session is over
       return;
