@@ -32,6 +32,7 @@ QUERIES = [
     ("/jobs", {"state": "done", "error": "no such"}),
     ("/gates", {"order": "name", "prefix": "key:1"}),
     ("/find", {"q": "task"}),
+    ("/plan", {"key": "hot"}),
 ]
 
 

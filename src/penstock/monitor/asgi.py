@@ -25,6 +25,8 @@ from penstock.monitor.live import Live
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
+from penstock.monitor.plans import player
+from penstock.monitor.plans.player import Player
 from penstock.monitor.requests import Asked, Query, Scope
 from penstock.monitor.source import Source
 from penstock.monitor.visitors import Visitor, Who
@@ -66,6 +68,7 @@ class Monitor:
         self._desk = Desk(self._front, self._door, self._operations, self._run)
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
+        self._player = Player(self._front, self._door, self._pages[player.PATH])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -86,6 +89,7 @@ class Monitor:
         """End everything; an engine that was given stays open."""
         self.end_streams()
         self._operations.close()
+        self._player.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._source.close()
 
@@ -139,6 +143,8 @@ class Monitor:
     async def _answer_to(self, visitor: Visitor, asked: Asked, form: Query) -> Answer | Stream:
         if self._desk.knows(asked.path):
             return _with_cookie(await self._desk.answer(asked, form, visitor), asked, visitor)
+        if asked.method == "POST" and asked.path == player.PATH:
+            return await self._player.answer(asked, form, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:

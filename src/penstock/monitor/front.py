@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
-from penstock.monitor import drawing, sessions, words
+from penstock.monitor import chart, drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
 from penstock.monitor.actions.bulk import chosen
@@ -63,7 +63,8 @@ class Frame:
     now: int
     visitor: Visitor | None
     theme: str  # empty follows the system
-    live: bool  # whether the page is fetched again when the store changes
+    dated: bool  # whether the page shows how something was at a moment
+    live: bool  # whether it is fetched again when the store changes
     finds: bool  # whether there is a page that finds things
     done: str = ""  # what was done just before
 
@@ -121,6 +122,7 @@ class Front:
         )
         self._templates.filters.update(words.FILTERS)
         self._templates.filters.update(drawing.FILTERS)
+        self._templates.filters.update(chart.FILTERS)
         self._templates.filters["chosen"] = lambda job: chosen(job.id, job.tenant)
 
     def answer(
@@ -141,7 +143,8 @@ class Front:
         told = notices.told(asked) if page is not None else None
         frame = Frame(
             asked, query or Query({}), entries, page.section if page else "", self._now(), visitor,
-            self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+            self._theme(asked), dated=page is not None,
+            live=page is not None and page.follows, finds=self._finds and bool(entries),
             done=told.done if told else "",
         )  # fmt: skip
         html = self._templates.get_template(template).render(page=record, frame=frame, query=frame.query)
