@@ -79,7 +79,7 @@ def stage(workers: int, *, watch: bool = False) -> Iterator[Stage]:
             cleanup.enter_context(TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True))
         )
         provider = cleanup.enter_context(_child("penstock.demo.provider", output=subprocess.PIPE))
-        address = _address(provider)
+        address = _address(provider, "provider")
         # The tasks read these when they are imported, here and in the workers.
         os.environ[STORE] = str(folder / "demo.db")
         os.environ[PROVIDER] = address
@@ -114,7 +114,7 @@ def wait_until_ready(scene: Stage) -> None:
 @contextmanager
 def _watched() -> Iterator[Watched]:
     with _child("penstock.demo.watch", os.environ[STORE], output=subprocess.PIPE) as monitor:
-        yield Watched(monitor, _address(monitor))
+        yield Watched(monitor, _address(monitor, "monitor"))
 
 
 @contextmanager
@@ -145,9 +145,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _address(child: subprocess.Popen[bytes]) -> str:
+def _address(child: subprocess.Popen[bytes], name: str) -> str:
     line = child.stdout.readline().decode().strip() if child.stdout else ""
     if not line:
-        name = child.args[2] if isinstance(child.args, list) else child.args
-        raise StageError(f"{name} ended with status {child.wait()} before it told its address")
+        raise StageError(f"the {name} ended with status {child.wait()} before it told its address")
     return line
