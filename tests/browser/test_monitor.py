@@ -241,6 +241,36 @@ def test_the_first_key_skips_to_the_content_and_every_link_is_reached(browser, a
     assert tab.eval("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
+def test_other_numbers_of_a_gate_are_tried_by_keyboard_without_script_and_compared(browser, address):
+    tab = browser.page()
+    tab.without_script()
+    tab.open(address + "/gate?key=smtp")
+    tab.eval("document.querySelector('main a[href^=\"/plan\"]').focus()")
+    tab.press("Enter")
+    until(lambda: tab.eval("location.pathname") == "/plan" and tab.eval("document.readyState") == "complete")
+    filled_in = [tab.eval(f"document.getElementById('f-{side}_throttle').value") for side in "ab"]
+    while tab.eval("document.activeElement.id") != "f-b_throttle":
+        tab.press("Tab")
+    tab.type("5/1s")
+    tab.press("Enter")
+    until(lambda: tab.text("#result"))
+    tab.loaded()
+    wrong = {}
+    for dark in (False, True):
+        tab.theme(dark=dark)
+        for width in (WIDE, NARROW):
+            tab.resize(width)
+            wrong[width, dark] = [*tab.cut_off(), *tab.eval(_FAINT), *tab.eval(_UNNAMED), *tab.errors()]
+
+    assert ["10/1s", "20/1s"] == filled_in
+    assert "5/1s" == tab.eval("document.getElementById('f-b_throttle').value")
+    assert "With A the line is through after" in tab.text("#result")
+    assert [False, True] == tab.eval(
+        "[...document.querySelectorAll('svg.chart')].map((e) => !!e.clientWidth)"
+    )
+    assert {()} == {tuple(each) for each in wrong.values()}
+
+
 def test_the_theme_is_kept_from_page_to_page(browser, address):
     tab = browser.page()
     tab.open(address + "/")

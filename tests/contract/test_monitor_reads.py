@@ -34,6 +34,7 @@ QUERIES = [
     ("/jobs", {"state": "done", "error": "no such"}),
     ("/gates", {"order": "name", "prefix": "key:1"}),
     ("/find", {"q": "task"}),
+    ("/plan", {"key": "hot"}),
 ]
 
 

@@ -129,6 +129,36 @@ def test_a_job_that_was_cancelled_before_it_began_made_no_attempt(desk):
     assert () == shown(desk)
 
 
+def test_an_instance_is_one_attempt_from_its_admission_to_its_end(runs, engine, clock):
+    runs.create("one two gone", slots("k", 1))
+    engine.cancel_instance("gone")
+    clock.advance(SECOND)
+    for name in ("a", "b"):
+        runs.conduct()
+        runs.claim()
+        clock.advance(SECOND)
+        runs.settle(name)
+    runs.conduct()
+    clock.advance(SECOND)
+
+    found = engine.timeline(0, clock.now(), by="key", name="k").attempts
+    two, one = sorted(found, key=lambda attempt: -(attempt.claimed or 0))
+    detail = engine.gate_detail("k")
+
+    assert [("one", "wf", "", "done"), ("two", "wf", "", "running")] == [
+        (each.id, each.task, each.queue, each.outcome) for each in (one, two)
+    ]
+    assert ((0, 0, 3), (0, 3, None)) == tuple(
+        tuple(
+            None if at is None else (at - BEGINNING) // SECOND
+            for at in (each.since, each.claimed, each.ended)
+        )
+        for each in (one, two)
+    )
+    assert ("k", ("k",)) == (two.behind, two.keys)
+    assert [("two", "", "wf")] == [(each.id, each.task, each.workflow) for each in detail.through]
+
+
 def test_only_attempts_that_ended_in_the_span_are_shown_and_those_that_run(desk):
     run(desk, "a b c")
     desk.enqueue("d")

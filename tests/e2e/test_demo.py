@@ -1,9 +1,12 @@
 """The demo, run as users run it."""
 
+import json
 import os
 import signal
 import subprocess
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -70,6 +73,51 @@ def test_an_interrupted_demo_ends_its_children_and_leaves_nothing_behind(number,
     assert "Traceback" not in told
     assert not any(Path("/proc", child).exists() for child in children)
     assert [] == list(tmp_path.iterdir())
+
+
+def test_the_monitor_beside_the_demo_shows_it_changes_nothing_and_ends_with_it(tmp_path):
+    demo = subprocess.Popen(
+        [*COMMAND, "demo", "D", "I", "--watch", "--no-browser"], env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        lines = [""]
+        while "until Ctrl-C" not in lines[-1]:
+            assert demo.poll() is None
+            lines.append(demo.stdout.readline())
+        children = _children(demo.pid)
+        first, last = (line.split()[-1] for line in lines if "/timeline?since=" in line)
+        with urlopen(f"{last}&format=json") as answer:
+            shown = json.load(answer)
+        with urlopen(Request(first, headers={"Accept": "text/html"})) as answer:
+            page = answer.read().decode()
+        change = Request(
+            f"{last.partition('/timeline')[0]}/gates/pause", b"{}", {"Accept": "application/json"}
+        )
+        with pytest.raises(HTTPError) as refused:
+            urlopen(change)
+        refused.value.close()
+        demo.send_signal(signal.SIGINT)
+        _, told = demo.communicate(timeout=120)
+    finally:
+        demo.kill()
+        demo.wait()
+
+    names = [[shown["texts"][key] for key in keys] for keys in shown["columns"]["keys"]]
+    assert (1, 2) == (names.count(["D refresh:acme"]), names.count(["I flow:acme"]))
+    assert "data-fixed" in page
+    assert 403 == refused.value.code
+    assert 3 == len(children)
+    assert (0, "") == (demo.returncode, told)
+    assert not any(Path("/proc", child).exists() for child in children)
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("given", [["--watch", "--json"], ["--no-browser"]])
+def test_what_does_not_go_together_is_refused(given):
+    ran = penstock("demo", "D", *given)
+
+    assert (2, "") == (ran.returncode, ran.stdout)
 
 
 def _children(process):

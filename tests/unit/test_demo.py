@@ -13,6 +13,7 @@ from penstock.demo.main import choose
 from penstock.demo.measure import Call, handovers, most_in_flight, smallest_gap, worst_window
 from penstock.demo.scenarios import SCENARIOS, Setting
 from penstock.demo.timeline import draw
+from penstock.demo.watch import has_desktop
 from penstock.errors import InvalidError
 
 moments = st.lists(st.integers(0, 50), max_size=12)
@@ -133,6 +134,21 @@ def test_scenarios_are_chosen_by_letter_or_name_in_their_own_order():
     assert list(SCENARIOS) == list(choose([]))
     with pytest.raises(InvalidError, match="'Z'"):
         choose(["A", "Z"])
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "opens"),
+    [
+        ({}, "linux", False),
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({"DISPLAY": ":0", "CI": "true"}, "linux", False),
+        ({}, "darwin", True),
+        ({"CI": "1"}, "win32", False),
+    ],
+)
+def test_a_browser_is_opened_only_where_there_is_a_desktop(environment, platform, opens):
+    assert opens == has_desktop(environment, platform)
 
 
 def test_without_a_limit_more_workers_are_faster():

@@ -11,7 +11,7 @@ from penstock.engine import open_engine
 from penstock.errors import StoreBusyError, StoreDownError
 from penstock.http.access import Access, Role
 from penstock.http.tokens import Keyring
-from penstock.job import NewJob, Settlement
+from penstock.job import NewInstance, NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Limit, Numbers, Window
 from penstock.monitor import Monitor, tallies
@@ -150,6 +150,11 @@ def test_what_is_written_in_keys_and_arguments_stays_text(monitor):
         ("/workflows", {"before": "x"}, 400),
         ("/schedules", {"after": "\u202e"}, 200),
         ("/find", {"q": "\0"}, 400),
+        ("/plan", {"key": "no such"}, 404),
+        ("/plan", {"key": "\0"}, 400),
+        ("/plan", {"key": "api:stripe", "hours": "0"}, 400),
+        ("/plan", {"key": "api:stripe", "tenant": "nobody"}, 404),
+        ("/plan", {"as": "verse"}, 400),
         ("/find", {"q": "k" * 10_000}, 200),
         ("/nothing", {}, 404),
         ("/../etc/passwd", {}, 404),
@@ -283,6 +288,34 @@ def test_the_life_of_a_job_tells_what_it_waited_for_and_where_it_ran(monitor):
     assert ["wait", "run"] == [part["what"] for part in life]
     assert "on eu-1/4410" == life[1]["note"]
     assert all(part["begin"] <= part["end"] for part in life)
+
+
+def test_a_run_of_a_workflow_is_shown_as_jobs_are():
+    limits = (Limit("flow", Numbers(slots=1)),)
+    with closing(open_engine(":memory:")) as engine:
+        runs = [NewInstance("order", id=f"run-{n}", queue="q", limits=limits) for n in range(3)]
+        engine.create_instances(runs)
+        monitor = Monitor(engine)
+        gate, held = look(monitor, "/gate?key=flow"), look(monitor, "/workflow?id=run-1")
+        admitted, found = look(monitor, "/workflow?id=run-0", json=True).json, look(monitor, "/find?q=run-2")
+        engine.cancel_instance("run-1")
+        ended = look(monitor, "/workflow?id=run-1", json=True).json["life"]
+        live = look(
+            monitor, f"/timeline?since={engine.clock.now()}&until={engine.clock.now() + 9 * SECOND}"
+        ).text
+        table = look(monitor, "/timeline?as=table").text
+
+    assert {"/workflow?id=run-0", "/workflow?id=run-1", "/workflow?id=run-2"} <= set(
+        re.findall(r'href="([^"]*run-\d)"', gate.text)
+    )
+    assert "flow: 1 running of 1 at once" in held.text
+    assert "waited <span" in held.text
+    assert (["run"], ["flow"], ["wait"]) == (
+        [part["what"] for part in admitted["life"]], admitted["facts"]["needs"], [part["what"] for part in ended]
+    )  # fmt: skip
+    assert 'href="/workflow?id=run-2"' in found.text
+    assert 'href="/workflow?id=run-0"' in table
+    assert " data-live data-fixed" in live
 
 
 def test_a_job_that_was_forgotten_meanwhile_is_not_found(engine, monitor):

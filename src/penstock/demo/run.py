@@ -1,7 +1,7 @@
 """Play scenarios and judge them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # A rate of the last round must not be felt in the next one.
 REST: Final = 1.0
+MORE: Final = SECOND // 5  # that a scenario takes beside what it needs at best
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,12 @@ class Played:
     def kept(self) -> bool:
         """Whether every promise was kept."""
         return all(verdict.kept for verdict in self.verdicts)
+
+
+def expected(scenarios: Sequence[Scenario], setting: Setting, repeat: int) -> int:
+    """Return about how long it takes to play *scenarios*, *repeat* times over."""
+    ideal = sum(scenario.ideal(setting) + MORE for scenario in scenarios)
+    return repeat * (ideal + round(REST * SECOND))
 
 
 def rounds(stage: Stage, scenarios: Iterable[Scenario], setting: Setting, repeat: int) -> Iterator[Played]:

@@ -42,6 +42,13 @@ def opening(console: Console, setting: Setting, *, drawn: bool) -> None:
     console.print(text, style="dim", width=_width(console))
 
 
+def watched(console: Console, page: str, *, over: bool = False) -> None:
+    """Say where the monitor is, at the beginning and when all is *over*."""
+    told = "The monitor goes on until Ctrl-C:" if over else "Watch it:"
+    console.print()
+    console.print(Text.assemble((told, "bold"), " ", (page, "cyan")), soft_wrap=True)
+
+
 def heading(console: Console, scenario: Scenario) -> None:
     """Name a scenario and its rule."""
     console.print()

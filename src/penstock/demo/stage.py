@@ -22,6 +22,7 @@ from penstock.clock import SECOND, monotonic, pause
 from penstock.demo import PROVIDER, STORE
 from penstock.demo.measure import Call
 from penstock.demo.scenarios import THREADS
+from penstock.demo.watch import Watched
 from penstock.errors import PenstockError
 
 PATIENCE: Final = 20 * SECOND
@@ -41,6 +42,7 @@ class Stage:
     provider: HTTPConnection
     workers: tuple[subprocess.Popen[bytes], ...]
     log: Path
+    watched: Watched | None = None
 
     def reset(self) -> None:
         """Let the provider forget the last scenario."""
@@ -70,14 +72,14 @@ class Stage:
 
 
 @contextmanager
-def stage(workers: int) -> Iterator[Stage]:
-    """Set up the provider, the database and *workers*; take everything down at the end."""
+def stage(workers: int, *, watch: bool = False) -> Iterator[Stage]:
+    """Set up the provider, the database, *workers* and perhaps a monitor; take everything down at the end."""
     with ExitStack() as cleanup:
         folder = Path(
             cleanup.enter_context(TemporaryDirectory(prefix="penstock-demo-", ignore_cleanup_errors=True))
         )
         provider = cleanup.enter_context(_child("penstock.demo.provider", output=subprocess.PIPE))
-        address = _address(provider)
+        address = _address(provider, "provider")
         # The tasks read these when they are imported, here and in the workers.
         os.environ[STORE] = str(folder / "demo.db")
         os.environ[PROVIDER] = address
@@ -89,7 +91,7 @@ def stage(workers: int) -> Iterator[Stage]:
         ]
         connection = cleanup.enter_context(closing(HTTPConnection(address, timeout=10)))
         cleanup.callback(tasks().app.close)
-        yield Stage(connection, tuple(running), log)
+        yield Stage(connection, tuple(running), log, cleanup.enter_context(_watched()) if watch else None)
 
 
 def tasks() -> ModuleType:
@@ -107,6 +109,12 @@ def wait_until_ready(scene: Stage) -> None:
         for hello in [tasks().say_hello.enqueue() for _ in range(THREADS * len(scene.workers))]:
             hello.result(timeout=PATIENCE / SECOND)
         pause(0.01)
+
+
+@contextmanager
+def _watched() -> Iterator[Watched]:
+    with _child("penstock.demo.watch", os.environ[STORE], output=subprocess.PIPE) as monitor:
+        yield Watched(monitor, _address(monitor, "monitor"))
 
 
 @contextmanager
@@ -137,8 +145,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             pipe.close()
 
 
-def _address(provider: subprocess.Popen[bytes]) -> str:
-    line = provider.stdout.readline().decode().strip() if provider.stdout else ""
+def _address(child: subprocess.Popen[bytes], name: str) -> str:
+    line = child.stdout.readline().decode().strip() if child.stdout else ""
     if not line:
-        raise StageError(f"the provider ended with status {provider.wait()} before it told its address")
+        raise StageError(f"the {name} ended with status {child.wait()} before it told its address")
     return line

@@ -21,42 +21,42 @@ def call_unsafe(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(1, key="keyed:{account_id}")])
+@app.task(limits=[Concurrency(1, key="B keyed:{account_id}")])
 def call_keyed(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(1, key="drop:{account_id}", on_limit="drop")])
+@app.task(limits=[Concurrency(1, key="C drop:{account_id}", on_limit="drop")])
 def call_or_drop(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(1, key="refresh:{account_id}")], unique=["account_id"])
+@app.task(limits=[Concurrency(1, key="D refresh:{account_id}")], unique=["account_id"])
 def refresh_once(account_id: str, op: str = "refresh") -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(3, key="three:{account_id}")])
+@app.task(limits=[Concurrency(3, key="E three:{account_id}")])
 def call_three(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Rate(5, per="1s", key="rate")])
+@app.task(limits=[Rate(5, per="1s", key="F rate")])
 def call_rated(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Throttle(5, per="1s", key="spaced")])
+@app.task(limits=[Throttle(5, per="1s", key="G spaced")])
 def call_spaced(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.task(limits=[Concurrency(1, key="both:{account_id}"), Rate(4, per="1s", key="both")])
+@app.task(limits=[Concurrency(1, key="H both:{account_id}"), Rate(4, per="1s", key="H both")])
 def call_both(account_id: str, op: str) -> str:
     return call(account_id, op)
 
 
-@app.workflow(limits=[Concurrency(1, key="flow:{account_id}")])
+@app.workflow(limits=[Concurrency(1, key="I flow:{account_id}")])
 async def call_twice(account_id: str, op: str) -> str:
     await call_unsafe.step(account_id, op)
     await sleep(NAP)

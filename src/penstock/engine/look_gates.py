@@ -183,6 +183,7 @@ def _line(board: Board, id_: int) -> list[Waiting]:
                 also,
                 starts,
                 by_clock and starts is not None,
+                waiter.workflow,
             )
         )
     return found

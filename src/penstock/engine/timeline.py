@@ -116,11 +116,13 @@ def _order(row: TimedRow) -> Place:
 
 
 def _is_shown(row: TimedRow, job: TimedJob | None, until: int, tenant: str | None) -> bool:
-    """Tell whether a row is an attempt, or a job that was dropped, that was asked for; no instance is."""
-    if job is None or not job.queue or tenant not in (None, job.tenant):
+    """Tell whether a row is an attempt, a job that was dropped, or an instance, that was asked for."""
+    if job is None or tenant not in (None, job.tenant):
         return False
     if row.number == rows.AFTER_ALL and row.state not in (Ending.RUNNING, Ending.DONE):
-        return row.state == "discarded" and row.started is None  # of others the attempt has a row of its own
+        if row.started is None:
+            return row.state == "discarded"
+        return not job.queue  # of jobs the attempt has a row of its own
     return row.ended is not None or (row.started or 0) <= until
 
 

@@ -90,7 +90,10 @@ class PastStart(Struct, frozen=True):
 
 
 class Waiting(Struct, frozen=True):
-    """A job in the line of a gate, and when it starts: if *exact*, the clock alone decides it."""
+    """A job in the line of a gate, and when it starts: if *exact*, the clock alone decides it.
+
+    An instance has no task, but a *workflow*.
+    """
 
     id: str
     tenant: str
@@ -101,16 +104,18 @@ class Waiting(Struct, frozen=True):
     also: list[str]  # the other keys that it needs
     starts: int | None
     exact: bool
+    workflow: str | None = None
 
 
 class Through(Struct, frozen=True):
-    """An attempt that holds a slot of a gate."""
+    """An attempt that holds a slot of a gate, or an instance of a *workflow*."""
 
     id: str
     tenant: str
     task: str
     worker: str
     started: int
+    workflow: str | None = None
 
 
 class Elsewhere(Struct, frozen=True):

@@ -13,6 +13,7 @@ class TimedAttempt(Struct, frozen=True):
 
     Its *outcome* is that of its history, or `dropped` for a job that its limit let never begin.  One that *returns* is
     followed by another attempt.  It held slots at its *keys*; *behind* is the gate in whose line its job stood.
+    An instance is one attempt, from its admission to its end; it has no queue, and its workflow for a task.
     """
 
     seq: int

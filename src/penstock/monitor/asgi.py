@@ -26,6 +26,8 @@ from penstock.monitor.live import STREAMS, Live
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
+from penstock.monitor.plans import player
+from penstock.monitor.plans.player import Player
 from penstock.monitor.requests import Asked, Query, Scope
 from penstock.monitor.shared import Shared
 from penstock.monitor.source import Source
@@ -75,6 +77,7 @@ class Monitor:
         self._shared = Shared()
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
+        self._player = Player(self._front, self._door, self._pages[player.PATH])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -95,6 +98,7 @@ class Monitor:
         """End everything; an engine that was given stays open."""
         self.end_streams()
         self._operations.close()
+        self._player.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._source.close()
 
@@ -152,6 +156,8 @@ class Monitor:
             if asked.method == "POST":
                 self._shared.clear()
             return _with_cookie(answer, asked, visitor)
+        if asked.method == "POST" and asked.path == player.PATH:
+            return await self._player.answer(asked, form, visitor)
         if asked.method == "POST":
             return self._post(asked, form, visitor)
         if asked.path == LIVE:

@@ -103,9 +103,9 @@ def life_strip(spans: Sequence[Span]) -> Markup:
     return _strip(Markup("").join(parts), 14, "the life of the job, from left to right")
 
 
-def share(used: int, whole: int) -> Markup:
-    """Draw how much of a whole is used."""
-    return _bar(used, whole, "places are busy")
+def part(used: float) -> Markup:
+    """Draw which part of a whole is used."""
+    return _bar(round(used * 100), 100, "percent are used")
 
 
 def _slots(running: int, slots: int) -> Markup:
@@ -173,4 +173,5 @@ FILTERS: Final[dict[str, Callable[..., object]]] = {
     "use": use,
     "window_strip": window_strip,
     "life_strip": life_strip,
+    "used_part": part,
 }

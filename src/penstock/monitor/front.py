@@ -19,7 +19,7 @@ from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
 from penstock.job import Count
-from penstock.monitor import drawing, sessions, words
+from penstock.monitor import chart, drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
 from penstock.monitor.actions.bulk import chosen
@@ -72,7 +72,8 @@ class Frame:
     now: int
     visitor: Visitor | None
     theme: str  # empty follows the system
-    live: bool  # whether the page is fetched again when the store changes
+    dated: bool  # whether the page shows how something was at a moment
+    live: bool  # whether it is fetched again when the store changes
     finds: bool  # whether there is a page that finds things
     counts: Mapping[str, Count]  # of what is on pages, by their paths
     store: str  # what is looked at; empty for those who see only a part of it
@@ -135,6 +136,7 @@ class Front:
         )
         self._templates.filters.update(words.FILTERS)
         self._templates.filters.update(drawing.FILTERS)
+        self._templates.filters.update(chart.FILTERS)
         self._templates.filters["chosen"] = lambda job: chosen(job.id, job.tenant)
 
     def answer(
@@ -156,7 +158,8 @@ class Front:
         seen_by = None if visitor is None else visitor.group.visitor(_NAME)
         frame = Frame(
             asked, query or Query({}), entries, page.section if page else "", self._now(), seen_by,
-            self._theme(asked), live=page is not None, finds=self._finds and bool(entries),
+            self._theme(asked), dated=page is not None,
+            live=page is not None and page.follows, finds=self._finds and bool(entries),
             counts=self._counts(visitor.tenant) if entries and visitor is not None else {},
             store=self._store if visitor is not None and visitor.tenant is None else "",
             done=told.done if told else "",

@@ -28,7 +28,8 @@ class View:
 class Page:
     """One page, at *path*.  *section* is the path of the entry of the sidebar under which it stands.
 
-    One that is *for_all* shows what belongs to no tenant, and a token of one tenant does not see it.
+    One that is *for_all* shows what belongs to no tenant, and a token of one tenant does not see it.  One that
+    *follows* is made again when the store changes.
     """
 
     path: str
@@ -37,3 +38,4 @@ class Page:
     template: str
     section: str
     for_all: bool = False
+    follows: bool = True

@@ -9,6 +9,7 @@ import msgspec
 from penstock.clock import MILLISECOND, SECOND
 from penstock.limits.durations import format_duration
 from penstock.limits.rules import Numbers, Window
+from penstock.simulate.words import percent
 
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
@@ -125,6 +126,7 @@ def _utc(at: int) -> datetime:
 
 FILTERS: Final[dict[str, Callable[..., str]]] = {
     "number": number,
+    "percent": percent,
     "span": span,
     "iso": iso,
     "clock": clock,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from penstock.simulate.line import depth
 from penstock.simulate.play import Played
 from penstock.simulate.watch import Group
 
-STEPS: Final = 360
 LOOKED_AT: Final = 40  # keys, those that waited most
 ALIKE: Final = 0.01  # of the highest line: closer than that, one hides the other
 TOO_HIGH: Final = 3  # times as many come as start
@@ -33,25 +33,25 @@ class Curve:
 
 def waiting(played: Played, until: int) -> list[Curve]:
     """Return how many wait: all, and at each of the keys with the most."""
-    all_jobs = _depth(played.everything, until)
+    all_jobs = depth(played.everything, until)
     least = ALIKE * max(all_jobs)
     groups = sorted((gate.group for gate in played.gates), key=_waited) or played.kinds
-    found = [(_depth(group, until), group.name) for group in groups[:LOOKED_AT]]
+    found = [(depth(group, until), group.name) for group in groups[:LOOKED_AT]]
     found = sorted(
         (pair for pair in found if max(pair[0]) > least), key=lambda pair: (-max(pair[0]), pair[1])
     )
     apart: list[tuple[list[float], list[str]]] = [(all_jobs, [])]
-    for depth, name in found:
-        alike = next((names for other, names in apart if _hides(depth, other, least)), None)
+    for values, name in found:
+        alike = next((names for other, names in apart if _hides(values, other, least)), None)
         if alike is None:
-            apart.append((depth, [name]))
+            apart.append((values, [name]))
         else:
             alike.append(name)
     curves = [Curve("all jobs", ALL, all_jobs)]
     if same := apart[0][1]:
         curves.append(Curve(_together(same, "the same"), ALL, ()))
     shown = zip(apart[1:], COLOURS, strict=False)
-    curves += [Curve(_together(names), colour, depth) for (depth, names), colour in shown]
+    curves += [Curve(_together(names), colour, values) for (values, names), colour in shown]
     left = len(groups) - len(same) - sum(len(names) for _, names in apart[1 : len(COLOURS) + 1])
     return [*curves, Curve(f"{left:,} more, shorter", "none", ())] if left else curves
 
@@ -73,26 +73,6 @@ def _together(names: Sequence[str], more: str = "") -> str:
     room = LETTERS - len(said)
     name = names[0] if len(names[0]) <= room else f"{names[0][: room - 1]}…"
     return name + said
-
-
-def _depth(group: Group, until: int) -> list[float]:
-    """Return the most that waited at once within each step of time."""
-    changes = sorted(
-        [(at, 0, 1) for at in group.arrivals] + [(at, 1, -1) for at in (*group.starts, *group.drops)]
-    )
-    most, index, waiting = [], 0, 0
-    for step in range(STEPS):
-        end = until * (step + 1) / STEPS
-        highest = waiting
-        while index < len(changes) and (changes[index][0] < end or step == STEPS - 1):
-            moment = changes[index][0]
-            # What happens in one moment takes no time: only what is left after it is seen.
-            while index < len(changes) and changes[index][0] == moment:
-                waiting += changes[index][2]
-                index += 1
-            highest = max(highest, waiting)
-        most.append(float(highest))
-    return most
 
 
 def flow(group: Group, edges: Sequence[int]) -> list[Curve]:

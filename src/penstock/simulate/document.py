@@ -35,7 +35,7 @@ def document(played: Played, found: Report) -> dict[str, object]:
 
 def _waits(waits: Waits) -> dict[str, object]:
     plain = asdict(waits)
-    for name in ("mean", "p50", "p90", "p99", "longest"):
+    for name in ("mean", "p50", "p90", "p95", "p99", "longest"):
         if plain[name] is not None:
             plain[name] = _rounded(plain[name] / SECOND)
     return plain

@@ -1,5 +1,6 @@
 """A plan: which jobs arrive, how long they take, which limits they carry, and how many workers there are."""
 
+import math
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -58,7 +59,9 @@ def read_plan(text: str, source: str = "plan") -> Plan:
     """Return the plan written in *text*, which is TOML."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise InvalidError(source, "its lists are too deep") from None
+    except ValueError as error:  # also a number of thousands of digits
         raise InvalidError(source, str(error)) from None
     try:
         return _plan(Table(content, ""))
@@ -68,16 +71,14 @@ def read_plan(text: str, source: str = "plan") -> Plan:
         raise InvalidError(f"{place}: {error.field}", error.problem) from None
 
 
-def end_of(plan: Plan, until: int | None = None) -> int | None:
-    """Return when to stop playing *plan*, or None for when all is done; raise if that would be too much."""
+def end_of(plan: Plan, until: int | None = None, *, most: int = MOST_JOBS) -> int | None:
+    """Return when to stop playing *plan*, or None for when all is done; raise if more than *most* jobs would come."""
     until = plan.until if until is None else until
     jobs = plan.expected(until)
-    if until is None and jobs > MOST_JOBS:
+    if until is None and jobs == math.inf:
         raise InvalidError("until", "is missing: some of the jobs never stop arriving; say when to stop")
-    if jobs > MOST_JOBS:
-        raise InvalidError(
-            "until", f"about {jobs:,.0f} jobs would arrive; at most {MOST_JOBS:,} can be played"
-        )
+    if jobs > most:
+        raise InvalidError("until", f"about {jobs:,.0f} jobs would arrive; at most {most:,} can be played")
     return until
 
 

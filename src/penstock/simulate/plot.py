@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.simulate.axes import Axis, bins, count_axis, time_axis
-from penstock.simulate.curves import STEPS, Curve, flow, waiting
+from penstock.simulate.curves import Curve, flow, waiting
+from penstock.simulate.line import STEPS
 from penstock.simulate.play import Played
 from penstock.simulate.report import Report, verdict
 from penstock.simulate.svg import line, text

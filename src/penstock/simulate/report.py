@@ -30,6 +30,7 @@ class Waits:
     mean: float | None = None
     p50: int | None = None
     p90: int | None = None
+    p95: int | None = None
     p99: int | None = None
     longest: int | None = None
 
@@ -126,8 +127,9 @@ def _waits(group: Group) -> Waits:
     found = Waits(group.name, len(group.arrivals), len(waits), len(group.drops), group.waiting)
     if not waits:
         return found
-    p50, p90, p99 = (_percentile(waits, part) for part in (50, 90, 99))
-    return replace(found, mean=sum(waits) / len(waits), p50=p50, p90=p90, p99=p99, longest=waits[-1])
+    p50, p90, p95, p99 = (_percentile(waits, part) for part in (50, 90, 95, 99))
+    mean = sum(waits) / len(waits)
+    return replace(found, mean=mean, p50=p50, p90=p90, p95=p95, p99=p99, longest=waits[-1])
 
 
 def _percentile(ordered: Sequence[int], percent: int) -> int:

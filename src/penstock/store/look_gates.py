@@ -1,7 +1,7 @@
 """Statements for people who look at gates: each reads a bounded number of rows.  Reads only."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.store.session import Row, Session
 from penstock.store.views import LAST
@@ -134,6 +134,10 @@ def first_lanes(db: Session, gate: int, lines: int, most: int) -> list[int]:
     return [lane for _, _, lane in sorted(found)[:most]]
 
 
+# Of a job *j*: an instance stands in no queue.
+_WORKFLOW: Final = "CASE WHEN j.queue = '' THEN (SELECT i.workflow FROM instance i WHERE i.seq = j.seq) END"
+
+
 class Waiter(NamedTuple):
     """A job that stands in line."""
 
@@ -146,6 +150,7 @@ class Waiter(NamedTuple):
     args: str
     meta: str
     enqueued: int
+    workflow: str | None  # of an instance
 
 
 def first_in_lanes(db: Session, lanes: Sequence[int], most: int) -> list[Waiter]:
@@ -153,8 +158,9 @@ def first_in_lanes(db: Session, lanes: Sequence[int], most: int) -> list[Waiter]
     found: list[Row] = []
     for lane in lanes:
         found += db.all(
-            """
-            SELECT -w.priority, w.ord, w.seq, w.lane, w.cost, w.costs, j.id, j.task, j.args, j.meta, j.enqueued
+            f"""
+            SELECT -w.priority, w.ord, w.seq, w.lane, w.cost, w.costs, j.id, j.task, j.args, j.meta, j.enqueued,
+                {_WORKFLOW}
             FROM lane_job w JOIN job j ON j.seq = w.seq WHERE w.lane = ? ORDER BY w.priority DESC, w.ord LIMIT ?
             """,
             lane,
@@ -163,11 +169,13 @@ def first_in_lanes(db: Session, lanes: Sequence[int], most: int) -> list[Waiter]
     return [Waiter(*row[2:]) for row in sorted(found)[:most]]
 
 
-def through(db: Session, gate: int, looked_at: int, most: int) -> list[tuple[str, str, str, str, int]]:
-    """Return (id, tenant, task, worker, started) of the attempts that hold a slot of a gate, the oldest first."""
+def through(
+    db: Session, gate: int, looked_at: int, most: int
+) -> list[tuple[str, str, str, str, int, str | None]]:
+    """Return (id, tenant, task, worker, started, workflow) of what holds a slot of a gate, the oldest first."""
     return db.all(
-        """
-        SELECT j.id, j.tenant, j.task, r.worker, r.started FROM (SELECT * FROM running LIMIT ?) AS r
+        f"""
+        SELECT j.id, j.tenant, j.task, r.worker, r.started, {_WORKFLOW} FROM (SELECT * FROM running LIMIT ?) AS r
         JOIN job j ON j.seq = r.seq WHERE ',' || r.gates || ',' LIKE ? ORDER BY r.started LIMIT ?
         """,
         looked_at,

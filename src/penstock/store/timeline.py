@@ -39,7 +39,7 @@ class TimedRow(NamedTuple):
 
 
 class TimedJob(NamedTuple):
-    """The job of an attempt."""
+    """The job of an attempt.  An instance stands in no queue, and has its workflow for a task."""
 
     id: str
     tenant: str
@@ -123,7 +123,10 @@ def jobs(db: Session, seqs: list[int]) -> dict[int, TimedJob]:
     """Return the jobs that have these numbers."""
     rows = db.all(
         """
-        SELECT seq, id, tenant, queue, task, enqueued FROM job WHERE seq IN (SELECT value FROM each(?))
+        SELECT j.seq, j.id, j.tenant, j.queue,
+            CASE WHEN j.queue = '' THEN (SELECT i.workflow FROM instance i WHERE i.seq = j.seq) ELSE j.task END,
+            j.enqueued
+        FROM job j WHERE j.seq IN (SELECT value FROM each(?))
         """,
         seqs,
     )

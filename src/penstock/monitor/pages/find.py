@@ -4,10 +4,12 @@ from typing import Final
 
 from msgspec import Struct
 
+from penstock.errors import NotFoundError
 from penstock.job import JobQuery
 from penstock.monitor.page import View
 from penstock.monitor.pages.gates import GateRow, row
 from penstock.monitor.pages.jobs import Job, line
+from penstock.monitor.pages.workflows import Run, run
 from penstock.monitor.requests import Query
 from penstock.names import MAX_NAME
 
@@ -21,6 +23,7 @@ class Found(Struct):
     jobs: list[Job]
     gates: list[GateRow]
     task: list[Job]
+    run: Run | None = None  # the instance of that very id
 
 
 def show(view: View, query: Query) -> Found:
@@ -37,4 +40,12 @@ def show(view: View, query: Query) -> Found:
         [line(view, job) for job in jobs],
         [row(gate, view.now) for gate in gates],
         [line(view, job) for job in task],
+        _instance(view, words),
     )
+
+
+def _instance(view: View, id_: str) -> Run | None:
+    try:
+        return run(view.engine.instance(id_, view.tenant, steps=False))
+    except NotFoundError:
+        return None

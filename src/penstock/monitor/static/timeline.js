@@ -10,7 +10,7 @@ const follows = document.querySelector("[data-follow]"), given = figure.dataset;
 const LEAST = 10, MOST = 400 * 86_400_000, HORIZON = 900_000; // milliseconds
 const model = new Model(given.address, given.by, given.name);
 const view = {
-  by: given.by, scroll: 0, chosen: null, follow: "live" in given, whole: "", now: given.until / 1000,
+  by: given.by, scroll: 0, chosen: null, follow: "live" in given && !("fixed" in given), whole: "", now: given.until / 1000,
   to: given.until / 1000, span: (given.until - given.since) / 1000,
   get from() { return this.to - this.span; },
   x(time) { return this.left + ((time - this.from) / this.span) * (this.width - this.left); },

@@ -48,7 +48,7 @@ export class Model {
       this.ahead = page.now / 1000 - Date.now();
       count += this.#add(page, seen);
       cursor = page.cursor;
-      if (until === null) this.until = Math.max(this.until, page.until);
+      if (until === null || !this.until) this.until = Math.max(this.until, page.until);
       if (!cursor || page.reached < page.until) this.since = Math.min(this.since || Infinity, page.reached);
       if (cursor && count >= KEPT) this.cut = true;
       if (cursor) this.#settle(told);

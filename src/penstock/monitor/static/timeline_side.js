@@ -29,9 +29,9 @@ export function showChosen(figure, model, view, given) {
     return;
   }
   const { row } = view.chosen, whose = row.tenant ? { tenant: row.tenant } : {};
-  const job = `${given.root}/job?${new URLSearchParams({ id: row.id, ...whose })}`;
+  const job = `${given.root}/${row.queue ? "job" : "workflow"}?${new URLSearchParams({ id: row.id, ...whose })}`;
   const tag = element("span", { class: `tag ${TAGS[row.outcome] ?? ""}` }, row.outcome);
-  const open = element("a", { class: "button", href: job, "data-open": "" }, "Open the job");
+  const open = element("a", { class: "button", href: job, "data-open": "" }, row.queue ? "Open the job" : "Open the run");
   const facts = element("dl", { class: "facts" });
   for (const [name, value] of known(row, model.now)) {
     facts.append(element("dt", {}, name), element("dd", { class: name ? "" : "soft" }, value));
@@ -46,11 +46,11 @@ export function showChosen(figure, model, view, given) {
 
 function known(row, now) {
   const waited = took(row.start - row.from), ran = took((row.how === RUNS ? now : row.end) - row.start);
-  const facts = [["waited", row.behind ? waited : `${waited} for a worker`]];
+  const facts = [["waited", row.behind || !row.queue ? waited : `${waited} for a worker`]];
   if (row.behind) facts.push(["", `for ${plain(row.behind)}`]);
-  if (row.how !== DROPPED) facts.push([row.how === RUNS ? "runs for" : "ran", `${ran} on ${plain(row.worker)}`]);
+  if (row.how !== DROPPED) facts.push([row.how === RUNS ? "runs for" : "ran", row.worker ? `${ran} on ${plain(row.worker)}` : ran]);
   if (row.keys.length) facts.push([row.keys.length > 1 ? "keys" : "key", row.keys.map(plain).join(", ")]);
-  facts.push(["queue", plain(row.queue)], ["attempt", String(row.number)]);
+  if (row.queue) facts.push(["queue", plain(row.queue)], ["attempt", String(row.number)]);
   if (row.tenant) facts.push(["tenant", plain(row.tenant)]);
   return facts;
 }
