@@ -21,6 +21,7 @@ SHORT = (("t1", 4 * MS), ("t2", 4 * MS))
 RELAYS = ((None,), (None,), (SHORT,), (None, SHORT), (SHORT, (("t1", 9 * MS), ("t2", 2 * MS)), (("t1", MS),)))
 # How many more jobs claims of one history ask to stand by, where they know what is short; some have no hand free.
 STANDBY, FULL = ((0,), (0, 0, 3), (0, 1, 2, 4, 9)), 0.3
+LINES = 0.03  # of all operations are followed by one that has jobs stand by in a queue of their own
 WORKERS = ("w1", "w2", "w3")
 PERIODS = tuple(period * MS for period in (100, 200, 500, 3_000))
 LAGS = (0, 0, MS, 10 * MS, 44 * MS, None)
@@ -39,7 +40,7 @@ class Fate:
     def __init__(self, world: World, seed: int) -> None:
         chance = self._chance = random.Random(seed)
         self._world, self._model = world, world.model
-        self._jobs = 0
+        self._jobs = self._lined_up = 0
         self._keys = chance.sample(KEYS, chance.randint(1, len(KEYS)))
         self._queues = QUEUES[: chance.randint(1, len(QUEUES))]
         self._heavy = world.mode == "B" or (world.mode == "C" and chance.random() < 0.4)
@@ -94,6 +95,8 @@ class Fate:
             if self._chance.random() < 0.04 and operation[0] not in NO_CRASH_IN:
                 operation = ("crash_in", self._chance.choice((1, 2, 3, 5, 8, 12, 18, 25, 40, 99)), operation)
             yield operation
+            if any(self._standby) and self._standing_by.random() < LINES:
+                yield from self._line_up()
         if self._world.mode == "C" and self._chance.random() < 0.2:
             yield ("press", PRESSED)
         if self._world.mode == "C" and self._chance.random() < 0.3:
@@ -131,6 +134,28 @@ class Fate:
             (8 if "f" in {self._kinds[key] for key in self._keys} else 0, self._refresh),
             (1 if self._clock_is_set else 0, self._set_clock),
             (6 if self._scheduled else 0, self._schedule),
+        ]
+
+    def _line_up(self) -> list[Operation]:
+        """Have jobs of keys of their own, or nearly so, in a queue of their own, of which some stand by."""
+        chance = self._standing_by
+        self._lined_up += 1
+        jobs: list[dict[str, Any]] = [
+            {
+                "name": f"s{self._lined_up}-{n}",
+                "queue": "by",
+                "limits": ((chance.choice("STUVWX"), "c1", "wait"),),
+            }
+            for n in range(chance.randint(1, 6))
+        ]
+        if chance.random() < 0.3:
+            chance.choice(jobs).update(
+                chance.choice(({"lost_counts": True}, {"limits": ()}, {"task": "t2"}, {"priority": 1}))
+            )
+        worker, more = chance.choice(WORKERS), chance.randint(1, 5)
+        return [
+            ("enqueue", jobs),
+            ("claim", ["by"], chance.randint(0, 2), LEASE, (0,), worker, None, SHORT, more),
         ]
 
     def _first(self) -> list[Operation]:

@@ -28,7 +28,7 @@ PLAYED = {
     "configure", "override", "clear_override", "shut", "pause", "resume", "refreshes", "refreshed", "schedule",
     "enable_schedule", "restart", "crash_in", "upkeep", "why", "advance", "rest", "crashed on the way",
     "crashed before the answer", "refresh lent", "refresh taken", "done", "failed", "discarded", "cancelled",
-    "expired", "expedite", "claim_one", "taken by its id", "claim_ahead",
+    "expired", "expedite", "claim_one", "taken by its id", "claim_ahead", "stood by",
 }  # fmt: skip
 
 
