@@ -49,8 +49,6 @@ def standing_by(engine):
     ("keys", "seen"), [(KEYS, followers), (MANY, standing_by)], ids=["relays", "standby"]
 )
 def test_slots_are_held_by_one_at_a_time_though_workers_die(watch, keys, seen):
-    if seen is standing_by and watch.environment[outside.STORE].endswith(".db"):
-        pytest.skip("where a claim holds the gates it may grant starts ahead, and none stands by")
     chance = random.Random()
     with outside.app.connection.lent(watch.engine):
         calls = [outside.brief.call(number % keys) for number in range(JOBS)]

@@ -211,19 +211,20 @@ class ClaimBatch:
         # Shares are counted in jobs, and so are claims that are answered together.
         alone = self._asked.order is Order.PRIORITY and len(self._requests) == 1
         spans = {task: span for task, span in self._asked.relay if task in self._known} if alone else {}
-        standby = self._asked.standby if spans and grants is None else 0
+        standby = self._asked.standby if spans else 0
         claiming = Claiming(
             board, queues, count, self._asked.grace, view, self._known, is_wanted, grants, standby
         )
         claiming.run()
-        stands_by = standby > 0 and stand_by(claiming, spans, standby)
+        paces = False  # starts of this worker have their moments
         if grants is not None and ahead is not None:
             most = ahead.most
             if ahead.alone:
                 taken = len(claiming.admitted)
                 empty = self._empty_handed(taken)
                 most, terms = min(most, len(empty)), terms.then(taken, [each.worker for each in empty])
-            grants.grant(claiming, most)
+            paces = grants.grant(claiming, most) or bool(ahead.held)
+        stands_by = standby > 0 and not paces and stand_by(claiming, spans, standby)
         taken = len(claiming.admitted)
         if not stands_by:
             hand_on(claiming, spans)

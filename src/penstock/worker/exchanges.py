@@ -188,7 +188,7 @@ class Exchanges:
 def _ahead(count: int, planned: Mapping[Attempt, int], begun: Iterable[Attempt]) -> Ahead:
     held = [_expected(attempt, at) for attempt, at in planned.items() if attempt not in begun]
     # Some places stay free for jobs that may begin at once.
-    return Ahead(AHEAD, count - max(1, count // SPARE), tuple(held), tuple(map(report, begun)))
+    return Ahead(AHEAD, max(0, count - max(1, count // SPARE)), tuple(held), tuple(map(report, begun)))
 
 
 def _expected(attempt: Attempt, planned: int) -> tuple[int, int, int]:

@@ -13,7 +13,6 @@ from penstock.lifecycle.outcomes import HandedBack
 from penstock.worker.attempt import Attempt
 from penstock.worker.context import CURRENT
 from penstock.worker.perform import perform_async
-from penstock.worker.relay import Relay
 from penstock.worker.standby import Following
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
@@ -154,12 +153,7 @@ class Loop:
         if attempt not in self._present:
             return
         self._present.discard(attempt)
-        if attempt.relay is None:
-            following = self._following(attempt)
-            self._report(attempt)
-            if following is not None:
-                self._follow(following)
-        elif self._hand_on(attempt, attempt.relay):
+        if self._hand_on(attempt) and attempt.relay is not None:
             return
         if not self._gathering:
             # Tasks that are ready in this turn of the loop run before the bell, and are settled together.
@@ -169,9 +163,14 @@ class Loop:
         elif monotonic() - self._first > LINGER:
             self._ring()
 
-    def _hand_on(self, ended: Attempt, relay: Relay) -> bool:
-        """Begin the next attempt of a relay, in a task of its own; False if there is none, and all are reported."""
-        following = relay.next(ended)
+    def _hand_on(self, ended: Attempt) -> bool:
+        """Report an attempt, unless its relay goes on; begin what gets its place, in a task of its own, if any does."""
+        relay = ended.relay
+        if relay is None:
+            following = self._following(ended)
+            self._report(ended)
+        else:
+            following = relay.next(ended)
         task = asyncio.current_task()
         if following is not None and task is not None and task.cancelling():
             # The loop may be ending: what begins now might be left half done.
@@ -179,16 +178,12 @@ class Loop:
             self._report(following)
             following = None
         if following is not None:
-            self._follow(following)
-            return True
-        for attempt in relay.cut():
-            self._report(attempt)
-        return False
-
-    def _follow(self, following: Attempt) -> None:
-        """Begin an attempt in the place of another, in a task of its own."""
-        self._present.add(following)
-        self._context.copy().run(self._begin, [following])
+            self._present.add(following)
+            self._context.copy().run(self._begin, [following])
+        elif relay is not None:
+            for attempt in relay.cut():
+                self._report(attempt)
+        return following is not None
 
     def _gathered(self) -> None:
         self._gathering = False

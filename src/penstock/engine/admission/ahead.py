@@ -66,12 +66,18 @@ class GrantsAhead:
         if post.gate.starts is not None and cost:
             self._expected.append((post, at, begin_by, cost))
 
-    def grant(self, claiming: "Claiming", most: int) -> None:
-        """Start up to *most* jobs that wait for nothing but the clock, in the order in which it lets them."""
-        board, looks = self._board, LOOKS + most
+    def grant(self, claiming: "Claiming", most: int) -> bool:
+        """Start up to *most* jobs that wait for nothing but the clock, in the order in which it lets them.
+
+        Tell whether there was one.
+        """
         most = min(len(claiming.admitted) + most, claiming.count)
-        if len(claiming.admitted) == most:
-            return
+        if len(claiming.admitted) < most:
+            self._grant(claiming, most)
+        return bool(self._granted)
+
+    def _grant(self, claiming: "Claiming", most: int) -> None:
+        board, looks = self._board, LOOKS + most - len(claiming.admitted)
         gates = set(gate_rows.wakes_until(board.db, self._last, GATES))
         gates.update(
             id_ for id_, post in board.posts.items() if post.wake is not None and post.wake <= self._last

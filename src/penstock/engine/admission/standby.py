@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 def stand_by(claiming: "Claiming", spans: Mapping[str, int], most: int) -> bool:
     """Start up to *most* more jobs of the tasks in *spans*; tell whether there was one."""
+    if claiming.wanted:
+        return False
     board = claiming.board
     found = claiming.first_lanes(most)
     lanes = []
