@@ -144,6 +144,8 @@ def test_an_instance_is_one_attempt_from_its_admission_to_its_end(runs, engine, 
     found = engine.timeline(0, clock.now(), by="key", name="k").attempts
     two, one = sorted(found, key=lambda attempt: -(attempt.claimed or 0))
     detail = engine.gate_detail("k")
+    engine.cancel_instance("two")
+    later = engine.timeline(0, clock.now(), by="key", name="k").attempts
 
     assert [("one", "wf", "", "done"), ("two", "wf", "", "running")] == [
         (each.id, each.task, each.queue, each.outcome) for each in (one, two)
@@ -157,6 +159,7 @@ def test_an_instance_is_one_attempt_from_its_admission_to_its_end(runs, engine, 
     )
     assert ("k", ("k",)) == (two.behind, two.keys)
     assert [("two", "", "wf")] == [(each.id, each.task, each.workflow) for each in detail.through]
+    assert {"one": "done", "two": "cancelled"} == {each.id: each.outcome for each in later}
 
 
 def test_only_attempts_that_ended_in_the_span_are_shown_and_those_that_run(desk):

@@ -27,6 +27,7 @@ _RUNNING: Final = re.compile(r"r(\d{1,19})")
 _ENDED: Final = re.compile(r"e(\d{1,19})\.(\d{1,19})\.(\d{1,19})")
 # Ends after which a job stands in line again, whatever its policy; after a loss nearly always.
 _RETURN: Final = frozenset({Ending.LIMITED.value, Ending.HANDED_BACK.value, Ending.LOST.value})
+_KEEP_GATES: Final = (Ending.RUNNING, Ending.DONE)  # without a row in the history of attempts
 _GONE: Final = "a limit that is gone"
 
 
@@ -119,7 +120,7 @@ def _is_shown(row: TimedRow, job: TimedJob | None, until: int, tenant: str | Non
     """Tell whether a row is an attempt, a job that was dropped, or an instance, that was asked for."""
     if job is None or tenant not in (None, job.tenant):
         return False
-    if row.number == rows.AFTER_ALL and row.state not in (Ending.RUNNING, Ending.DONE):
+    if row.number == rows.AFTER_ALL and row.state not in _KEEP_GATES:
         if row.started is None:
             return row.state == "discarded"
         return not job.queue  # of jobs the attempt has a row of its own
@@ -136,8 +137,13 @@ def _attempts(db: Session, found: Sequence[tuple[TimedRow, TimedJob]]) -> list[T
 
 
 def _has_lost_keys(row: TimedRow, names: dict[int, tuple[str, str]]) -> bool:
-    """Tell whether only the job's limits still say which keys it had: it never began, or their gates are gone."""
-    return row.started is None or any(gate not in names for gate in gates_from_text(row.gates or ""))
+    """Tell whether only the job's limits still say which keys it had.
+
+    It never began, it is an instance that did not end well, or its gates are gone.
+    """
+    if row.started is None or (row.number == rows.AFTER_ALL and row.state not in _KEEP_GATES):
+        return True
+    return any(gate not in names for gate in gates_from_text(row.gates or ""))
 
 
 def _keys(limits: str) -> tuple[str, ...]:
