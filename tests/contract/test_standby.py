@@ -352,14 +352,16 @@ class TestRefused:
         assert [names(answer) for answer in answers] == ["a", "b"]
         assert desk.claim() == "c d"
 
-    def test_none_where_a_start_is_granted_ahead(self, desk: Desk) -> None:
-        line_up(desk, "a")
+    def test_none_while_a_start_that_was_granted_ahead_is_held(self, desk: Desk) -> None:
         desk.enqueue("t1 t2", Limit("t", Numbers(throttle=Window(50, SECOND))))
-        line_up(desk, "b c")
+        granted = claim(desk, 2, standby=5, ahead=Ahead(most=2)).jobs[1]
+        line_up(desk, "a b c")
+        held = (granted.seq, granted.fence, granted.begin_from - granted.started)
 
-        found = claim(desk, 3, standby=5, ahead=Ahead(most=2))
+        found = claim(desk, 1, standby=5, ahead=Ahead(most=1, held=(held,)))
 
-        assert names(found) == "a t1 b"
+        assert granted.begin_from
+        assert names(found) == "a"
 
     def test_one_with_which_a_claim_asks_for_too_many(self, desk: Desk) -> None:
         for count, standby in ((0, 0), (-1, 5), (1, -1), (1, FOLLOWERS_MOST + 1)):

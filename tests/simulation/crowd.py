@@ -99,6 +99,8 @@ class Actor:
         _lags: Any = (),
         _worker: str = "",
         tasks: Any = None,
+        _relay: Any = (),
+        _standby: int = 0,
     ) -> None:
         asked = since_boot()
         name = threading.current_thread().name

@@ -580,7 +580,7 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
         ("starts.add(begin_by, cost)", "starts.add(at, cost)"),
     ),
     "a start granted before its gate opens": (
-        "engine.admission.ahead:GrantsAhead.grant",
+        "engine.admission.ahead:GrantsAhead._grant",
         ("claiming.start_later(lane, at)", "claiming.start_later(lane, at - 5_000)"),
     ),
     "a start granted too far ahead": (
