@@ -23,6 +23,7 @@ from penstock.engine.look_gates import GateLookVerbs
 from penstock.engine.look_jobs import JobLookVerbs
 from penstock.engine.look_lists import ListLookVerbs
 from penstock.engine.looks import LookVerbs
+from penstock.engine.minutes import MinuteVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
 from penstock.engine.resources import ResourceVerbs
@@ -70,6 +71,7 @@ class Engine(
     JobLookVerbs,
     ListLookVerbs,
     TimelineVerbs,
+    MinuteVerbs,
     TouchedVerbs,
     UpkeepVerbs,
     AuditVerbs,

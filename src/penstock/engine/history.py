@@ -64,7 +64,7 @@ def _history(db: Session, job: JobViewRow) -> list[PastAttempt]:
         rows.append(
             EndedAttempt(
                 job.seq, number, last.attempt, outcome, last.started, last.began, last.ended, last.worker or "",
-                last.gates or "", last.behind, "", None,
+                last.gates or "", last.behind, "", None, None, last.arrived, last.waits,
             )
         )  # fmt: skip
     names = _gate_names(db, job, rows)

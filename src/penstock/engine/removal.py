@@ -73,10 +73,14 @@ def leave_line(board: Board, seq: int, lane: Lane) -> Made | None:
     if lane.head != seq:
         board.turns.gone(lane, seq)
         lane.upcoming = []
-        return job_rows.leave(board.db, "lane_job", seq)
+        made = job_rows.leave(board.db, "lane_job", seq)
+        lane.jobs -= made is not None
+        board.touch(lane)
+        return made
     # It may have been called or have the turn: both pass to the next job.
     board.turns.gone(lane)
     made = job_rows.leave(board.db, "lane_job", seq)
+    lane.jobs -= made is not None
     left = board.leave(lane)
     lane.upcoming = []
     board.heads.next(lane)

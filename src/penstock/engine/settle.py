@@ -24,7 +24,7 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
-from penstock.job import Sequel, Settled, Settlement, Topic
+from penstock.job import INSTANCES, Sequel, Settled, Settlement, Topic
 from penstock.lifecycle.outcomes import (
     Again,
     Cancelled,
@@ -37,6 +37,7 @@ from penstock.lifecycle.outcomes import (
 )
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
+from penstock.minutes.tally import ENDED, FAILED, UNDONE, USED, Change
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
@@ -50,6 +51,7 @@ from penstock.store.jobs import DoneRow, EndedRow
 from penstock.store.session import Locks, Session
 from penstock.store.successors import Successor
 
+_FAILURES: Final = frozenset({Ending.FAILED, Ending.LOST})
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
 
@@ -238,12 +240,15 @@ class Settling:
         self._history.append(
             EndedAttempt(
                 attempt.seq, 0, attempt.attempt, outcome, attempt.started, began, self.board.now, attempt.worker,
-                attempt.gates, attempt.behind, in_short(reason), error,
+                attempt.gates, attempt.behind, in_short(reason), error, None, attempt.arrived, attempt.waits,
             )
         )  # fmt: skip
+        if outcome in _FAILURES:
+            for change in self._changes(attempt):
+                change.numbers[FAILED] += 1
 
     def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
-        began = self._stop(attempt, began_after if outcome.begun else None)
+        began = self._stop(attempt, began_after if outcome.begun else None, undone=not outcome.begun)
         if outcome.begun:
             self._note(attempt, Ending.HANDED_BACK, began, outcome.reason)
         else:
@@ -338,14 +343,40 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _stop(self, attempt: AttemptRow, began_after: int | None = None) -> int | None:
+    def _changes(self, attempt: AttemptRow) -> list[Change]:
+        """Return what is counted for minutes of an attempt: at its gates, and for its task."""
+        tally = self.board.tally
+        found = [tally.gate(gate) for gate in attempt.gate_ids]
+        if attempt.queue != INSTANCES:
+            found.append(tally.task((attempt.tenant, attempt.queue, attempt.task)))
+        return found
+
+    def _tally_end(self, attempt: AttemptRow, began: int | None, *, undone: bool) -> None:
+        """Count for minutes that an attempt ended; *undone* is one whose handler never began."""
+        held = self.board.now - (attempt.started if began is None else began)
+        for change in self._changes(attempt):
+            change.numbers[ENDED] += 1
+            if undone:
+                change.numbers[UNDONE] += 1
+            else:
+                change.held_for(held)
+        if attempt.queue != INSTANCES:
+            self.board.tally.task((attempt.tenant, attempt.queue, attempt.task)).numbers[USED] -= 1
+
+    def _stop(
+        self, attempt: AttemptRow, began_after: int | None = None, *, undone: bool = False
+    ) -> int | None:
         """Give back the attempt's slots, and remember when it really began; return that, if it was told."""
+        began = began_at(attempt, began_after, self.board.now) if attempt.gates else None
+        self._tally_end(attempt, began, undone=undone)
         if not attempt.gates:
             return None
-        began, gates = began_at(attempt, began_after, self.board.now), attempt.gate_ids
+        gates = attempt.gate_ids
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
+            if attempt.follows:
+                post.followed -= 1
             if post.gate.rules is not None and not post.lanes:
                 # Jobs of a queue, a type or a pool may wait for it without a lane behind the gate.
                 self.board.db.tell(Topic.WORK)
@@ -369,7 +400,7 @@ class Settling:
         if state is State.DONE:
             self._done.append(
                 (attempt.seq, now, attempt.started, attempt.attempt, result, attempt.lost, began, attempt.worker,
-                 attempt.gates, attempt.behind)
+                 attempt.gates, attempt.behind, attempt.arrived, attempt.waits)
             )  # fmt: skip
         else:
             self._ended.append(

@@ -9,6 +9,7 @@ from penstock.engine.admission.own_lanes import seem_own
 from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, Publisher, named
 from penstock.job import Event, Topic
+from penstock.store import minutes as minute_rows
 from penstock.store.session import Locks, Session, Store
 
 T = TypeVar("T")
@@ -121,6 +122,8 @@ class Transactions:
             db.send_last()  # or it would undo what follows
             board.follow()
             board.flush()
+        if facts := board.tally.text():
+            minute_rows.add(db, board.now, facts)
         if board.own.left_ready:
             db.tell(Topic.WORK)  # no claim could take it meanwhile
         return answer, named(db, events)

@@ -24,6 +24,8 @@ from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
 from penstock.limits.gate import ON_RELEASE
+from penstock.limits.rules import OnLimit
+from penstock.minutes.tally import KEPT, USED, WAITING, Tally
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.lanes import LaneRow
@@ -54,6 +56,7 @@ class Board:
         self.now = now
         self._later = later
         self.events = events
+        self.tally = Tally()
         self.posts: dict[int, Post] = {}
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
@@ -295,16 +298,19 @@ class Board:
         changed, self._changed_lanes = self._changed_lanes, {}
         if changed:
             self._firsts = {}
+        for lane in changed.values():
+            self._tally_lane(lane)
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
-            lane_rows.add(self.db, [lane_row(x) for x in fresh])
+            lane_rows.add(self.db, [lane_row(x, self.now) for x in fresh])
             lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
-        old = [saved_lane(lane) for lane in changed.values() if not lane.fresh]
+        old = [saved_lane(lane, self.now) for lane in changed.values() if not lane.fresh]
         if old:
             lane_rows.save(self.db, old, last=last)
-        for lane in fresh:
+        for lane in changed.values():
             lane.fresh = False
+            lane.was_stored(self.now)
 
     def flush(self) -> None:
         """Write everything back."""
@@ -334,10 +340,30 @@ class Board:
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)
         for post in posts:
+            in_use = post.gate.running - post.saved[0] - post.followed
+            if in_use:
+                self.tally.gate(post.gate.id).numbers[USED] += in_use
+            post.followed = 0
             post.saved = (post.gate.running, post.lanes, post.asking)
             post.memory_changed, post.wake = False, None
 
     # Helpers.
+
+    def _tally_lane(self, lane: Lane) -> None:
+        """Count for minutes how many more jobs of a lane wait, and are kept by a gate."""
+        (before, kept_by), (jobs, keeps) = lane.stored, lane.standing
+        if jobs != before:
+            for stand in lane.stands:
+                self.tally.gate(stand.gate).numbers[WAITING] += jobs - before
+        if kept_by != keeps or (keeps is not None and jobs != before):
+            if kept_by is not None:
+                self.tally.gate(kept_by).numbers[KEPT] -= before
+            if keeps is not None:
+                self.tally.gate(keeps).numbers[KEPT] += jobs
+            if lane.queue != INSTANCES:
+                more = jobs * (keeps is not None) - before * (kept_by is not None)
+                put_off = any(stand.on_limit is OnLimit.RESCHEDULE for stand in lane.stands)
+                self.tally.line(lane.place, more, more if put_off else 0)
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
         self._call_lanes(self.adopt(rows), woken=woken, released=released)

@@ -5,7 +5,7 @@ Jobs that leave the front of their lanes are deleted from there together, by `fl
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.admission.lane import Lane
+from penstock.engine.admission.lane import Lane, Left
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
@@ -26,13 +26,14 @@ class Heads:
         self._shortened: list[Lane] = []
         self._unread: dict[int, Lane] = {}
         self._ended: list[tuple[int, State, str]] = []
-        self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
+        self.left: dict[int, Left] = {}  # the jobs that left their lane
 
     def drop(self, lane: Lane) -> None:
         """Take the first job off a lane, because it started, was dropped or moved elsewhere."""
         if lane.head is not None:
             self._gone.append(lane.head)
         lane.gone += 1
+        lane.jobs -= 1
         self._shortened.append(lane)
         self._board.touch(lane)
 
@@ -40,6 +41,7 @@ class Heads:
         """Take the next job off a lane whose first has gone and that is read later."""
         self._gone.append(seq)
         lane.gone += 1
+        lane.jobs -= 1
 
     def end(self, lane: Lane, state: State, reason: str) -> None:
         """Take the first job off a lane for good."""
@@ -89,9 +91,9 @@ class Heads:
             self._deleted()
         for seqs in leaving:
             gone = waiting_rows.leave_lanes(self._board.db, seqs)
-            self.left.update((seq, (attempt, lost)) for seq, attempt, lost, _ in gone)
+            self.left.update((seq, Left((attempt, lost), *stood)) for seq, attempt, lost, _, *stood in gone)
             if self._board.events.wanted:
-                self._board.blocked.left((seq, told) for seq, _, _, told in gone)
+                self._board.blocked.left((seq, told) for seq, _, _, told, *_ in gone)
         if self._unread:
             self._read()
 
@@ -101,7 +103,10 @@ class Heads:
             now = self._board.now
             job_rows.end(
                 self._board.db,
-                [job_rows.unstarted(seq, state, now, self.left[seq], reason) for seq, state, reason in self._ended],
+                [
+                    job_rows.unstarted(seq, state, now, self.left[seq].made, reason)
+                    for seq, state, reason in self._ended
+                ],
             )  # fmt: skip
             self._ended = []
 

@@ -9,6 +9,8 @@ from penstock.limits.costs import cost_at
 from penstock.limits.gate import Gate
 from penstock.limits.groups import Group
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
+from penstock.minutes import kept
+from penstock.store.jobs import Made
 from penstock.store.session import Part, Queue
 from penstock.store.waiting import Head
 
@@ -56,6 +58,24 @@ class Shut(NamedTuple):
     at: int
 
 
+class Left(NamedTuple):
+    """What a job brings from where it waited: its attempts so far, when it arrived, what it noted then."""
+
+    made: Made
+    arrived: int | None = None  # None if that was not kept yet
+    noted: str = ""
+
+
+class Standing(NamedTuple):
+    """How many jobs stand in a lane, and the gate that keeps them, if one does."""
+
+    jobs: int
+    gate: int | None
+
+
+NOWHERE: Final = Standing(0, None)
+
+
 @dataclass(slots=True)
 class Lane:
     """The waiting jobs of one queue that carry exactly the same limits; only the first is ever tested.
@@ -78,6 +98,10 @@ class Lane:
     task: str | None = None  # of the head; None if it was not looked up
     line: Line | None = None
     ready: int = 0
+    jobs: int = 0
+    kept: str = ""  # how long it has been kept by each gate (`minutes.kept`)
+    kept_at: int = 0  # until then; 0 if that is not known
+    stored: Standing = NOWHERE
     signature: str = ""
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
@@ -98,6 +122,23 @@ class Lane:
     def behind(self) -> int | None:
         """The gate behind which it is parked."""
         return None if self.line is None else self.line.gate
+
+    @property
+    def standing(self) -> Standing:
+        """What counts of it for minutes: how many jobs it has, and which gate keeps them."""
+        gate = None if self.ready or self.line is None else self.line.gate
+        return Standing(self.jobs, gate)
+
+    def kept_until(self, now: int) -> str:
+        """Return how long it has been kept by each gate until *now*, as far as it stood when it was read."""
+        gate = self.stored.gate
+        if gate is None or not self.kept_at:
+            return self.kept
+        return kept.longer(self.kept, gate, now - self.kept_at)
+
+    def was_stored(self, now: int) -> None:
+        """Note that it is in the store as it is now."""
+        self.kept, self.kept_at, self.stored = self.kept_until(now), now, self.standing
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -158,6 +199,7 @@ class Post:
     saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
     following: int = 0  # starts of this transaction that follow another in a relay
+    followed: int = 0  # the same, less those that ended
     gathering: int | None = (
         None  # slots that the first waiting call gathers, if it wants several; None if unknown
     )

@@ -1,0 +1,256 @@
+"""Statements about what happened when: tallies, the series they are added to, minutes and what is older."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from typing import Final, NamedTuple
+
+from penstock.minutes.minute import Level, Minute
+from penstock.store.session import Row, Session
+
+_MINUTE: Final = """
+    arrived, started, undone, ended, failed, dropped, waiting, kept, used, most, last, kept_time, used_time, waits, held
+"""
+_SERIES: Final = "id, signature, at, waiting, kept, scheduled, used"
+_COLUMNS: Final = [name.strip() for name in _MINUTE.split(",")]
+
+
+class SeriesKey(NamedTuple):
+    """What a series is of."""
+
+    kind: str
+    tenant: str
+    name: str
+
+    @property
+    def signature(self) -> str:
+        """What tells it from all others; names have no control characters."""
+        return "\x1f".join(self)
+
+
+class SeriesRow(NamedTuple):
+    """A series, and what stands there."""
+
+    id: int
+    key: SeriesKey
+    level: Level
+
+
+# Tallies.
+
+
+def add(db: Session, at: int, facts: str) -> None:
+    """Write down what this transaction changed, when it ends."""
+    db.last("INSERT INTO tally (at, facts) VALUES (?, ?)", [(at, facts)])
+
+
+def sizes(db: Session, most: int) -> list[int]:
+    """Return how long the first tallies are."""
+    return [size for (size,) in db.all("SELECT length(facts) FROM tally ORDER BY number LIMIT ?", most)]
+
+
+def take(db: Session, most: int) -> list[tuple[int, str]]:
+    """Delete and return the (at, facts) of the first tallies."""
+    rows = db.all(
+        """
+        DELETE FROM tally WHERE number IN EVERY (
+            SELECT number FROM tally ORDER BY number LIMIT ? FOR UPDATE SKIP LOCKED)
+        RETURNING number, at, facts
+        """,
+        most,
+    )
+    return [(at, facts) for _, at, facts in sorted(rows)]
+
+
+def pending(db: Session, most: int) -> list[tuple[int, str]]:
+    """Return the (at, facts) of the first tallies that were not added yet."""
+    return db.all("SELECT at, facts FROM tally ORDER BY number LIMIT ?", most)
+
+
+# Series.
+
+
+def of_gates(db: Session, gates: Sequence[int]) -> dict[int, SeriesKey]:
+    """Return what the series of these gates are called; those that do not exist are left out."""
+    rows = db.all("SELECT id, kind, tenant, name FROM gate WHERE id IN (SELECT value FROM each(?))", list(gates))
+    return {gate: SeriesKey(f"gate.{kind}", tenant, name) for gate, kind, tenant, name in rows}
+
+
+def known(db: Session, keys: Iterable[SeriesKey]) -> list[SeriesRow]:
+    """Return those of these series that exist."""
+    rows = db.all(
+        f"SELECT {_SERIES} FROM series WHERE signature IN (SELECT value FROM each(?))",
+        [key.signature for key in keys],
+    )
+    return [_series(row) for row in rows]
+
+
+def of_kind(db: Session, kind: str, tenant: str | None, most: int) -> list[SeriesRow]:
+    """Return the series of a kind, of one tenant or all."""
+    rows = db.all(
+        f"""
+        SELECT {_SERIES} FROM series
+        WHERE kind = ? AND (tenant = ? OR ? = 0) ORDER BY tenant, signature LIMIT ?
+        """,
+        kind,
+        tenant or "",
+        int(tenant is not None),
+        most,
+    )
+    return [_series(row) for row in rows]
+
+
+def that_keep(db: Session, kind: str, tenant: str | None, looked_at: int, most: int) -> list[SeriesRow]:
+    """Return the series of a kind that keep most jobs, of one tenant or all, among the first so many."""
+    rows = db.all(
+        f"""
+        SELECT {_SERIES} FROM (
+            SELECT * FROM series WHERE kind = ? AND kept > 0 ORDER BY kept DESC LIMIT ?
+        ) AS s WHERE tenant = ? OR ? = 0 ORDER BY kept DESC, tenant, signature LIMIT ?
+        """,
+        kind,
+        looked_at,
+        tenant or "",
+        int(tenant is not None),
+        most,
+    )
+    return [_series(row) for row in rows]
+
+
+def by_id(db: Session, ids: Sequence[int]) -> list[SeriesRow]:
+    """Return series."""
+    rows = db.all(f"SELECT {_SERIES} FROM series WHERE id IN (SELECT value FROM each(?))", list(ids))
+    return [_series(row) for row in rows]
+
+
+def save(db: Session, rows: Iterable[SeriesRow]) -> None:
+    """Keep series."""
+    db.many(
+        """
+        INSERT INTO series (id, kind, tenant, signature, at, waiting, kept, scheduled, used)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (id) DO UPDATE SET at = excluded.at, waiting = excluded.waiting, kept = excluded.kept,
+            scheduled = excluded.scheduled, used = excluded.used
+        """,
+        [
+            (id_, key.kind, key.tenant, key.signature, *astuple(level))
+            for id_, key, level in rows
+        ],
+    )
+
+
+def forget_idle(db: Session, before: int, most: int) -> int:
+    """Delete series in which nothing stands and of which nothing is remembered; return how many."""
+    return db.run(
+        """
+        DELETE FROM series WHERE id IN EVERY (
+            SELECT s.id FROM series s WHERE s.at < ? AND s.waiting = 0 AND s.kept = 0 AND s.scheduled = 0
+            AND s.used = 0 AND NOT EXISTS (SELECT 1 FROM minute m WHERE m.series = s.id)
+            AND NOT EXISTS (SELECT 1 FROM past p WHERE p.span = 60 AND p.series = s.id)
+            AND NOT EXISTS (SELECT 1 FROM past p WHERE p.span = 900 AND p.series = s.id) LIMIT ?)
+        """,
+        before,
+        most,
+    )
+
+
+# Minutes.
+
+
+def minutes(db: Session, series: Sequence[int], since: int, until: int) -> dict[int, list[Minute]]:
+    """Return the minutes of series that began in a span of time, in order."""
+    rows = db.all(
+        f"""
+        SELECT series, at, {_MINUTE} FROM minute WHERE series IN (SELECT value FROM each(?)) AND at >= ? AND at < ?
+        ORDER BY series, at
+        """,
+        list(series),
+        since,
+        until,
+    )
+    found: dict[int, list[Minute]] = {}
+    for each, at, *values in rows:
+        found.setdefault(each, []).append(Minute.of(at, *values))
+    return found
+
+
+def save_minutes(db: Session, rows: Iterable[tuple[int, Minute]]) -> None:
+    """Keep (series, minute)."""
+    marks = ", ".join("?" * (2 + len(_COLUMNS)))
+    db.many(
+        f"""
+        INSERT INTO minute (series, at, {_MINUTE}) VALUES ({marks}) ON CONFLICT (series, at) DO UPDATE SET
+        {", ".join(f"{name} = excluded.{name}" for name in _COLUMNS)}
+        """,
+        [(series, minute.at, *minute.values()) for series, minute in rows],
+    )
+
+
+def series_before(db: Session, after: int, before: int, most: int) -> list[int]:
+    """Return series *after* a number that have minutes which began *before* a moment."""
+    rows = db.all(
+        "SELECT DISTINCT series FROM minute WHERE series > ? AND at < ? ORDER BY series LIMIT ?", after, before, most
+    )
+    return [series for (series,) in rows]
+
+
+def busiest(db: Session, before: int, most: int) -> set[int]:
+    """Return the series in which most happened, or most jobs were kept, in the minutes that began *before* then."""
+    rows = db.all(
+        """
+        SELECT series FROM minute WHERE at < ? GROUP BY series
+        ORDER BY sum(arrived + started + ended) + sum(kept_time) / 1000000 DESC, series LIMIT ?
+        """,
+        before,
+        most,
+    )
+    return {series for (series,) in rows}
+
+
+def delete_minutes(db: Session, series: Sequence[int], before: int) -> None:
+    """Delete the minutes of series that began before then."""
+    db.run("DELETE FROM minute WHERE series IN (SELECT value FROM each(?)) AND at < ?", list(series), before)
+
+
+# What is older.
+
+
+def add_past(db: Session, span: int, rows: Iterable[tuple[int, int, str]]) -> None:
+    """Add (series, at, facts) to the rows of a span of seconds."""
+    db.many(
+        """
+        INSERT INTO past (span, series, at, facts) VALUES (?, ?, ?, ?)
+        ON CONFLICT (span, series, at) DO UPDATE SET facts = past.facts || excluded.facts
+        """,
+        [(span, *row) for row in rows],
+    )
+
+
+def past(db: Session, span: int, series: Sequence[int], since: int) -> dict[int, list[str]]:
+    """Return the facts of series since then, in order."""
+    rows = db.all(
+        """
+        SELECT series, facts FROM past WHERE span = ? AND series IN (SELECT value FROM each(?)) AND at >= ?
+        ORDER BY series, at
+        """,
+        span,
+        list(series),
+        since,
+    )
+    found: dict[int, list[str]] = {}
+    for each, facts in rows:
+        found.setdefault(each, []).append(facts)
+    return found
+
+
+def forget_past(db: Session, span: int, before: int, most: int) -> int:
+    """Delete rows of a span of seconds that begin before then; return how many."""
+    rows: list[tuple[int, int]] = db.all(
+        "SELECT series, at FROM past WHERE span = ? AND at < ? ORDER BY at LIMIT ?", span, before, most
+    )
+    db.many("DELETE FROM past WHERE span = ? AND series = ? AND at = ?", [(span, *row) for row in rows])
+    return len(rows)
+
+
+def _series(row: Row) -> SeriesRow:
+    id_, signature, *level = row
+    return SeriesRow(id_, SeriesKey(*signature.split("\x1f")), Level(*level))
