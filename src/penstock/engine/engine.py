@@ -22,8 +22,8 @@ from penstock.engine.lending import LendingVerbs
 from penstock.engine.look_gates import GateLookVerbs
 from penstock.engine.look_jobs import JobLookVerbs
 from penstock.engine.look_lists import ListLookVerbs
+from penstock.engine.look_minutes import MinuteLookVerbs
 from penstock.engine.looks import LookVerbs
-from penstock.engine.minutes import MinuteVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
 from penstock.engine.resources import ResourceVerbs
@@ -71,7 +71,7 @@ class Engine(
     JobLookVerbs,
     ListLookVerbs,
     TimelineVerbs,
-    MinuteVerbs,
+    MinuteLookVerbs,
     TouchedVerbs,
     UpkeepVerbs,
     AuditVerbs,

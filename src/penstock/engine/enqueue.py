@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import Final
 
 from penstock.engine import tenants as tenant_limits
-from penstock.engine.admission.arrivals import Arrival, arrive, count
+from penstock.engine.admission import counting
+from penstock.engine.admission.arrivals import Arrival, arrive
 from penstock.engine.admission.board import Board
 from penstock.engine.events import enqueued
 from penstock.engine.queues import bound_lock, bounds_of, make_room
@@ -133,7 +134,7 @@ def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
         if not (j.limits or j.tenant)
     ]
     if free:
-        count(board, (job for job in arrivals if not (job.limits or job.tenant)))
+        counting.arrived(board, (job for job in arrivals if not (job.limits or job.tenant)))
         board.to_follow.free_instances = board.to_follow.free_instances or any(
             row[1] == INSTANCES for row in free
         )

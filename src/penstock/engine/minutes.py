@@ -1,28 +1,30 @@
-"""How it was: tallies are added to minutes, minutes to what is older; and all of it is read.
+"""How it was: tallies are added to minutes, and minutes to what is older.
 
 Each transaction leaves a tally, a row that says what it changed.  Upkeep, of any process, deletes tallies and adds them
-to minutes in one transaction, so each counts once, whichever process dies when.  What is read includes the tallies that
-were not added yet.
+to minutes in one transaction, so each counts once, whichever process dies when.
+
+Invariant: what stands in a series, with the tallies that were not added yet, is what stands in the store.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
 from penstock.engine.admission.board import Board
+from penstock.engine.tallies import Changes, apply
 from penstock.engine.transactions import Transactions
 from penstock.minutes.filled import closed, filled
-from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, packed, together, unpacked
-from penstock.minutes.spread import Spread
-from penstock.minutes.tally import KEPT, SCHEDULED, WAITING, Told
+from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, packed, together
 from penstock.store import minutes as rows
-from penstock.store.minutes import SeriesKey, SeriesRow
+from penstock.store import standing as standing_rows
+from penstock.store.minutes import STORE, SeriesKey, SeriesRow
 from penstock.store.session import Locks, Session
 
 TAKEN: Final = 200  # tallies that one transaction adds, so that it stays short
 SIZE: Final = 50_000  # characters of them
-PENDING: Final = 1_000  # tallies that a reader adds by itself; if there are more they count once upkeep has added them
+ROUNDS: Final = 100  # transactions that add tallies, one after the other
+EVERY: Final = 2**31  # no fewer than there are
 CHUNK: Final = 100  # series whose minutes are put together in one transaction
 LATE: Final = MINUTE  # tallies of the quarter before may come so late
 HOUR: Final = 4 * QUARTER
@@ -30,15 +32,41 @@ DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 BUSIEST: Final = 1_000  # series of which quarters of an hour are kept; the others are kept together
 _NAME: Final = "minutes"  # of the lock
-_OTHERS: Final = "others"
 # Spans of rows of the table `past`, in seconds, and what one row covers.
-_MINUTES, _QUARTERS = 60, 900
-_STORE: Final = SeriesKey("store", "", "")
-
-_Entry = tuple[int, Sequence[int], Spread, Spread]  # a moment and a change
+MINUTES, QUARTERS = 60, 900
 
 
 class MinuteVerbs(Transactions):
+    def keep_minutes(self) -> int:
+        """Add tallies, a bounded number, and put together what is over; return how many were added."""
+        added = 0
+        for _ in range(ROUNDS):
+            step = self.add_tallies()
+            added += step
+            if step < TAKEN // 2:
+                break
+        quarter = (self._time.seen() - LATE) // QUARTER
+        if quarter != self._packed:
+            self.pack_minutes()
+            self._packed = quarter
+        return added
+
+    def recount(self) -> None:
+        """Count once more what stands; what happened is left as it is.
+
+        Takes as long as it takes to read every job that has not ended, and holds the gates meanwhile.
+        """
+
+        def work(board: Board) -> None:
+            board.db.lock([_NAME])
+            standing_rows.set_lanes(board.db)
+            # In one view of the store, in which each transaction is there with its tally, or not at all.
+            true = self.store.read(standing) if self.far else standing(board.db)
+            known = _with_new(board.db, {STORE, *true, *rows.all_levels(board.db)}).values()
+            rows.save(board.db, [row.standing_at(true.get(row.key, Level())) for row in known])
+
+        self._write(work)
+
     def add_tallies(self) -> int:
         """Add a bounded number of tallies to minutes; return how many."""
 
@@ -46,8 +74,10 @@ class MinuteVerbs(Transactions):
             board.db.lock([_NAME])
             return _add(board.db, rows.take(board.db, _number(rows.sizes(board.db, TAKEN))))
 
-        if not self.store.read(lambda db: rows.pending(db, 1)):
+        if not self.store.read(lambda db: rows.sizes(db, 1)):
             return 0
+        if not self.store.read(lambda db: rows.known(db, [STORE])):
+            self.recount()  # jobs may have come before minutes were kept
         return self._write(work, Locks.NONE, keep=False)
 
     def pack_minutes(self) -> int:
@@ -70,72 +100,31 @@ class MinuteVerbs(Transactions):
         self._write(lambda board: _forget(board.db, end), Locks.NONE, keep=False)
         return total
 
-    def minutes_of(self, keys: Sequence[SeriesKey], *, last: int = HOUR) -> dict[SeriesKey, list[Minute]]:
-        """Return what happened in each minute of the *last* hour; or in each quarter of an hour, if that is longer."""
-        now = self._time.seen()
-        return self.store.read(lambda db: _Reading(db, keys, now).of(last))
 
-    def levels(self, keys: Sequence[SeriesKey]) -> dict[SeriesKey, Level]:
-        """Return what stands in these series."""
-        now = self._time.seen()
-        return self.store.read(lambda db: _Reading(db, keys, now).levels())
+def standing(db: Session) -> dict[SeriesKey, Level]:
+    """Count what stands in each series, without what the tallies changed that were not added yet."""
+    found = dict[SeriesKey, Level]()
 
+    def level(key: SeriesKey) -> Level:
+        return found.setdefault(key, Level())
 
-class _Changes:
-    """What tallies changed, by series, in the order in which it happened."""
-
-    def __init__(self, db: Session, tallies: Iterable[tuple[int, str]]) -> None:
-        self.by_series: dict[SeriesKey, list[_Entry]] = {}
-        told = sorted((Told(*tally) for tally in tallies), key=lambda each: each.at)
-        gates = {gate for each in told for gate, *_ in each.gates()}
-        names = rows.of_gates(db, sorted(gates)) if gates else {}
-        for each in told:
-            for gate, *change in each.gates():
-                if gate in names:
-                    self._add(names[gate], each.at, *change)
-            for (tenant, queue, task), *change in each.tasks():
-                for key in _series_of(tenant, queue, task):
-                    self._add(key, each.at, *change)
-            for (tenant, queue), kept, put_off in each.lines():
-                numbers = [0] * 10
-                numbers[KEPT], numbers[WAITING], numbers[SCHEDULED] = kept, -put_off, put_off
-                for key in _series_of(tenant, queue, None):
-                    self._add(key, each.at, numbers, {}, {})
-
-    def _add(self, key: SeriesKey, at: int, numbers: Sequence[int], waits: Spread, held: Spread) -> None:
-        self.by_series.setdefault(key, []).append((at, numbers, waits, held))
-
-
-def _series_of(tenant: str, queue: str, task: str | None) -> list[SeriesKey]:
-    """Return the series in which a job counts."""
-    found = [_STORE, SeriesKey("queue", tenant, queue)]
-    if task is not None:
-        found.append(SeriesKey("task", tenant, task))
-    if tenant:
-        found.append(SeriesKey("tenant", tenant, ""))
+    for job, stands in standing_rows.by_task(db).items():
+        for key in rows.series_of(*job):
+            level(key).waiting += stands.waiting
+            level(key).used += stands.used
+    for tenant, queue, kept, put_off in standing_rows.kept_by_queue(db):
+        for key in rows.series_of(tenant, queue, None):
+            level(key).kept += kept
+            level(key).scheduled += put_off
+            level(key).waiting -= put_off
+    gates = standing_rows.by_gate(db)
+    names = rows.of_gates(db, list(gates))
+    for gate, stands in gates.items():
+        found[names[gate]] = stands
+    for key, entries in Changes(db, rows.pending(db, EVERY)).by_series.items():
+        for _, numbers, _, _ in entries:
+            level(key).move(0, [-number for number in numbers])
     return found
-
-
-class _Applied(NamedTuple):
-    series: list[SeriesRow]
-    minutes: dict[tuple[SeriesKey, int], Minute]
-
-
-def _apply(known: dict[SeriesKey, SeriesRow], minutes: dict[int, list[Minute]], changes: _Changes) -> _Applied:
-    """Add changes to series and their minutes."""
-    applied = _Applied([], {})
-    for key, entries in changes.by_series.items():
-        row = known[key]
-        of_series = {minute.at: minute for minute in minutes.get(row.id, ())}
-        for at, numbers, waits, held in entries:
-            begins = at - at % MINUTE
-            minute = of_series.get(begins)
-            if minute is None:
-                minute = of_series[begins] = Minute.after(begins, row.level)
-            minute.count(row.level, at, numbers, waits, held)
-            applied.minutes[key, begins] = minute
-        applied.series.append(row)
-    return applied
 
 
 def _number(sizes: Sequence[int]) -> int:
@@ -148,12 +137,12 @@ def _known(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesRow]
 
 
 def _add(db: Session, tallies: Sequence[tuple[int, str]]) -> int:
-    changes = _Changes(db, tallies)
+    changes = Changes(db, tallies)
     if changes.by_series:
         known = _with_new(db, changes.by_series)
         begins = [at - at % MINUTE for at, _ in tallies]
         minutes = rows.minutes(db, [row.id for row in known.values()], min(begins), max(begins) + 1)
-        applied = _apply(known, minutes, changes)
+        applied = apply(known, minutes, changes)
         rows.save(db, applied.series)
         rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.minutes.items()])
     return len(tallies)
@@ -184,18 +173,22 @@ def _pack(db: Session, after: int, end: int, busiest: set[int]) -> list[int]:
             past = [minute for minute in whole if quarter <= minute.at < quarter + QUARTER]
             hours.append((row.id, quarter, packed(past)))
             sum_ = together(quarter, filled(whole, MINUTE, row.level, quarter, quarter + QUARTER))
-            if row.id in busiest or row.key.kind == _OTHERS:
+            if row.id in busiest or row.key.kind == rows.OTHERS:
                 days.append((row.id, quarter - quarter % DAY, packed([sum_])))
             else:
                 others.setdefault((row.key.kind, quarter), []).append(sum_)
-    ids = _with_new(db, {SeriesKey(_OTHERS, "", kind) for kind, _ in others})
+    ids = _with_new(db, {SeriesKey(rows.OTHERS, "", kind) for kind, _ in others})
     days += [
-        (ids[SeriesKey(_OTHERS, "", kind)].id, quarter - quarter % DAY, packed([together(quarter, found)]))
+        (
+            ids[SeriesKey(rows.OTHERS, "", kind)].id,
+            quarter - quarter % DAY,
+            packed([together(quarter, found)]),
+        )
         for (kind, quarter), found in others.items()
     ]
-    rows.save(db, [row for row in ids.values()])
-    rows.add_past(db, _MINUTES, hours)
-    rows.add_past(db, _QUARTERS, _one_row_each(days))
+    rows.save(db, list(ids.values()))
+    rows.add_past(db, MINUTES, hours)
+    rows.add_past(db, QUARTERS, _one_row_each(days))
     rows.delete_minutes(db, series, end)
     return series
 
@@ -210,86 +203,6 @@ def _one_row_each(found: Iterable[tuple[int, int, str]]) -> list[tuple[int, int,
 
 def _forget(db: Session, end: int) -> None:
     """Forget what is older than an hour, or a week, and series of which nothing is known any more."""
-    rows.forget_past(db, _MINUTES, end - HOUR - QUARTER, 20 * CHUNK)
-    rows.forget_past(db, _QUARTERS, end - WEEK - DAY, 20 * CHUNK)
+    rows.forget_past(db, MINUTES, end - HOUR - QUARTER, 20 * CHUNK)
+    rows.forget_past(db, QUARTERS, end - WEEK - DAY, 20 * CHUNK)
     rows.forget_idle(db, end - WEEK, CHUNK)
-
-
-class _Reading:
-    """Reads series, with the tallies that were not added yet."""
-
-    def __init__(self, db: Session, keys: Sequence[SeriesKey], now: int) -> None:
-        self._db = db
-        self._keys = keys
-        self._now = now
-        self._known = _known(db, keys)
-        self._pending: dict[tuple[SeriesKey, int], Minute] = {}
-        self._minutes: dict[int, list[Minute]] = {}
-
-    def levels(self) -> dict[SeriesKey, Level]:
-        """Return what stands in each."""
-        self._read(self._now - self._now % MINUTE)
-        return {key: self._known[key].level if key in self._known else Level() for key in self._keys}
-
-    def of(self, last: int) -> dict[SeriesKey, list[Minute]]:
-        """Return what happened in each minute, or quarter of an hour."""
-        if last <= HOUR:
-            since = self._now - self._now % MINUTE - last + MINUTE
-            return self._filled(MINUTE, since, self._of_minutes(since - since % QUARTER))
-        since = self._now - self._now % QUARTER - last + QUARTER
-        return self._filled(QUARTER, since, self._of_quarters(since))
-
-    def _filled(
-        self, span: int, since: int, found: dict[SeriesKey, list[Minute]]
-    ) -> dict[SeriesKey, list[Minute]]:
-        return {
-            key: filled(found.get(key, ()), span, self._level(key), since, self._now) for key in self._keys
-        }
-
-    def _level(self, key: SeriesKey) -> Level:
-        return self._known[key].level if key in self._known else Level()
-
-    def _of_minutes(self, since: int) -> dict[SeriesKey, list[Minute]]:
-        self._read(since)
-        ids = {row.id: key for key, row in self._known.items()}
-        found = {
-            ids[id_]: [minute for text in texts for minute in unpacked(text)]
-            for id_, texts in rows.past(self._db, _MINUTES, list(ids), since).items()
-        }
-        for id_, key in ids.items():
-            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
-            found.setdefault(key, []).extend(whole)
-        return found
-
-    def _of_quarters(self, since: int) -> dict[SeriesKey, list[Minute]]:
-        ids = {row.id: key for key, row in self._known.items()}
-        found = {
-            ids[id_]: [quarter for text in texts for quarter in unpacked(text) if quarter.at >= since]
-            for id_, texts in rows.past(self._db, _QUARTERS, list(ids), since - since % DAY).items()
-        }
-        self._read(0)
-        for id_, key in ids.items():
-            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
-            for begins in sorted({minute.at - minute.at % QUARTER for minute in whole}):
-                until = min(begins + QUARTER, self._now)
-                parts = filled(whole, MINUTE, self._level(key), begins, until)
-                found.setdefault(key, []).append(together(begins, parts))
-        return found
-
-    def _read(self, since: int) -> None:
-        """Read the minutes that were not put together yet, and add what is pending to them."""
-        tallies = rows.pending(self._db, PENDING + 1)
-        self._minutes = rows.minutes(self._db, [row.id for row in self._known.values()], since, 2**62)
-        if len(tallies) > PENDING:
-            return
-        changes = _Changes(self._db, tallies)
-        changes.by_series = {key: entries for key, entries in changes.by_series.items() if key in self._keys}
-        for number, key in enumerate(changes.by_series, 1):
-            self._known.setdefault(key, SeriesRow(-number, key, Level()))
-        applied = _apply(self._known, self._minutes, changes)
-        for (key, _), minute in applied.minutes.items():
-            of_series = self._minutes.setdefault(self._known[key].id, [])
-            if all(each.at != minute.at for each in of_series):
-                of_series.append(minute)
-        for of_series in self._minutes.values():
-            of_series.sort(key=lambda each: each.at)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from penstock.engine.admission import counting
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.placement import Budget, place
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
+from penstock.minutes.tally import DROPPED
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store.jobs import Made
@@ -23,9 +25,14 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             return False
         # A job without limits may start at this very moment; then it is found elsewhere.
         if found.lane is not None:
-            made = leave_line(board, seq, board.lane(found.lane))
+            lane = board.lane(found.lane)
+            made = leave_line(board, seq, lane)
+            for stand in lane.stands:
+                board.tally.gate(stand.gate).numbers[DROPPED] += made is not None
         else:
             made = job_rows.leave(board.db, found.table, seq)
+    if found is not None and found.table in job_rows.IN_LINE:
+        counting.left(board, [seq])
     end(board, seq, made, state, reason)
     return True
 
@@ -39,8 +46,10 @@ def end(board: Board, seq: int, made: Made, state: State, reason: str) -> None:
 def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:
     """End the jobs that still wait; return the others."""
     board.db.need_gates()
-    gone = job_rows.leave_free(board.db, list(seqs))
+    free, aside = job_rows.leave_free(board.db, list(seqs))
+    gone = free | aside
     if gone:
+        counting.left(board, list(free))
         job_rows.end(
             board.db,
             [job_rows.unstarted(seq, state, board.now, made, reason) for seq, made in gone.items()],

@@ -30,6 +30,7 @@ class Transactions:
         self._turns = turns
         self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
+        self._packed = 0  # the quarter of an hour before which minutes were put together
         self._before_close: list[Callable[[], None]] = []
         self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates

@@ -15,7 +15,8 @@ class _Stood:
 
 def closed(minutes: Sequence[Minute], span: int, level: Level, until: int) -> list[Minute]:
     """Return minutes to whose ends time has passed, or *until* a moment; *level* is what stands after the last."""
-    for minute, after in zip(minutes, [*minutes[1:], level], strict=True):
+    after_each: list[Minute | Level] = [*minutes[1:], level]
+    for minute, after in zip(minutes, after_each, strict=True):
         minute.pass_time(min(minute.at + span, until), after.kept, after.used)
     return list(minutes)
 
@@ -30,13 +31,17 @@ def filled(minutes: Iterable[Minute], span: int, level: Level, since: int, until
         known[each.at] = together(each.at, [known[each.at], each]) if each.at in known else each
     places = range(since, until, span)
     later = [each for each in known.values() if each.at >= until]
-    stands = _of(min(later, key=lambda each: each.at)) if later else _Stood(level.waiting, level.kept, level.used)
+    stands = (
+        _of(min(later, key=lambda each: each.at)) if later else _Stood(level.waiting, level.kept, level.used)
+    )
     found = []
     for at in reversed(places):
         minute = known.get(at)
         if minute is None:
             ends = min(at + span, until)
-            minute = Minute(at, waiting=stands.waiting, kept=stands.kept, used=stands.used, most=stands.used, last=at)
+            minute = Minute(
+                at, waiting=stands.waiting, kept=stands.kept, used=stands.used, most=stands.used, last=at
+            )
             minute.pass_time(ends, stands.kept, stands.used)
         stands = _of(minute)
         found.append(minute)

@@ -101,7 +101,9 @@ class Minute:
     def of(at: int, *values: Any) -> "Minute":  # noqa: ANN401 - a row of a database
         """Return what `values` wrote."""
         *numbers, waits, held = values
-        return Minute(at, *numbers, spread.from_flat(_decode(waits)), spread.from_flat(_decode(held)))
+        return Minute(
+            at, *numbers, waits=spread.from_flat(_decode(waits)), held=spread.from_flat(_decode(held))
+        )
 
 
 def together(at: int, minutes: Iterable[Minute]) -> Minute:
@@ -121,7 +123,10 @@ def together(at: int, minutes: Iterable[Minute]) -> Minute:
 def packed(minutes: Iterable[Minute]) -> str:
     """Write spans into one text, to which others can be added."""
     return "".join(
-        _encode([each.at, *each.values()[:-2], spread.to_flat(each.waits), spread.to_flat(each.held)]).decode() + "\n"
+        _encode(
+            [each.at, *each.values()[:-2], spread.to_flat(each.waits), spread.to_flat(each.held)]
+        ).decode()
+        + "\n"
         for each in minutes
     )
 
@@ -131,7 +136,7 @@ def unpacked(text: str) -> list[Minute]:
     found = []
     for line in text.splitlines():
         *numbers, waits, held = _decode(line)
-        found.append(Minute(*numbers, spread.from_flat(waits), spread.from_flat(held)))
+        found.append(Minute(*numbers, waits=spread.from_flat(waits), held=spread.from_flat(held)))
     return found
 
 

@@ -105,7 +105,7 @@ class Told:
         self.at = at
         found: Any = _decode(facts)
         if isinstance(found, dict):
-            # Jobs without limits that one statement started: their queue, and each with its task and how long it waited.
+            # Jobs without limits that one statement started: their queue, each with its task and how long it waited.
             self._gates, self._tasks, self._lines = [], _of_started(found), []
         else:
             self._gates, self._tasks, self._lines = found

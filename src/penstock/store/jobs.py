@@ -18,10 +18,11 @@ PayloadRow = tuple[
 Made = tuple[int, int]  # how many attempts a job has made, and how many of them were lost
 EndedRow = tuple[int, str, int, int | None, int, str | None, str | None, str, int]
 # Of a job that is done: seq, finished, started, attempt, result, lost; and of its last attempt when its handler began,
-# its worker, its gates, the one in whose line its job stood, when the job came to stand in line, how long gates kept it.
+# its worker, its gates, the one in whose line its job stood, when that arrived, and how long gates kept it.
 DoneRow = tuple[
     int, int, int | None, int, str | None, int, int | None, str, str, int | None, int | None, str | None
 ]  # fmt: skip
+IN_LINE: Final = ("ready", "lane_job")  # where a job stands that has arrived
 # Looked for only where any job has one.
 OWN_LEASE: Final = """
     CASE WHEN EXISTS (SELECT 1 FROM own_lease) THEN (SELECT o.lease FROM own_lease o WHERE o.seq = j.seq) END
@@ -290,12 +291,16 @@ def leave(db: Session, table: str, seq: int) -> Made | None:
     return db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING {made}", seq)
 
 
-def leave_free(db: Session, seqs: list[int]) -> dict[int, Made]:
-    """Delete jobs that wait but stand in no lane; return the attempts of each so far."""
-    return {
-        seq: (attempt, lost)
+def leave_free(db: Session, seqs: list[int]) -> tuple[dict[int, Made], dict[int, Made]]:
+    """Delete jobs that wait but stand in no lane; return the attempts of each so far: in line, and elsewhere."""
+    ready, scheduled, door = (
+        {
+            seq: (attempt, lost)
+            for seq, attempt, lost in db.all(
+                f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost",
+                seqs,
+            )
+        }
         for table in ("ready", "scheduled", "door")
-        for seq, attempt, lost in db.all(
-            f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
-        )
-    }
+    )
+    return ready, scheduled | door

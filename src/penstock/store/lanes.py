@@ -32,9 +32,7 @@ class LaneRow(NamedTuple):
 # A lane is rescheduled while it is parked and one of its limits says so: its jobs count as scheduled.
 IS_RESCHEDULED: Final = """ready = 0 AND behind IS NOT NULL AND gates LIKE '%"reschedule"%'"""
 RESCHEDULED: Final = f"SELECT id FROM lane WHERE {IS_RESCHEDULED}"
-SavedLane = tuple[
-    int | None, int, int, int, str | None, int | None, str | None, int, int, str, int, int
-]
+SavedLane = tuple[int | None, int, int, int, str | None, int | None, str | None, int, int, str, int, int]
 _STORED: Final = ", ".join(LaneRow._fields[:-1])
 _COLUMNS: Final = f"{_STORED}, (SELECT j.task FROM job j WHERE j.seq = head)"
 _SAVE: Final = """

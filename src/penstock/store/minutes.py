@@ -1,7 +1,7 @@
 """Statements about what happened when: tallies, the series they are added to, minutes and what is older."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Final, NamedTuple
 
 from penstock.minutes.minute import Level, Minute
@@ -27,12 +27,30 @@ class SeriesKey(NamedTuple):
         return "\x1f".join(self)
 
 
+OTHERS: Final = "others"  # the kind of series in which those are put together that are not kept each
+STORE: Final = SeriesKey("store", "", "")
+
+
 class SeriesRow(NamedTuple):
     """A series, and what stands there."""
 
     id: int
     key: SeriesKey
     level: Level
+
+    def standing_at(self, level: Level) -> "SeriesRow":
+        """Return this series with another level."""
+        return self._replace(level=replace(level, at=self.level.at))
+
+
+def series_of(tenant: str, queue: str, task: str | None) -> list[SeriesKey]:
+    """Return the series in which a job of a queue counts."""
+    found = [STORE, SeriesKey("queue", tenant, queue)]
+    if task is not None:
+        found.append(SeriesKey("task", tenant, task))
+    if tenant:
+        found.append(SeriesKey("tenant", tenant, ""))
+    return found
 
 
 # Tallies.
@@ -70,9 +88,25 @@ def pending(db: Session, most: int) -> list[tuple[int, str]]:
 
 
 def of_gates(db: Session, gates: Sequence[int]) -> dict[int, SeriesKey]:
-    """Return what the series of these gates are called; those that do not exist are left out."""
-    rows = db.all("SELECT id, kind, tenant, name FROM gate WHERE id IN (SELECT value FROM each(?))", list(gates))
+    """Return what the series of these gates are called, also of those that were swept since."""
+    wanted = list(gates)
+    rows = [
+        row
+        for table in ("gate", "gate_swept")
+        for row in db.all(
+            f"SELECT id, kind, tenant, name FROM {table} WHERE id IN (SELECT value FROM each(?))", wanted
+        )
+    ]
     return {gate: SeriesKey(f"gate.{kind}", tenant, name) for gate, kind, tenant, name in rows}
+
+
+def forget_swept(db: Session, before: int) -> None:
+    """Forget the names of gates that were swept before then and before the first tally that was not added yet."""
+    db.run(
+        "DELETE FROM gate_swept WHERE at < ? AND at < (SELECT coalesce(min(t.at), ?) FROM tally t)",
+        before,
+        before,
+    )
 
 
 def known(db: Session, keys: Iterable[SeriesKey]) -> list[SeriesRow]:
@@ -82,6 +116,11 @@ def known(db: Session, keys: Iterable[SeriesKey]) -> list[SeriesRow]:
         [key.signature for key in keys],
     )
     return [_series(row) for row in rows]
+
+
+def all_levels(db: Session) -> dict[SeriesKey, Level]:
+    """Return what stands in every series, as far as tallies were added."""
+    return {row.key: row.level for row in map(_series, db.all(f"SELECT {_SERIES} FROM series"))}
 
 
 def of_kind(db: Session, kind: str, tenant: str | None, most: int) -> list[SeriesRow]:
@@ -131,10 +170,7 @@ def save(db: Session, rows: Iterable[SeriesRow]) -> None:
         ON CONFLICT (id) DO UPDATE SET at = excluded.at, waiting = excluded.waiting, kept = excluded.kept,
             scheduled = excluded.scheduled, used = excluded.used
         """,
-        [
-            (id_, key.kind, key.tenant, key.signature, *astuple(level))
-            for id_, key, level in rows
-        ],
+        [(id_, key.kind, key.tenant, key.signature, *astuple(level)) for id_, key, level in rows],
     )
 
 
@@ -154,6 +190,21 @@ def forget_idle(db: Session, before: int, most: int) -> int:
 
 
 # Minutes.
+
+
+def first_minute(db: Session, key: SeriesKey) -> int | None:
+    """Return when the first minute began that is kept of a series."""
+    row = db.one(
+        """
+        SELECT min(at) FROM (
+            SELECT m.at FROM minute m JOIN series s ON s.id = m.series WHERE s.signature = ?
+            UNION ALL SELECT p.at FROM past p JOIN series s ON s.id = p.series WHERE s.signature = ? AND p.span = 60
+        ) AS minutes
+        """,
+        key.signature,
+        key.signature,
+    )
+    return None if row is None else row[0]
 
 
 def minutes(db: Session, series: Sequence[int], since: int, until: int) -> dict[int, list[Minute]]:
@@ -188,7 +239,10 @@ def save_minutes(db: Session, rows: Iterable[tuple[int, Minute]]) -> None:
 def series_before(db: Session, after: int, before: int, most: int) -> list[int]:
     """Return series *after* a number that have minutes which began *before* a moment."""
     rows = db.all(
-        "SELECT DISTINCT series FROM minute WHERE series > ? AND at < ? ORDER BY series LIMIT ?", after, before, most
+        "SELECT DISTINCT series FROM minute WHERE series > ? AND at < ? ORDER BY series LIMIT ?",
+        after,
+        before,
+        most,
     )
     return [series for (series,) in rows]
 

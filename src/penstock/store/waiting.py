@@ -164,9 +164,16 @@ def tell(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     db.many("UPDATE lane_job SET told = ? WHERE seq = ?", rows)
 
 
-def stand_in(db: Session, old: int, new: int, told: int) -> None:
+def stand_in(db: Session, old: int, new: int, told: int, arrived: int, noted: str) -> None:
     """Put a job that has made no attempt exactly where another one waits."""
-    db.run("UPDATE lane_job SET seq = ?, attempt = 0, lost = 0, told = ? WHERE seq = ?", new, told, old)
+    db.run(
+        "UPDATE lane_job SET seq = ?, attempt = 0, lost = 0, told = ?, arrived = ?, noted = ? WHERE seq = ?",
+        new,
+        told,
+        arrived,
+        noted,
+        old,
+    )
 
 
 def refuse(db: Session, seq: int) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from penstock.clock import SECOND
+from penstock.engine.admission import counting
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane, Stand, stands_at, with_gate
 from penstock.engine.admission.placement import Budget, join, new_lane
@@ -18,7 +19,7 @@ from penstock.job import INSTANCES
 from penstock.lifecycle.knowledge import part_of
 from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
-from penstock.minutes.tally import ARRIVED, WAITING
+from penstock.minutes.tally import ARRIVED
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
@@ -79,7 +80,7 @@ def arrive(board: Board, arrivals: Sequence[Arrival], waiting_since: int | None 
     """Stand jobs in line, in order; those that have been *waiting_since* then only change their place."""
     arrived = waiting_since or board.now
     if waiting_since is None:
-        count(board, arrivals)
+        counting.arrived(board, arrivals)
     queues = list({job.queue for job in arrivals})
     types, parts = part_rows.arrival_rules(board.db, queues, board.now - PART_LASTS)
     if not board.db.gated:
@@ -107,15 +108,6 @@ def arrive(board: Board, arrivals: Sequence[Arrival], waiting_since: int | None 
         )  # fmt: skip
     if alike:
         _join_lanes(board, alike, arrived)
-
-
-def count(board: Board, arrivals: Iterable[Arrival]) -> None:
-    """Count for minutes that jobs arrive."""
-    for job in arrivals:
-        if job.queue != INSTANCES:
-            numbers = board.tally.task((job.tenant, job.queue, job.task)).numbers
-            numbers[ARRIVED] += 1
-            numbers[WAITING] += 1
 
 
 def rejoin(

@@ -46,7 +46,7 @@ class FreeJobs:
         unread = [each.read_to for each in queue.tenant.queues if each.read_to is not None and not each.shut]
         rival = min([*unread, *(entry[:2] for entry in heap[:1])], default=None)
         while queue.free and claiming.wanted > left and not queue.shut:
-            seq, priority, ord_, cost, attempt, lost, _, task = job = queue.free[-1]
+            seq, priority, ord_, cost, *_, task = job = queue.free[-1]
             if rival is not None and rival < (-priority, ord_):
                 break
             queue.free.pop()

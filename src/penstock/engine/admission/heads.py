@@ -5,9 +5,11 @@ Jobs that leave the front of their lanes are deleted from there together, by `fl
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.admission import counting
 from penstock.engine.admission.lane import Lane, Left
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
+from penstock.minutes.tally import DROPPED
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
@@ -47,6 +49,8 @@ class Heads:
         """Take the first job off a lane for good."""
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
         self._ended.append((lane.head, state, reason))
+        for stand in lane.stands:
+            self._board.tally.gate(stand.gate).numbers[DROPPED] += 1
         self._board.to_follow.ended[lane.head] = JobEnd(state)
         self._board.turns.gone(lane)
         self.drop(lane)
@@ -60,6 +64,7 @@ class Heads:
             lane.begin_with(lane.upcoming.pop())
         else:
             lane.head = None
+            lane.jobs = 0  # also where a process of an earlier version took jobs from it
         self._board.touch(lane)
 
     def read_later(self, lane: Lane) -> None:
@@ -91,7 +96,8 @@ class Heads:
             self._deleted()
         for seqs in leaving:
             gone = waiting_rows.leave_lanes(self._board.db, seqs)
-            self.left.update((seq, Left((attempt, lost), *stood)) for seq, attempt, lost, _, *stood in gone)
+            for seq, attempt, lost, _, arrived, noted in gone:
+                self.left[seq] = Left((attempt, lost), arrived, noted)
             if self._board.events.wanted:
                 self._board.blocked.left((seq, told) for seq, _, _, told, *_ in gone)
         if self._unread:
@@ -101,6 +107,7 @@ class Heads:
         """Write down how jobs ended that never started."""
         if self._ended:
             now = self._board.now
+            counting.left(self._board, [seq for seq, _, _ in self._ended])
             job_rows.end(
                 self._board.db,
                 [
@@ -126,7 +133,7 @@ class Heads:
                 if not told:
                     self._board.blocked.refused(lane)
             else:
-                lane.head, lane.ready = None, 0
+                lane.head, lane.ready, lane.jobs = None, 0, 0
                 # No other lane can be called: the gate was found shut for any job.
                 self._board.leave(lane)
             self._board.touch(lane)

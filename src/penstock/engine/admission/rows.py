@@ -18,11 +18,13 @@ from penstock.store.lanes import LaneRow, SavedLane
 
 def lane_of(row: LaneRow) -> Lane:
     """Return a lane that was read."""
-    id_, tenant, queue, part, gates, head, priority, ord_, cost, costs, behind, name, ready, *counted, task = row
+    (
+        id_, tenant, queue, part, gates, head, priority, ord_, cost, costs, behind, name, ready, jobs, kept, kept_at, task,
+    ) = row  # fmt: skip
     stands, apart = stands_from_text(gates)
     lane = Lane(
-        id_, tenant, queue, part, stands, apart, head, priority, ord_, cost, costs, task, None, ready, *counted
-    )
+        id_, tenant, queue, part, stands, apart, head, priority, ord_, cost, costs, task, None, ready, jobs, kept, kept_at
+    )  # fmt: skip
     if name is not None and behind is not None:
         lane.line = Line(behind, lane.stand_at(behind).own, name)
     lane.stored = lane.standing
@@ -31,8 +33,8 @@ def lane_of(row: LaneRow) -> Lane:
 
 def lane_row(lane: Lane, now: int) -> LaneRow:
     """Return a new lane as it is written."""
-    *saved, id_ = saved_lane(lane, now)
-    return LaneRow(id_, *lane.where, stands_to_text(lane.stands, lane.apart), *saved, lane.task)
+    gates = stands_to_text(lane.stands, lane.apart)
+    return LaneRow(lane.id, *lane.where, gates, *saved_lane(lane, now)[:-1], lane.task)
 
 
 def saved_lane(lane: Lane, now: int) -> SavedLane:

@@ -1,0 +1,97 @@
+"""Read series of minutes, with the tallies that were not added yet."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from penstock.engine.minutes import DAY, HOUR, MINUTES, QUARTERS
+from penstock.engine.tallies import Changes, apply
+from penstock.minutes.filled import closed, filled
+from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together, unpacked
+from penstock.store import minutes as rows
+from penstock.store.minutes import SeriesKey, SeriesRow
+from penstock.store.session import Session
+
+PENDING: Final = (
+    200  # tallies that a reader adds by itself; if there are more they count once upkeep has added them
+)
+
+
+class Reading:
+    """Reads series, with the tallies that were not added yet."""
+
+    def __init__(self, db: Session, keys: Sequence[SeriesKey], now: int, most: int = PENDING) -> None:
+        self._db = db
+        self._keys = keys
+        self._now = now
+        self._most = most
+        self._known = {row.key: row for row in rows.known(db, keys)}
+        self._pending: dict[tuple[SeriesKey, int], Minute] = {}
+        self._minutes: dict[int, list[Minute]] = {}
+
+    def levels(self) -> dict[SeriesKey, Level]:
+        """Return what stands in each."""
+        self._read(self._now - self._now % MINUTE)
+        return {key: self._known[key].level if key in self._known else Level() for key in self._keys}
+
+    def of(self, last: int) -> dict[SeriesKey, list[Minute]]:
+        """Return what happened in each minute, or quarter of an hour."""
+        if last <= HOUR:
+            since = self._now - self._now % MINUTE - last + MINUTE
+            return self._filled(MINUTE, since, self._of_minutes(since - since % QUARTER))
+        since = self._now - self._now % QUARTER - last + QUARTER
+        return self._filled(QUARTER, since, self._of_quarters(since))
+
+    def _filled(
+        self, span: int, since: int, found: dict[SeriesKey, list[Minute]]
+    ) -> dict[SeriesKey, list[Minute]]:
+        return {
+            key: filled(found.get(key, ()), span, self._level(key), since, self._now) for key in self._keys
+        }
+
+    def _level(self, key: SeriesKey) -> Level:
+        return self._known[key].level if key in self._known else Level()
+
+    def _of_minutes(self, since: int) -> dict[SeriesKey, list[Minute]]:
+        self._read(since)
+        ids = {row.id: key for key, row in self._known.items()}
+        found = {
+            ids[id_]: [minute for text in texts for minute in unpacked(text)]
+            for id_, texts in rows.past(self._db, MINUTES, list(ids), since).items()
+        }
+        for id_, key in ids.items():
+            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
+            found.setdefault(key, []).extend(whole)
+        return found
+
+    def _of_quarters(self, since: int) -> dict[SeriesKey, list[Minute]]:
+        ids = {row.id: key for key, row in self._known.items()}
+        found = {
+            ids[id_]: [quarter for text in texts for quarter in unpacked(text) if quarter.at >= since]
+            for id_, texts in rows.past(self._db, QUARTERS, list(ids), since - since % DAY).items()
+        }
+        self._read(0)
+        for id_, key in ids.items():
+            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
+            for begins in sorted({minute.at - minute.at % QUARTER for minute in whole}):
+                until = min(begins + QUARTER, self._now)
+                parts = filled(whole, MINUTE, self._level(key), begins, until)
+                found.setdefault(key, []).append(together(begins, parts))
+        return found
+
+    def _read(self, since: int) -> None:
+        """Read the minutes that were not put together yet, and add what is pending to them."""
+        tallies = rows.pending(self._db, self._most + 1)
+        self._minutes = rows.minutes(self._db, [row.id for row in self._known.values()], since, 2**62)
+        if len(tallies) > self._most:
+            return
+        changes = Changes(self._db, tallies)
+        changes.by_series = {key: entries for key, entries in changes.by_series.items() if key in self._keys}
+        for number, key in enumerate(changes.by_series, 1):
+            self._known.setdefault(key, SeriesRow(-number, key, Level()))
+        applied = apply(self._known, self._minutes, changes)
+        for (key, _), minute in applied.minutes.items():
+            of_series = self._minutes.setdefault(self._known[key].id, [])
+            if all(each.at != minute.at for each in of_series):
+                of_series.append(minute)
+        for of_series in self._minutes.values():
+            of_series.sort(key=lambda each: each.at)
