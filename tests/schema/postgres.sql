@@ -342,7 +342,7 @@ CREATE TABLE minute (
     kept bigint NOT NULL,
     used bigint NOT NULL,
     most bigint NOT NULL,
-    last bigint NOT NULL,
+    waiting_time bigint NOT NULL,
     kept_time bigint NOT NULL,
     used_time bigint NOT NULL,
     waits text COLLATE "C" NOT NULL,

@@ -79,7 +79,6 @@ class Browser:
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         return Tab(self, session, width, dark=dark)
 
-
     def close_pages(self):
         """Close every page: one that is open follows its store, and costs time."""
         while self._contexts:

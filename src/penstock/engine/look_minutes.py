@@ -1,7 +1,6 @@
 """Looking back: what happened in the last hour, day or week, and what stands now, from minutes."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from penstock.engine.minutes import DAY, HOUR, WEEK
@@ -93,9 +92,7 @@ def _waited_for(whole: Sequence[Minute], step: int, now: int, gates: list[KeptBy
     named = [sum(of_gates) for of_gates in zip(*(gate.kept for gate in gates), strict=True)] or [0.0] * len(
         kept
     )
-    # How many waited is known of the moments at which steps begin; between two of them it is about their mean.
-    waiting = [minute.waiting for minute in whole]
-    means = [(first + then) / 2 for first, then in pairwise([*waiting, waiting[-1]])]
+    means = [_mean(minute.waiting_time, minute, step, now) for minute in whole]
     others = [round(max(total - of_gates, 0), 2) for total, of_gates in zip(kept, named, strict=True)]
     worker = [round(max(mean - total, 0), 2) for mean, total in zip(means, kept, strict=True)]
     return WaitedFor(whole[0].at, now, step, gates, others, worker)

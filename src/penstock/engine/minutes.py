@@ -12,9 +12,9 @@ from itertools import accumulate
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.tallies import Changes, apply
+from penstock.engine.tallies import apply, changes
 from penstock.engine.transactions import Transactions
-from penstock.minutes.filled import closed, filled
+from penstock.minutes.filled import filled
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, packed, together
 from penstock.store import minutes as rows
 from penstock.store import standing as standing_rows
@@ -121,9 +121,12 @@ def standing(db: Session) -> dict[SeriesKey, Level]:
     names = rows.of_gates(db, list(gates))
     for gate, stands in gates.items():
         found[names[gate]] = stands
-    for key, entries in Changes(db, rows.pending(db, EVERY)).by_series.items():
-        for _, numbers, _, _ in entries:
-            level(key).move(0, [-number for number in numbers])
+    for (key, _), change in changes(db, rows.pending(db, EVERY)).items():
+        stands = level(key)
+        stands.waiting -= change.waiting
+        stands.kept -= change.kept
+        stands.scheduled -= change.scheduled
+        stands.used -= change.used
     return found
 
 
@@ -137,14 +140,14 @@ def _known(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesRow]
 
 
 def _add(db: Session, tallies: Sequence[tuple[int, str]]) -> int:
-    changes = Changes(db, tallies)
-    if changes.by_series:
-        known = _with_new(db, changes.by_series)
-        begins = [at - at % MINUTE for at, _ in tallies]
+    found = changes(db, tallies)
+    if found:
+        known = _with_new(db, {key: None for key, _ in found})
+        begins = [begins for _, begins in found]
         minutes = rows.minutes(db, [row.id for row in known.values()], min(begins), max(begins) + 1)
-        applied = apply(known, minutes, changes)
-        rows.save(db, applied.series)
-        rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.minutes.items()])
+        applied = apply(known, minutes, found)
+        rows.save(db, known.values())
+        rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.items()])
     return len(tallies)
 
 
@@ -168,7 +171,7 @@ def _pack(db: Session, after: int, end: int, busiest: set[int]) -> list[int]:
     days: list[tuple[int, int, str]] = []
     others: dict[tuple[str, int], list[Minute]] = {}
     for row in rows.by_id(db, series):
-        whole = closed(minutes[row.id], MINUTE, row.level, 2**62)
+        whole = minutes[row.id]
         for quarter in sorted({at - at % QUARTER for minute in whole if (at := minute.at) < end}):
             past = [minute for minute in whole if quarter <= minute.at < quarter + QUARTER]
             hours.append((row.id, quarter, packed(past)))

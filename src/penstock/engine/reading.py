@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from penstock.engine.minutes import DAY, HOUR, MINUTES, QUARTERS
-from penstock.engine.tallies import Changes, apply
-from penstock.minutes.filled import closed, filled
+from penstock.engine.tallies import apply, changes
+from penstock.minutes.filled import filled
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together, unpacked
 from penstock.store import minutes as rows
 from penstock.store.minutes import SeriesKey, SeriesRow
@@ -59,8 +59,7 @@ class Reading:
             for id_, texts in rows.past(self._db, MINUTES, list(ids), since).items()
         }
         for id_, key in ids.items():
-            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
-            found.setdefault(key, []).extend(whole)
+            found.setdefault(key, []).extend(self._minutes.get(id_, []))
         return found
 
     def _of_quarters(self, since: int) -> dict[SeriesKey, list[Minute]]:
@@ -71,7 +70,7 @@ class Reading:
         }
         self._read(0)
         for id_, key in ids.items():
-            whole = closed(self._minutes.get(id_, []), MINUTE, self._level(key), self._now)
+            whole = self._minutes.get(id_, [])
             for begins in sorted({minute.at - minute.at % QUARTER for minute in whole}):
                 until = min(begins + QUARTER, self._now)
                 parts = filled(whole, MINUTE, self._level(key), begins, until)
@@ -82,16 +81,25 @@ class Reading:
         """Read the minutes that were not put together yet, and add what is pending to them."""
         tallies = rows.pending(self._db, self._most + 1)
         self._minutes = rows.minutes(self._db, [row.id for row in self._known.values()], since, 2**62)
-        if len(tallies) > self._most:
-            return
-        changes = Changes(self._db, tallies)
-        changes.by_series = {key: entries for key, entries in changes.by_series.items() if key in self._keys}
-        for number, key in enumerate(changes.by_series, 1):
+        if len(tallies) <= self._most:
+            self._add(tallies)
+        self._until_now()
+
+    def _add(self, tallies: Sequence[tuple[int, str]]) -> None:
+        """Add what is pending."""
+        found = {key: change for key, change in changes(self._db, tallies).items() if key[0] in self._keys}
+        for number, (key, _) in enumerate(found, 1):
             self._known.setdefault(key, SeriesRow(-number, key, Level()))
-        applied = apply(self._known, self._minutes, changes)
-        for (key, _), minute in applied.minutes.items():
+        applied = apply(self._known, self._minutes, found)
+        for (key, _), minute in applied.items():
             of_series = self._minutes.setdefault(self._known[key].id, [])
             if all(each.at != minute.at for each in of_series):
                 of_series.append(minute)
         for of_series in self._minutes.values():
             of_series.sort(key=lambda each: each.at)
+
+    def _until_now(self) -> None:
+        """Leave out what lies ahead in minutes that are not over."""
+        for row in self._known.values():
+            for minute in self._minutes.get(row.id, ()):
+                minute.until(self._now, row.level)

@@ -8,7 +8,6 @@ from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.placement import Budget, place
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
-from penstock.minutes.tally import DROPPED
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
 from penstock.store.jobs import Made
@@ -28,7 +27,7 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             lane = board.lane(found.lane)
             made = leave_line(board, seq, lane)
             for stand in lane.stands:
-                board.tally.gate(stand.gate).numbers[DROPPED] += made is not None
+                board.tally.gate(stand.gate).dropped += made is not None
         else:
             made = job_rows.leave(board.db, found.table, seq)
     if found is not None and found.table in job_rows.IN_LINE:

@@ -37,7 +37,6 @@ from penstock.lifecycle.outcomes import (
 )
 from penstock.lifecycle.retry import Exhausted, RetryPolicy, delay_before, policy_from_json, verdict
 from penstock.lifecycle.states import State
-from penstock.minutes.tally import ENDED, FAILED, UNDONE, USED, Change
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import leases as lease_rows
@@ -244,8 +243,10 @@ class Settling:
             )
         )  # fmt: skip
         if outcome in _FAILURES:
-            for change in self._changes(attempt):
-                change.numbers[FAILED] += 1
+            for gate in attempt.gate_ids:
+                self.board.tally.gate(gate).failed += 1
+            if attempt.queue != INSTANCES:
+                self.board.tally.task((attempt.tenant, attempt.queue, attempt.task)).failed += 1
 
     def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
         began = self._stop(attempt, began_after if outcome.begun else None, undone=not outcome.begun)
@@ -343,25 +344,22 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _changes(self, attempt: AttemptRow) -> list[Change]:
-        """Return what is counted for minutes of an attempt: at its gates, and for its task."""
-        tally = self.board.tally
-        found = [tally.gate(gate) for gate in attempt.gate_ids]
-        if attempt.queue != INSTANCES:
-            found.append(tally.task((attempt.tenant, attempt.queue, attempt.task)))
-        return found
-
     def _tally_end(self, attempt: AttemptRow, began: int | None, *, undone: bool) -> None:
         """Count for minutes that an attempt ended; *undone* is one whose handler never began."""
+        tally = self.board.tally
         held = self.board.now - (attempt.started if began is None else began)
-        for change in self._changes(attempt):
-            change.numbers[ENDED] += 1
-            if undone:
-                change.numbers[UNDONE] += 1
-            else:
-                change.held_for(held)
+        if attempt.gates:
+            for gate in attempt.gate_ids:
+                if undone:
+                    tally.gate(gate).undone += 1
+                else:
+                    tally.end_at(gate, held)
         if attempt.queue != INSTANCES:
-            self.board.tally.task((attempt.tenant, attempt.queue, attempt.task)).numbers[USED] -= 1
+            change = tally.task((attempt.tenant, attempt.queue, attempt.task))
+            if undone:
+                change.undone += 1
+            else:
+                change.ended.append(max(held, 0))
 
     def _stop(
         self, attempt: AttemptRow, began_after: int | None = None, *, undone: bool = False

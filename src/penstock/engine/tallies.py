@@ -1,60 +1,112 @@
-"""What tallies changed, by series: a gate, a queue, a task, a tenant, and the store as a whole."""
+"""What tallies changed, by series and minute: at a gate, in a queue, of a task, of a tenant, in the whole store."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from penstock.minutes.minute import MINUTE, Minute
-from penstock.minutes.spread import Spread
-from penstock.minutes.tally import KEPT, SCHEDULED, WAITING, Told
+from penstock.minutes.minute import MINUTE, Change, Minute
+from penstock.minutes.spread import from_flat
+from penstock.minutes.tally import Told, pairs
 from penstock.store import minutes as rows
 from penstock.store.minutes import SeriesKey, SeriesRow
 from penstock.store.session import Session
 
-_Entry = tuple[int, Sequence[int], Spread, Spread]  # a moment and a change
+Changes = Mapping[tuple[SeriesKey, int], Change]  # by the minute, given by when it begins
 
 
-class Changes:
-    """What tallies changed, by series, in the order in which it happened."""
-
-    def __init__(self, db: Session, tallies: Iterable[tuple[int, str]]) -> None:
-        self.by_series: dict[SeriesKey, list[_Entry]] = {}
-        told = sorted((Told(*tally) for tally in tallies), key=lambda each: each.at)
-        gates = {gate for each in told for gate, *_ in each.gates()}
-        names = rows.of_gates(db, sorted(gates)) if gates else {}
-        for each in told:
-            for gate, numbers, waits, held in each.gates():
-                if gate in names:
-                    self._add(names[gate], each.at, numbers, waits, held)
-            for task, numbers, waits, held in each.tasks():
-                for key in rows.series_of(*task):
-                    self._add(key, each.at, numbers, waits, held)
-            for (tenant, queue), kept, put_off in each.lines():
-                numbers = [0] * 10
-                numbers[KEPT], numbers[WAITING], numbers[SCHEDULED] = kept, -put_off, put_off
-                for key in rows.series_of(tenant, queue, None):
-                    self._add(key, each.at, numbers, {}, {})
-
-    def _add(self, key: SeriesKey, at: int, numbers: Sequence[int], waits: Spread, held: Spread) -> None:
-        self.by_series.setdefault(key, []).append((at, numbers, waits, held))
+def changes(db: Session, tallies: Iterable[tuple[int, str]]) -> Changes:
+    """Return what tallies changed."""
+    told = [Told(*tally) for tally in tallies]
+    gates = defaultdict[tuple[int, int], Change](Change)
+    tasks = defaultdict[tuple[str, str, str | None, int], Change](Change)
+    for each in told:
+        _add_gates(gates, each)
+        _add_tasks(tasks, each)
+    found = defaultdict[tuple[SeriesKey, int], Change](Change)
+    for (tenant, queue, task, begins), change in tasks.items():
+        for key in rows.series_of(tenant, queue, task):
+            found[key, begins].include(change)
+    names = rows.of_gates(db, sorted({gate for gate, _ in gates}))
+    for (gate, begins), change in gates.items():
+        if gate in names:
+            found[names[gate], begins].include(change)
+    return found
 
 
-class Applied(NamedTuple):
-    series: list[SeriesRow]
-    minutes: dict[tuple[SeriesKey, int], Minute]
+def _add_gates(gates: defaultdict[tuple[int, int], Change], told: Told) -> None:
+    at = told.at
+    begins = at - at % MINUTE
+    left = begins + MINUTE - at
+    for gate, step in pairs(told.started):
+        change = gates[gate, begins]
+        change.started += 1
+        change.waits[step] = change.waits.get(step, 0) + 1
+    for gate, step in pairs(told.ended):
+        change = gates[gate, begins]
+        change.ended += 1
+        change.held[step] = change.held.get(step, 0) + 1
+    for gate, more in pairs(told.waiting):
+        change = gates[gate, begins]
+        change.at = at
+        change.waiting += more
+        change.waiting_time += more * left
+    for gate, more in pairs(told.kept):
+        change = gates[gate, begins]
+        change.kept += more
+        change.kept_time += more * left
+    for gate, more in pairs(told.used):
+        change = gates[gate, begins]
+        change.at = at
+        change.used += more
+        change.used_time += more * left
+        change.peak = max(change.peak, change.used)
+    for gate, arrived, dropped, failed, undone in told.gates:
+        change = gates[gate, begins]
+        change.arrived += arrived
+        change.dropped += dropped
+        change.failed += failed
+        change.undone += undone
+        change.ended += undone
 
 
-def apply(known: dict[SeriesKey, SeriesRow], minutes: dict[int, list[Minute]], changes: Changes) -> Applied:
-    """Add changes to series and their minutes."""
-    applied = Applied([], {})
-    for key, entries in changes.by_series.items():
+def _add_tasks(tasks: defaultdict[tuple[str, str, str | None, int], Change], told: Told) -> None:
+    at = told.at
+    begins = at - at % MINUTE
+    left = begins + MINUTE - at
+    for tenant, queue, task, *numbers in told.tasks:
+        tasks[tenant, queue, task, begins].include(_of_task(at, left, numbers))
+    for tenant, queue, kept, put_off in told.lines:
+        change = tasks[tenant, queue, None, begins]
+        change.waiting -= put_off
+        change.scheduled += put_off
+        change.kept += kept
+        change.waiting_time -= put_off * left
+        change.kept_time += kept * left
+
+
+def _of_task(at: int, left: int, numbers: list[Any]) -> Change:
+    arrived, gone, dropped, undone, failed, started, waits, held = numbers
+    change = Change(
+        at, arrived, started, undone, 0, failed, dropped, waits=from_flat(waits), held=from_flat(held)
+    )
+    change.ended = undone + sum(change.held.values())
+    change.waiting = arrived - gone - started
+    change.used = started - change.ended
+    change.waiting_time, change.used_time = change.waiting * left, change.used * left
+    return change
+
+
+def apply(
+    known: dict[SeriesKey, SeriesRow], minutes: dict[int, list[Minute]], found: Changes
+) -> dict[tuple[SeriesKey, int], Minute]:
+    """Add changes to series and their minutes; return the minutes that changed."""
+    applied = {}
+    of_series = {id_: {minute.at: minute for minute in each} for id_, each in minutes.items()}
+    for key, begins in sorted(found, key=lambda each: each[1]):
         row = known[key]
-        of_series = {minute.at: minute for minute in minutes.get(row.id, ())}
-        for at, numbers, waits, held in entries:
-            begins = at - at % MINUTE
-            minute = of_series.get(begins)
-            if minute is None:
-                minute = of_series[begins] = Minute.after(begins, row.level)
-            minute.count(row.level, at, numbers, waits, held)
-            applied.minutes[key, begins] = minute
-        applied.series.append(row)
+        minute = of_series.get(row.id, {}).get(begins)
+        if minute is None:
+            minute = Minute.quiet(begins, row.level)
+        minute.add(found[key, begins], row.level)
+        applied[key, begins] = minute
     return applied

@@ -18,7 +18,6 @@ from penstock.errors import DuplicateJobError
 from penstock.job import INSTANCES, NewJob
 from penstock.lifecycle.states import ENDED, LIVE, State
 from penstock.lifecycle.unique import Unique, holds, pause_ends
-from penstock.minutes.tally import ARRIVED, DROPPED
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
 from penstock.store import successors as successor_rows
@@ -222,9 +221,9 @@ def _stand_in(board: Board, old: int, made: Made, lane_id: int, new: Replacement
     counting.arrived(board, [new.arrival])
     counting.left(board, [old])
     for each in lane.stands:
-        numbers = board.tally.gate(each.gate).numbers
-        numbers[ARRIVED] += 1
-        numbers[DROPPED] += 1
+        change = board.tally.gate(each.gate)
+        change.arrived += 1
+        change.dropped += 1
     _end(board, old, made, new)
 
 

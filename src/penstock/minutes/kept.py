@@ -22,18 +22,27 @@ def longer(text: str, gate: int, span: int) -> str:
         return text
     if not text:
         return f"{gate}:{span}"
-    spans = read(text)
-    spans[gate] = spans.get(gate, 0) + span
-    return write(spans)
+    if "," not in text:  # most lanes have one gate
+        known, _, spans = text.partition(":")
+        if known == str(gate):
+            return f"{known}:{int(spans) + span}"
+    found = read(text)
+    found[gate] = found.get(gate, 0) + span
+    return write(found)
 
 
 def between(noted: str, now: str) -> dict[int, int]:
     """Return how long each gate has kept a job, given what it noted and what its lane has *now*."""
     if noted == now:
         return {}
-    earlier = read(noted)
-    return {gate: kept for gate, span in read(now).items() if (kept := span - earlier.pop(gate, 0)) > 0} | {
-        gate: -span for gate, span in earlier.items() if span < 0
+    if "," not in now and "," not in noted:
+        gate, _, span = now.partition(":")
+        known, _, earlier = noted.partition(":")
+        if not known or known == gate:
+            return {int(gate): int(span) - int(earlier or 0)}
+    before = read(noted)
+    return {gate: kept for gate, span in read(now).items() if (kept := span - before.pop(gate, 0)) > 0} | {
+        gate: -span for gate, span in before.items() if span < 0
     }
 
 

@@ -1,11 +1,11 @@
 """What happened in one minute, or in several, at a gate, in a queue or for a task.
 
 Numbers of things that stand (jobs that wait, slots in use) are those from *before*, when the minute began.  With them
-goes how long each stood: `kept_time` is the sum over all jobs that a gate kept, `used_time` over all slots in use,
-both until the *last* change.
+goes for how long all of them stood: a change adds what it is worth until the end of the minute, so changes may be added
+in any order.  Of a minute that is not over, `until` takes off what lies ahead.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,11 +13,12 @@ import msgspec
 
 from penstock.minutes import spread
 from penstock.minutes.spread import Spread
-from penstock.minutes.tally import KEPT, SCHEDULED, USED, WAITING
 
 MINUTE: Final = 60_000_000
 QUARTER: Final = 15 * MINUTE
-_COUNTED: Final = 6  # the first numbers of a change are counts of what happened
+_ADDED: Final = (
+    "arrived", "started", "undone", "ended", "failed", "dropped", "waiting_time", "kept_time", "used_time",
+)  # fmt: skip
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
@@ -32,13 +33,51 @@ class Level:
     scheduled: int = 0
     used: int = 0
 
-    def move(self, at: int, numbers: Sequence[int]) -> None:
-        """Go on to what stands after a change."""
-        self.at = max(self.at, at)
-        self.waiting += numbers[WAITING]
-        self.kept += numbers[KEPT]
-        self.scheduled += numbers[SCHEDULED]
-        self.used += numbers[USED]
+
+@dataclass(slots=True)
+class Change:
+    """What happened in one minute: counts, and how many more stand, now and for how long until the minute ends.
+
+    *peak* is how many more slots were in use than at first, at most.
+    """
+
+    at: int = 0  # of the last
+    arrived: int = 0
+    started: int = 0
+    undone: int = 0
+    ended: int = 0
+    failed: int = 0
+    dropped: int = 0
+    waiting: int = 0
+    kept: int = 0
+    scheduled: int = 0
+    used: int = 0
+    peak: int = 0
+    waiting_time: int = 0
+    kept_time: int = 0
+    used_time: int = 0
+    waits: Spread = field(default_factory=dict)
+    held: Spread = field(default_factory=dict)
+
+    def include(self, other: "Change") -> None:
+        """Add another one, of the same minute."""
+        self.at = max(self.at, other.at)
+        self.peak = max(self.peak, self.used + max(other.peak, other.used))
+        self.arrived += other.arrived
+        self.started += other.started
+        self.undone += other.undone
+        self.ended += other.ended
+        self.failed += other.failed
+        self.dropped += other.dropped
+        self.waiting += other.waiting
+        self.kept += other.kept
+        self.scheduled += other.scheduled
+        self.used += other.used
+        self.waiting_time += other.waiting_time
+        self.kept_time += other.kept_time
+        self.used_time += other.used_time
+        spread.add(self.waits, other.waits)
+        spread.add(self.held, other.held)
 
 
 @dataclass(slots=True)
@@ -56,63 +95,71 @@ class Minute:
     kept: int = 0
     used: int = 0
     most: int = 0  # slots in use at once
-    last: int = 0
+    waiting_time: int = 0
     kept_time: int = 0
     used_time: int = 0
     waits: Spread = field(default_factory=dict)
     held: Spread = field(default_factory=dict)
 
     @staticmethod
-    def after(at: int, level: Level) -> "Minute":
-        """Return a span in which nothing has happened yet."""
-        return Minute(at, waiting=level.waiting, kept=level.kept, used=level.used, most=level.used, last=at)
+    def quiet(at: int, level: Level, span: int = MINUTE) -> "Minute":
+        """Return a span in which nothing happens."""
+        return Minute(
+            at, waiting=level.waiting, kept=level.kept, used=level.used, most=level.used,
+            waiting_time=level.waiting * span, kept_time=level.kept * span, used_time=level.used * span,
+        )  # fmt: skip
 
-    def pass_time(self, until: int, kept: int, used: int) -> None:
-        """Let time pass in which nothing changed."""
-        span = until - self.last
-        if span > 0:
-            self.kept_time += kept * span
-            self.used_time += used * span
-            self.last = until
+    def add(self, change: Change, level: Level) -> None:
+        """Add what happened, and move the level."""
+        for name in _ADDED:
+            setattr(self, name, getattr(self, name) + getattr(change, name))
+        self.most = max(self.most, level.used + change.peak)
+        spread.add(self.waits, change.waits)
+        spread.add(self.held, change.held)
+        level.at = max(level.at, change.at)
+        level.waiting += change.waiting
+        level.kept += change.kept
+        level.scheduled += change.scheduled
+        level.used += change.used
 
-    def count(self, level: Level, at: int, numbers: Sequence[int], waits: Spread, held: Spread) -> None:
-        """Add a change, and move the level."""
-        self.pass_time(at, level.kept, level.used)
-        arrived, started, undone, ended, failed, dropped = numbers[:_COUNTED]
-        self.arrived += arrived
-        self.started += started
-        self.undone += undone
-        self.ended += ended
-        self.failed += failed
-        self.dropped += dropped
-        level.move(at, numbers)
-        self.most = max(self.most, level.used)
-        spread.add(self.waits, waits)
-        spread.add(self.held, held)
+    def until(self, now: int, level: Level) -> None:
+        """Take off what lies ahead in a minute that is not over, given what stands."""
+        ahead = self.at + MINUTE - now
+        if ahead > 0:
+            self.waiting_time -= level.waiting * ahead
+            self.kept_time -= level.kept * ahead
+            self.used_time -= level.used * ahead
 
     def values(self) -> list[Any]:
         """Return it as it is stored, without its moment."""
+        return [*self._numbers(), _text(self.waits), _text(self.held)]
+
+    def packed(self) -> list[Any]:
+        """Return it as it is stored among others."""
+        return [self.at, *self._numbers(), spread.to_flat(self.waits), spread.to_flat(self.held)]
+
+    def _numbers(self) -> list[int]:
         return [
             self.arrived, self.started, self.undone, self.ended, self.failed, self.dropped, self.waiting, self.kept,
-            self.used, self.most, self.last, self.kept_time, self.used_time, _text(self.waits), _text(self.held),
+            self.used, self.most, self.waiting_time, self.kept_time, self.used_time,
         ]  # fmt: skip
 
     @staticmethod
     def of(at: int, *values: Any) -> "Minute":  # noqa: ANN401 - a row of a database
         """Return what `values` wrote."""
         *numbers, waits, held = values
-        return Minute(
-            at, *numbers, waits=spread.from_flat(_decode(waits)), held=spread.from_flat(_decode(held))
-        )
+        found = Minute(at, *numbers)
+        found.waits, found.held = spread.from_flat(_decode(waits)), spread.from_flat(_decode(held))
+        return found
 
 
 def together(at: int, minutes: Iterable[Minute]) -> Minute:
     """Return what happened in all of these, which follow one another, as one span that begins *at* a moment."""
     known = list(minutes)
     first = known[0]
-    whole = Minute(at, waiting=first.waiting, kept=first.kept, used=first.used, last=known[-1].last)
+    whole = Minute(at, waiting=first.waiting, kept=first.kept, used=first.used)
     for each in known:
-        for name in ("arrived", "started", "undone", "ended", "failed", "dropped", "kept_time", "used_time"):
+        for name in _ADDED:
             setattr(whole, name, getattr(whole, name) + getattr(each, name))
         whole.most = max(whole.most, each.most)
         spread.add(whole.waits, each.waits)
@@ -122,13 +169,7 @@ def together(at: int, minutes: Iterable[Minute]) -> Minute:
 
 def packed(minutes: Iterable[Minute]) -> str:
     """Write spans into one text, to which others can be added."""
-    return "".join(
-        _encode(
-            [each.at, *each.values()[:-2], spread.to_flat(each.waits), spread.to_flat(each.held)]
-        ).decode()
-        + "\n"
-        for each in minutes
-    )
+    return "".join(_encode(each.packed()).decode() + "\n" for each in minutes)
 
 
 def unpacked(text: str) -> list[Minute]:
@@ -136,7 +177,9 @@ def unpacked(text: str) -> list[Minute]:
     found = []
     for line in text.splitlines():
         *numbers, waits, held = _decode(line)
-        found.append(Minute(*numbers, waits=spread.from_flat(waits), held=spread.from_flat(held)))
+        minute = Minute(*numbers)
+        minute.waits, minute.held = spread.from_flat(waits), spread.from_flat(held)
+        found.append(minute)
     return found
 
 

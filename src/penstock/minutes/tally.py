@@ -1,82 +1,88 @@
-"""What one transaction changed, by gate, queue and task: it is written down as one row, and added to minutes later."""
+"""What one transaction changed, by gate, queue and task: it is written down as one row, and added to minutes later.
 
-from collections.abc import Iterator
+What happens once for every job is only appended here; a reader counts it.
+"""
+
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from penstock.minutes.spread import Spread, from_flat, step_of, to_flat
+from penstock.minutes.spread import counted, step_of, to_flat
 
-# What stands at which place of the numbers of a gate or a task.
-ARRIVED, STARTED, UNDONE, ENDED, FAILED, DROPPED, WAITING, KEPT, SCHEDULED, USED = range(10)
-_NUMBERS: Final = 10
 _encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder().decode
 
 Task = tuple[str, str, str]  # a tenant, its queue, and a task
 Queue = tuple[str, str]
+UNKNOWN: Final = -1  # how long a job waited that came before that was kept
 
 
-class Change:
-    """What changed at one gate, or for one task: numbers, and how long jobs waited and slots were held."""
+class TaskChange:
+    """What changed for one task in one queue: how long the jobs that started had waited, and attempts ran that ended.
 
-    __slots__ = ("held", "numbers", "waits")
+    *left* jobs left the line and did not start; those that ended so were *dropped*.  Of *undone* attempts no handler
+    began.
+    """
+
+    __slots__ = ("arrived", "dropped", "ended", "failed", "left", "started", "undone")
 
     def __init__(self) -> None:
-        self.numbers = [0] * _NUMBERS
-        self.waits: Spread = {}
-        self.held: Spread = {}
+        self.arrived = self.left = self.dropped = self.undone = self.failed = 0
+        self.started: list[int] = []
+        self.ended: list[int] = []
 
-    def waited(self, span: int) -> None:
-        """Count how long a job waited."""
-        step = step_of(span)
-        self.waits[step] = self.waits.get(step, 0) + 1
 
-    def held_for(self, span: int) -> None:
-        """Count how long a slot was held, or an attempt ran."""
-        step = step_of(span)
-        self.held[step] = self.held.get(step, 0) + 1
+class GateChange:
+    """What happened at one gate that does not happen to every job."""
 
-    def start(self, now: int, arrived: int | None) -> None:
-        """Count the start of a job that waits."""
-        self.numbers[STARTED] += 1
-        self.numbers[WAITING] -= 1
-        self.numbers[USED] += 1
-        if arrived is not None:
-            self.waited(now - arrived)
+    __slots__ = ("arrived", "dropped", "failed", "undone")
 
-    @property
-    def is_any(self) -> bool:
-        """Whether anything changed."""
-        return any(self.numbers) or bool(self.waits) or bool(self.held)
+    def __init__(self) -> None:
+        self.arrived = self.dropped = self.failed = self.undone = 0
 
 
 class Tally:
     """The changes of one transaction.
 
+    *started* has a gate and for how long it kept the job, step by step, of each start; *ended* the same of each end.
+    *waiting*, *kept* and *used* are how many more jobs wait at a gate, are kept by it, and slots are in use there.
     *lines* are jobs of a queue that came to be kept by gates, and that so became scheduled or waiting again.
     """
 
-    __slots__ = ("gates", "lines", "tasks")
+    __slots__ = ("ended", "gates", "kept", "lines", "started", "tasks", "used", "waiting")
 
     def __init__(self) -> None:
-        self.gates: dict[int, Change] = {}
-        self.tasks: dict[Task, Change] = {}
+        self.tasks: dict[Task, TaskChange] = {}
+        self.started: list[int] = []
+        self.ended: list[int] = []
+        self.waiting: dict[int, int] = {}
+        self.kept: dict[int, int] = {}
+        self.used: dict[int, int] = {}
+        self.gates: dict[int, GateChange] = {}
         self.lines: dict[Queue, list[int]] = {}
 
-    def gate(self, gate: int) -> Change:
-        """Return what changed at a gate."""
+    def gate(self, gate: int) -> GateChange:
+        """Return what happened at a gate."""
         change = self.gates.get(gate)
         if change is None:
-            change = self.gates[gate] = Change()
+            change = self.gates[gate] = GateChange()
         return change
 
-    def task(self, task: Task) -> Change:
+    def task(self, task: Task) -> TaskChange:
         """Return what changed for a task in a queue."""
         change = self.tasks.get(task)
         if change is None:
-            change = self.tasks[task] = Change()
+            change = self.tasks[task] = TaskChange()
         return change
+
+    def start_at(self, gate: int, kept: int) -> None:
+        """Count a start at a gate that *kept* the job so long."""
+        self.started += (gate, step_of(kept))
+
+    def end_at(self, gate: int, held: int) -> None:
+        """Count the end of an attempt that *held* a slot of a gate so long."""
+        self.ended += (gate, step_of(held))
 
     def line(self, queue: Queue, kept: int, put_off: int) -> None:
         """Note that so many more jobs of a queue are kept by gates, and put off by them."""
@@ -86,49 +92,58 @@ class Tally:
 
     def text(self) -> str:
         """Return the tally as it is stored; nothing if nothing changed."""
-        gates = [[gate, *_plain(change)] for gate, change in self.gates.items() if change.is_any]
-        tasks = [[*task, *_plain(change)] for task, change in self.tasks.items() if change.is_any]
-        lines = [[*queue, *change] for queue, change in self.lines.items() if any(change)]
-        return _encode((gates, tasks, lines)).decode() if gates or tasks or lines else ""
+        if not (
+            self.tasks or self.started or self.ended or self.waiting or self.kept or self.used or self.gates
+            or self.lines
+        ):  # fmt: skip
+            return ""
+        tasks = [
+            (
+                *task, c.arrived, c.left, c.dropped, c.undone, c.failed, len(c.started), to_flat(counted(c.started)),
+                to_flat(counted(c.ended)),
+            )
+            for task, c in self.tasks.items()
+        ]  # fmt: skip
+        gates = [(gate, c.arrived, c.dropped, c.failed, c.undone) for gate, c in self.gates.items()]
+        lines = [(*queue, *change) for queue, change in self.lines.items() if any(change)]
+        numbers = [_flat(each) for each in (self.waiting, self.kept, self.used)]
+        return _encode((tasks, self.started, self.ended, *numbers, gates, lines)).decode()
 
 
-def _plain(change: Change) -> list[object]:
-    return [*change.numbers, to_flat(change.waits), to_flat(change.held)]
+def _flat(changes: dict[int, int]) -> list[int]:
+    return [number for change in changes.items() if change[1] for number in change]
+
+
+def pairs(flat: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Go through a list two by two."""
+    each = iter(flat)
+    return zip(each, each, strict=True)
 
 
 class Told:
     """A tally that was stored, as a reader goes through it."""
 
-    __slots__ = ("_gates", "_lines", "_tasks", "at")
+    __slots__ = ("at", "ended", "gates", "kept", "lines", "started", "tasks", "used", "waiting")
 
     def __init__(self, at: int, facts: str) -> None:
         self.at = at
         found: Any = _decode(facts)
         if isinstance(found, dict):
-            # Jobs without limits that one statement started: their queue, each with its task and how long it waited.
-            self._gates, self._tasks, self._lines = [], _of_started(found), []
-        else:
-            self._gates, self._tasks, self._lines = found
+            found = _of_started(found)
+        self.tasks, self.started, self.ended, self.waiting, self.kept, self.used, self.gates, self.lines = (
+            found
+        )
 
-    def gates(self) -> Iterator[tuple[int, list[int], Spread, Spread]]:
-        """Return what changed at each gate."""
-        for gate, *numbers, waits, held in self._gates:
-            yield gate, numbers, from_flat(waits), from_flat(held)
-
-    def tasks(self) -> Iterator[tuple[Task, list[int], Spread, Spread]]:
-        """Return what changed for each task in a queue."""
-        for tenant, queue, task, *numbers, waits, held in self._tasks:
-            yield (tenant, queue, task), numbers, from_flat(waits), from_flat(held)
-
-    def lines(self) -> Iterator[tuple[Queue, int, int]]:
-        """Return how many more jobs of each queue are kept by gates, and put off by them."""
-        for tenant, queue, kept, put_off in self._lines:
-            yield (tenant, queue), kept, put_off
+    def gate_ids(self) -> set[int]:
+        """Return the gates of which it tells."""
+        flat = (self.started, self.ended, self.waiting, self.kept, self.used)
+        return {gate for each in flat for gate in each[::2]} | {gate for gate, *_ in self.gates}
 
 
-def _of_started(found: dict[str, Any]) -> list[list[Any]]:
+def _of_started(found: dict[str, Any]) -> list[Any]:
+    """Read the tally of jobs without limits that one statement started: each with its task and how long it waited."""
     tally = Tally()
     for task, waited in found["started"]:
-        change = tally.task(("", found["queue"], task))
-        change.start(waited, 0)
-    return [[*task, *_plain(change)] for task, change in tally.tasks.items()]
+        tally.task(("", found["queue"], task)).started.append(waited)
+    told: list[Any] = _decode(tally.text())
+    return told

@@ -8,7 +8,8 @@ from penstock.minutes.minute import Level, Minute
 from penstock.store.session import Row, Session
 
 _MINUTE: Final = """
-    arrived, started, undone, ended, failed, dropped, waiting, kept, used, most, last, kept_time, used_time, waits, held
+    arrived, started, undone, ended, failed, dropped, waiting, kept, used, most, waiting_time, kept_time, used_time,
+    waits, held
 """
 _SERIES: Final = "id, signature, at, waiting, kept, scheduled, used"
 _COLUMNS: Final = [name.strip() for name in _MINUTE.split(",")]
@@ -89,14 +90,14 @@ def pending(db: Session, most: int) -> list[tuple[int, str]]:
 
 def of_gates(db: Session, gates: Sequence[int]) -> dict[int, SeriesKey]:
     """Return what the series of these gates are called, also of those that were swept since."""
-    wanted = list(gates)
-    rows = [
-        row
-        for table in ("gate", "gate_swept")
-        for row in db.all(
-            f"SELECT id, kind, tenant, name FROM {table} WHERE id IN (SELECT value FROM each(?))", wanted
-        )
-    ]
+    rows = db.all(
+        """
+        SELECT id, kind, tenant, name FROM gate WHERE id IN (SELECT value FROM each(?))
+        UNION ALL SELECT id, kind, tenant, name FROM gate_swept WHERE id IN (SELECT value FROM each(?))
+        """,
+        list(gates),
+        list(gates),
+    )
     return {gate: SeriesKey(f"gate.{kind}", tenant, name) for gate, kind, tenant, name in rows}
 
 

@@ -19,7 +19,6 @@ from penstock.job import INSTANCES
 from penstock.lifecycle.knowledge import part_of
 from penstock.limits.rules import Limit
 from penstock.limits.spec import limits_from_json
-from penstock.minutes.tally import ARRIVED
 from penstock.store import floating as floating_rows
 from penstock.store import gates as gate_rows
 from penstock.store import jobs as job_rows
@@ -147,7 +146,7 @@ def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]], arrived: int) ->
         head = (first.seq, first.priority, first.ord, first.cost, first.costs, first.task)
         weights = {(job.cost, job.costs) for job in jobs}
         for stand in lanes[kind].stands:
-            board.tally.gate(stand.gate).numbers[ARRIVED] += len(jobs)
+            board.tally.gate(stand.gate).arrived += len(jobs)
         join(board, lanes[kind], head, Budget(1_000 + len(jobs)), weights, jobs=len(jobs))
         if board.events.wanted:
             board.blocked.joined(lanes[kind], [job.seq for job in jobs], told[kind])

@@ -24,8 +24,7 @@ from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
 from penstock.limits.gate import ON_RELEASE
-from penstock.limits.rules import OnLimit
-from penstock.minutes.tally import KEPT, USED, WAITING, Tally
+from penstock.minutes.tally import Tally
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.lanes import LaneRow
@@ -300,6 +299,7 @@ class Board:
             self._firsts = {}
         for lane in changed.values():
             self._tally_lane(lane)
+            lane.is_stored(self.now)
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
             lane_rows.add(self.db, [lane_row(x, self.now) for x in fresh])
@@ -310,7 +310,6 @@ class Board:
             lane_rows.save(self.db, old, last=last)
         for lane in changed.values():
             lane.fresh = False
-            lane.was_stored(self.now)
 
     def flush(self) -> None:
         """Write everything back."""
@@ -342,7 +341,8 @@ class Board:
         for post in posts:
             in_use = post.gate.running - post.saved[0] - post.followed
             if in_use:
-                self.tally.gate(post.gate.id).numbers[USED] += in_use
+                used = self.tally.used
+                used[post.gate.id] = used.get(post.gate.id, 0) + in_use
             post.followed = 0
             post.saved = (post.gate.running, post.lanes, post.asking)
             post.memory_changed, post.wake = False, None
@@ -351,19 +351,22 @@ class Board:
 
     def _tally_lane(self, lane: Lane) -> None:
         """Count for minutes how many more jobs of a lane wait, and are kept by a gate."""
-        (before, kept_by), (jobs, keeps) = lane.stored, lane.standing
-        if jobs != before:
+        before, was_keeping, jobs, keeps = lane.stored_jobs, lane.stored_gate, lane.jobs, lane.keeper
+        more = jobs - before
+        if more:
+            waiting = self.tally.waiting
             for stand in lane.stands:
-                self.tally.gate(stand.gate).numbers[WAITING] += jobs - before
-        if kept_by != keeps or (keeps is not None and jobs != before):
-            if kept_by is not None:
-                self.tally.gate(kept_by).numbers[KEPT] -= before
-            if keeps is not None:
-                self.tally.gate(keeps).numbers[KEPT] += jobs
-            if lane.queue != INSTANCES:
-                more = jobs * (keeps is not None) - before * (kept_by is not None)
-                put_off = any(stand.on_limit is OnLimit.RESCHEDULE for stand in lane.stands)
-                self.tally.line(lane.place, more, more if put_off else 0)
+                waiting[stand.gate] = waiting.get(stand.gate, 0) + more
+        elif keeps == was_keeping:
+            return
+        kept = self.tally.kept
+        if was_keeping is not None:
+            kept[was_keeping] = kept.get(was_keeping, 0) - before
+        if keeps is not None:
+            kept[keeps] = kept.get(keeps, 0) + jobs
+        more = jobs * (keeps is not None) - before * (was_keeping is not None)
+        if more and lane.queue != INSTANCES:
+            self.tally.line((lane.tenant, lane.queue), more, more if lane.puts_off else 0)
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
         self._call_lanes(self.adopt(rows), woken=woken, released=released)

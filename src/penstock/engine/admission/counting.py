@@ -1,10 +1,10 @@
 """What is counted for minutes of jobs that come to stand in line, and of those that leave it without a start."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.job import INSTANCES
-from penstock.minutes.tally import ARRIVED, DROPPED, WAITING
 from penstock.store import jobs as job_rows
 
 if TYPE_CHECKING:
@@ -22,11 +22,9 @@ class _Job(Protocol):
 
 def arrived(board: "Board", arrivals: Iterable[_Job]) -> None:
     """Count jobs that come to stand in line."""
-    for job in arrivals:
-        if job.queue != INSTANCES:
-            numbers = board.tally.task((job.tenant, job.queue, job.task)).numbers
-            numbers[ARRIVED] += 1
-            numbers[WAITING] += 1
+    for task, jobs in Counter((job.tenant, job.queue, job.task) for job in arrivals).items():
+        if task[1] != INSTANCES:
+            board.tally.task(task).arrived += jobs
 
 
 def left(board: "Board", seqs: Sequence[int], *, dropped: bool = True) -> None:
@@ -35,6 +33,6 @@ def left(board: "Board", seqs: Sequence[int], *, dropped: bool = True) -> None:
         return
     for job in job_rows.names(board.db, list(seqs)):
         if job.queue != INSTANCES:
-            numbers = board.tally.task((job.tenant, job.queue, job.task)).numbers
-            numbers[WAITING] -= 1
-            numbers[DROPPED] += dropped
+            change = board.tally.task((job.tenant, job.queue, job.task))
+            change.left += 1
+            change.dropped += dropped

@@ -9,7 +9,6 @@ from penstock.engine.admission import counting
 from penstock.engine.admission.lane import Lane, Left
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
-from penstock.minutes.tally import DROPPED
 from penstock.store import jobs as job_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import waiting as waiting_rows
@@ -50,7 +49,7 @@ class Heads:
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
         self._ended.append((lane.head, state, reason))
         for stand in lane.stands:
-            self._board.tally.gate(stand.gate).numbers[DROPPED] += 1
+            self._board.tally.gate(stand.gate).dropped += 1
         self._board.to_follow.ended[lane.head] = JobEnd(state)
         self._board.turns.gone(lane)
         self.drop(lane)

@@ -66,16 +66,6 @@ class Left(NamedTuple):
     noted: str = ""
 
 
-class Standing(NamedTuple):
-    """How many jobs stand in a lane, and the gate that keeps them, if one does."""
-
-    jobs: int
-    gate: int | None
-
-
-NOWHERE: Final = Standing(0, None)
-
-
 @dataclass(slots=True)
 class Lane:
     """The waiting jobs of one queue that carry exactly the same limits; only the first is ever tested.
@@ -101,7 +91,8 @@ class Lane:
     jobs: int = 0
     kept: str = ""  # how long it has been kept by each gate (`minutes.kept`)
     kept_at: int = 0  # until then; 0 if that is not known
-    stored: Standing = NOWHERE
+    stored_jobs: int = 0  # how many it has in the store, and which gate keeps them there
+    stored_gate: int | None = None
     signature: str = ""
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
@@ -124,21 +115,26 @@ class Lane:
         return None if self.line is None else self.line.gate
 
     @property
-    def standing(self) -> Standing:
-        """What counts of it for minutes: how many jobs it has, and which gate keeps them."""
-        gate = None if self.ready or self.line is None else self.line.gate
-        return Standing(self.jobs, gate)
+    def puts_off(self) -> bool:
+        """Whether its jobs are rescheduled while a gate keeps them."""
+        return any(stand.on_limit is OnLimit.RESCHEDULE for stand in self.stands)
+
+    @property
+    def keeper(self) -> int | None:
+        """The gate that keeps its jobs: not while it is ready."""
+        return None if self.ready or self.line is None else self.line.gate
 
     def kept_until(self, now: int) -> str:
         """Return how long it has been kept by each gate until *now*, as far as it stood when it was read."""
-        gate = self.stored.gate
-        if gate is None or not self.kept_at:
+        if self.stored_gate is None or not self.kept_at:
             return self.kept
-        return kept.longer(self.kept, gate, now - self.kept_at)
+        return kept.longer(self.kept, self.stored_gate, now - self.kept_at)
 
-    def was_stored(self, now: int) -> None:
-        """Note that it is in the store as it is now."""
-        self.kept, self.kept_at, self.stored = self.kept_until(now), now, self.standing
+    def is_stored(self, now: int) -> None:
+        """Note that it is stored as it stands *now*."""
+        if self.stored_gate is not None and self.kept_at:
+            self.kept = kept.longer(self.kept, self.stored_gate, now - self.kept_at)
+        self.kept_at, self.stored_jobs, self.stored_gate = now, self.jobs, self.keeper
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from penstock.limits.costs import cost_at
 from penstock.limits.groups import Member
 from penstock.limits.rules import UNLIMITED, Numbers
 from penstock.minutes import kept
-from penstock.minutes.tally import STARTED
+from penstock.minutes.tally import UNKNOWN
 from penstock.sequences.pool_values import with_resource
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
@@ -219,14 +219,18 @@ class Starting:
         """Count a start for minutes; return how long each gate kept the job, as it is stored."""
         tally, now = self._board.tally, self._board.now
         if started.queue[1] != INSTANCES:
-            tally.task((*started.queue, task)).start(now, left.arrived)
+            tally.task((*started.queue, task)).started.append(
+                UNKNOWN if left.arrived is None else now - left.arrived
+            )
         if not started.gates:
+            return None
+        if left.noted == started.kept:
+            for gate in started.gates:
+                tally.start_at(gate, 0)
             return None
         spans = kept.between(left.noted, started.kept)
         for gate in started.gates:
-            change = tally.gate(gate)
-            change.numbers[STARTED] += 1
-            change.waited(spans.get(gate, 0))
+            tally.start_at(gate, spans.get(gate, 0))
         return kept.write(spans) or None
 
     def keep(self) -> None:

@@ -73,7 +73,7 @@ CREATE TABLE minute (
     kept BIGINT NOT NULL,
     used BIGINT NOT NULL,
     most BIGINT NOT NULL,
-    last BIGINT NOT NULL,
+    waiting_time BIGINT NOT NULL,
     kept_time BIGINT NOT NULL,
     used_time BIGINT NOT NULL,
     waits TEXT NOT NULL,

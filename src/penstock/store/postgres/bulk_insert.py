@@ -16,7 +16,7 @@ from typing import Final
 from psycopg import sql as quoting
 
 from penstock.errors import StoreError
-from penstock.minutes.tally import ARRIVED, WAITING, Tally
+from penstock.minutes.tally import Tally
 from penstock.store.jobs import JOB_COLUMNS
 from penstock.store.postgres import translation
 from penstock.store.session import JobRow
@@ -139,8 +139,7 @@ def _tally(queues: Sequence[object], tasks: Sequence[object]) -> str:
     """Return what these jobs change."""
     tally = Tally()
     for (queue, task), jobs in Counter(zip(queues, tasks, strict=True)).items():
-        change = tally.task(("", str(queue), str(task)))
-        change.numbers[ARRIVED] = change.numbers[WAITING] = jobs
+        tally.task(("", str(queue), str(task))).arrived = jobs
     return tally.text()
 
 
