@@ -14,6 +14,7 @@ from penstock.store.minutes import STORE, SeriesKey
 from penstock.store.session import Session
 
 SPANS: Final = {"hour": HOUR, "day": DAY, "week": WEEK}
+KEYS: Final = "gate.key"  # the kind of the series of keys' gates
 KEEPERS: Final = 4  # gates that are told apart
 LOOKED_AT: Final = 1_000  # gates among which those of a tenant are looked for
 
@@ -21,7 +22,7 @@ LOOKED_AT: Final = 1_000  # gates among which those of a tenant are looked for
 class MinuteLookVerbs(Transactions):
     def gate_past(self, key: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened at a key's gate in the *last* microseconds: in minutes, beyond an hour in quarters."""
-        return self._past(SeriesKey("gate.key", tenant, key), last)
+        return self._past(SeriesKey(KEYS, tenant, key), last)
 
     def queue_past(self, queue: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened in a queue."""
@@ -40,8 +41,7 @@ class MinuteLookVerbs(Transactions):
         now = self._time.seen()
 
         def work(db: Session) -> WaitedFor:
-            keepers = rows.that_keep(db, "gate.key", tenant, LOOKED_AT, most)
-            keys = [_whole(tenant), *(row.key for row in keepers)]
+            keys = [_whole(tenant), *_keepers(db, tenant, now - last, most)]
             found = Reading(db, keys, now).of(last)
             step = _step(last)
             kept = [
@@ -63,6 +63,17 @@ class MinuteLookVerbs(Transactions):
         moments = [_moment(minute, min(minute.at + step, now) - minute.at) for minute in minutes]
         since = minutes[0].at
         return Past(since, now, step, moments, _moment(together(since, minutes), now - since))
+
+
+def _keepers(db: Session, tenant: str | None, since: int, most: int) -> list[SeriesKey]:
+    """Return the gates of keys that keep most jobs, or kept most since then."""
+    kept = rows.keepers_since(db, since - since % QUARTER)
+    for row in rows.that_keep(db, KEYS, tenant, LOOKED_AT, most):
+        kept[row.id] = max(kept.get(row.id, 0), row.level.kept * MINUTE)
+    found = {row.id: row.key for row in rows.by_id(db, sorted(kept))}
+    order = sorted(found, key=lambda id_: -kept[id_])
+    keys = [found[id_] for id_ in order]
+    return [key for key in keys if key.kind == KEYS and tenant in (None, key.tenant)][:most]
 
 
 def _whole(tenant: str | None) -> SeriesKey:

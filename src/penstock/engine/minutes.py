@@ -7,7 +7,7 @@ Invariant: what stands in a series, with the tallies that were not added yet, is
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -31,6 +31,8 @@ HOUR: Final = 4 * QUARTER
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 BUSIEST: Final = 1_000  # series of which quarters of an hour are kept; the others are kept together
+KEEPERS: Final = 50  # gates of which it is remembered that they kept most jobs in a quarter of an hour
+GATES: Final = "gate."  # how the kinds of their series begin
 _NAME: Final = "minutes"  # of the lock
 # Spans of rows of the table `past`, in seconds, and what one row covers.
 MINUTES, QUARTERS = 60, 900
@@ -148,7 +150,24 @@ def _add(db: Session, tallies: Sequence[tuple[int, str]]) -> int:
         applied = apply(known, minutes, found)
         rows.save(db, known.values())
         rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.items()])
+        _note_keepers(db, {key: row.id for key, row in known.items()}, applied)
     return len(tallies)
+
+
+def _note_keepers(
+    db: Session, ids: Mapping[SeriesKey, int], applied: Mapping[tuple[SeriesKey, int], Minute]
+) -> None:
+    """Remember for each quarter of an hour which gates kept most jobs in one of its minutes."""
+    found: dict[int, dict[int, int]] = {}
+    for (key, begins), minute in applied.items():
+        if minute.kept_time > 0 and key.kind.startswith(GATES):
+            quarter = found.setdefault(begins - begins % QUARTER, {})
+            quarter[ids[key]] = max(quarter.get(ids[key], 0), minute.kept_time)
+    for begins, kept in found.items():
+        for series, time in rows.keepers_of(db, begins):
+            kept[series] = max(kept.get(series, 0), time)
+        most = sorted(kept.items(), key=lambda each: -each[1])[:KEEPERS]
+        rows.set_keepers(db, begins, most)
 
 
 def _with_new(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
@@ -206,6 +225,7 @@ def _one_row_each(found: Iterable[tuple[int, int, str]]) -> list[tuple[int, int,
 
 def _forget(db: Session, end: int) -> None:
     """Forget what is older than an hour, or a week, and series of which nothing is known any more."""
+    rows.forget_past(db, rows.KEPT_MOST, end - WEEK - DAY, 20 * CHUNK)
     rows.forget_past(db, MINUTES, end - HOUR - QUARTER, 20 * CHUNK)
     rows.forget_past(db, QUARTERS, end - WEEK - DAY, 20 * CHUNK)
     rows.forget_idle(db, end - WEEK, CHUNK)

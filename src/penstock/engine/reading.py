@@ -3,17 +3,56 @@
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.engine.minutes import DAY, HOUR, MINUTES, QUARTERS
+from penstock.engine.minutes import DAY, GATES, HOUR, MINUTES, QUARTERS
 from penstock.engine.tallies import apply, changes
 from penstock.minutes.filled import filled
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together, unpacked
 from penstock.store import minutes as rows
-from penstock.store.minutes import SeriesKey, SeriesRow
+from penstock.store.minutes import STORE, SeriesKey, SeriesRow
 from penstock.store.session import Session
 
-PENDING: Final = (
-    200  # tallies that a reader adds by itself; if there are more they count once upkeep has added them
-)
+LOOKED_AT: Final = 1_000  # series among which those of a tenant are looked for
+PENDING: Final = 200  # tallies that a reader adds itself; more of them count once upkeep has added them
+
+
+def queues(db: Session, tenant: str | None, most: int) -> dict[SeriesKey, Level] | None:
+    """Return what stands in queues, as `known` does."""
+    return _known(db, rows.of_kind(db, "queue", tenant, most), "queue", tenant)
+
+
+def keepers(db: Session, tenant: str | None, most: int) -> dict[SeriesKey, Level] | None:
+    """Return what stands at the gates that keep most jobs, as `known` does."""
+    found = _known(db, rows.that_keep(db, GATES, tenant, LOOKED_AT, most), GATES, tenant)
+    if found is None:
+        return None
+    order = sorted(
+        (key for key, level in found.items() if level.kept > 0), key=lambda key: (-found[key].kept, key)
+    )
+    return {key: found[key] for key in order[:most]}
+
+
+def _known(
+    db: Session, found: Sequence[SeriesRow], kind: str, tenant: str | None
+) -> dict[SeriesKey, Level] | None:
+    """Return what stands in series, and in others of their kind that changed since; None if that is not known yet.
+
+    That is so while upkeep has too much to add, or before it added anything.
+    """
+    tallies = rows.pending(db, PENDING + 1)
+    if len(tallies) > PENDING or not rows.known(db, [STORE]):
+        return None
+    since = changes(db, tallies)
+    levels = {row.key: row.level for row in found}
+    changed = {key for key, _ in since if key.kind.startswith(kind) and tenant in (None, key.tenant)}
+    levels |= {row.key: row.level for row in rows.known(db, changed - levels.keys())}
+    for (key, _), change in since.items():
+        if key in changed:
+            level = levels.setdefault(key, Level())
+            level.waiting += change.waiting
+            level.kept += change.kept
+            level.scheduled += change.scheduled
+            level.used += change.used
+    return levels
 
 
 class Reading:

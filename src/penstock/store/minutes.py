@@ -4,9 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, replace
 from typing import Final, NamedTuple
 
+import msgspec
+
 from penstock.minutes.minute import Level, Minute
 from penstock.store.session import Row, Session
 
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 _MINUTE: Final = """
     arrived, started, undone, ended, failed, dropped, waiting, kept, used, most, waiting_time, kept_time, used_time,
     waits, held
@@ -29,6 +33,7 @@ class SeriesKey(NamedTuple):
 
 
 OTHERS: Final = "others"  # the kind of series in which those are put together that are not kept each
+KEPT_MOST: Final = 0  # the span of rows of `past` that tell which gates kept most jobs
 STORE: Final = SeriesKey("store", "", "")
 
 
@@ -140,15 +145,15 @@ def of_kind(db: Session, kind: str, tenant: str | None, most: int) -> list[Serie
 
 
 def that_keep(db: Session, kind: str, tenant: str | None, looked_at: int, most: int) -> list[SeriesRow]:
-    """Return the series of a kind that keep most jobs, of one tenant or all, among the first so many."""
+    """Return the series of kinds that begin so that keep most jobs, of one tenant or all, among the first so many."""
     rows = db.all(
         f"""
         SELECT {_SERIES} FROM (
-            SELECT * FROM series WHERE kind = ? AND kept > 0 ORDER BY kept DESC LIMIT ?
-        ) AS s WHERE tenant = ? OR ? = 0 ORDER BY kept DESC, tenant, signature LIMIT ?
+            SELECT * FROM series WHERE kept > 0 ORDER BY kept DESC LIMIT ?
+        ) AS s WHERE kind LIKE ? AND (tenant = ? OR ? = 0) ORDER BY kept DESC, tenant, signature LIMIT ?
         """,
-        kind,
         looked_at,
+        f"{kind}%",
         tenant or "",
         int(tenant is not None),
         most,
@@ -294,6 +299,32 @@ def past(db: Session, span: int, series: Sequence[int], since: int) -> dict[int,
     found: dict[int, list[str]] = {}
     for each, facts in rows:
         found.setdefault(each, []).append(facts)
+    return found
+
+
+def keepers_of(db: Session, at: int) -> list[tuple[int, int]]:
+    """Return (series, time) of the gates that kept most jobs in the quarter of an hour that began then."""
+    row = db.one("SELECT facts FROM past WHERE span = 0 AND series = 0 AND at = ?", at)
+    return [] if row is None else _decode(row[0])
+
+
+def set_keepers(db: Session, at: int, kept: Sequence[tuple[int, int]]) -> None:
+    """Keep them."""
+    db.many(
+        """
+        INSERT INTO past (span, series, at, facts) VALUES (0, 0, ?, ?)
+        ON CONFLICT (span, series, at) DO UPDATE SET facts = excluded.facts
+        """,
+        [(at, _encode(kept).decode())],
+    )
+
+
+def keepers_since(db: Session, since: int) -> dict[int, int]:
+    """Return the gates that kept most jobs since then, and for how long they did in the worst of their minutes."""
+    found: dict[int, int] = {}
+    for (text,) in db.all("SELECT facts FROM past WHERE span = 0 AND series = 0 AND at >= ?", since):
+        for series, time in _decode(text):
+            found[series] = max(found.get(series, 0), time)
     return found
 
 

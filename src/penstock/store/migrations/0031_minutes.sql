@@ -58,7 +58,7 @@ CREATE TABLE series (
 
 CREATE UNIQUE INDEX series_signature ON series (signature);
 CREATE INDEX series_kind ON series (kind, tenant);
-CREATE INDEX series_kept ON series (kind, kept) WHERE kept > 0;
+CREATE INDEX series_kept ON series (kept) WHERE kept > 0;
 
 CREATE TABLE minute (
     series BIGINT NOT NULL,
