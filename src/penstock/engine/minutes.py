@@ -25,7 +25,7 @@ TAKEN: Final = 200  # tallies that one transaction adds, so that it stays short
 SIZE: Final = 50_000  # characters of them
 ROUNDS: Final = 100  # transactions that add tallies, one after the other
 EVERY: Final = 2**31  # no fewer than there are
-CHUNK: Final = 100  # series whose minutes are put together in one transaction
+CHUNK: Final = 25  # series whose minutes are put together in one transaction
 LATE: Final = MINUTE  # tallies of the quarter before may come so late
 HOUR: Final = 4 * QUARTER
 DAY: Final = 24 * HOUR
@@ -48,8 +48,7 @@ class MinuteVerbs(Transactions):
             if step < TAKEN // 2:
                 break
         quarter = (self._time.seen() - LATE) // QUARTER
-        if quarter != self._packed:
-            self.pack_minutes()
+        if quarter != self._packed and self.pack_minutes():
             self._packed = quarter
         return added
 
@@ -82,25 +81,22 @@ class MinuteVerbs(Transactions):
             self.recount()  # jobs may have come before minutes were kept
         return self._write(work, Locks.NONE, keep=False)
 
-    def pack_minutes(self) -> int:
-        """Put minutes of quarters of an hour that are over together, and forget what is old; return how many series."""
+    def pack_minutes(self) -> bool:
+        """Put minutes of quarters that are over together, and forget what is old; tell whether all is done."""
         end = (self._time.seen() - LATE) // QUARTER * QUARTER
-        if not self.store.read(lambda db: rows.series_before(db, 0, end, 1)):
-            return 0
+        if not self.store.read(lambda db: rows.series_before(db, end, 1)):
+            return True
         busiest = self.store.read(lambda db: rows.busiest(db, end, BUSIEST))
-        total, after = 0, 0
-        while True:
 
-            def work(board: Board, after: int = after) -> list[int]:
-                board.db.lock([_NAME])
-                return _pack(board.db, after, end, busiest)
+        def work(board: Board) -> int:
+            board.db.lock([_NAME])
+            return _pack(board.db, end, busiest)
 
-            done = self._write(work, Locks.NONE, keep=False)
-            if not done:
-                break
-            total, after = total + len(done), done[-1]
-        self._write(lambda board: _forget(board.db, end), Locks.NONE, keep=False)
-        return total
+        for _ in range(ROUNDS):
+            if self._write(work, Locks.NONE, keep=False) < CHUNK:
+                self._write(lambda board: _forget(board.db, end), Locks.NONE, keep=False)
+                return True
+        return False
 
 
 def standing(db: Session) -> dict[SeriesKey, Level]:
@@ -180,47 +176,43 @@ def _with_new(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesR
     return known
 
 
-def _pack(db: Session, after: int, end: int, busiest: set[int]) -> list[int]:
-    """Put the minutes of some series together that began before the *end*; return these series."""
-    series = rows.series_before(db, after, end, CHUNK)
-    if not series:
-        return []
+def _pack(db: Session, end: int, busiest: set[int]) -> int:
+    """Put the minutes of some series together that began before the *end*; return of how many."""
+    series = rows.series_before(db, end, CHUNK)
     minutes = rows.minutes(db, series, 0, 2**62)
-    hours: list[tuple[int, int, str]] = []
-    days: list[tuple[int, int, str]] = []
+    hours: list[tuple[int, int, Minute]] = []
+    days: list[tuple[int, int, Minute]] = []
     others: dict[tuple[str, int], list[Minute]] = {}
     for row in rows.by_id(db, series):
         whole = minutes[row.id]
         for quarter in sorted({at - at % QUARTER for minute in whole if (at := minute.at) < end}):
-            past = [minute for minute in whole if quarter <= minute.at < quarter + QUARTER]
-            hours.append((row.id, quarter, packed(past)))
+            hours += [
+                (row.id, quarter, minute) for minute in whole if quarter <= minute.at < quarter + QUARTER
+            ]
             sum_ = together(quarter, filled(whole, MINUTE, row.level, quarter, quarter + QUARTER))
             if row.id in busiest or row.key.kind == rows.OTHERS:
-                days.append((row.id, quarter - quarter % DAY, packed([sum_])))
+                days.append((row.id, quarter - quarter % DAY, sum_))
             else:
                 others.setdefault((row.key.kind, quarter), []).append(sum_)
     ids = _with_new(db, {SeriesKey(rows.OTHERS, "", kind) for kind, _ in others})
     days += [
-        (
-            ids[SeriesKey(rows.OTHERS, "", kind)].id,
-            quarter - quarter % DAY,
-            packed([together(quarter, found)]),
-        )
+        (ids[SeriesKey(rows.OTHERS, "", kind)].id, quarter - quarter % DAY, together(quarter, found))
         for (kind, quarter), found in others.items()
     ]
     rows.save(db, list(ids.values()))
-    rows.add_past(db, MINUTES, hours)
-    rows.add_past(db, QUARTERS, _one_row_each(days))
+    _add_past(db, MINUTES, hours)
+    _add_past(db, QUARTERS, days)
     rows.delete_minutes(db, series, end)
-    return series
+    return len(series)
 
 
-def _one_row_each(found: Iterable[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
-    """Put texts of the same row together: no statement may change a row twice."""
-    texts: dict[tuple[int, int], str] = {}
-    for series, at, text in found:
-        texts[series, at] = texts.get((series, at), "") + text
-    return [(*key, text) for key, text in texts.items()]
+def _add_past(db: Session, span: int, found: Iterable[tuple[int, int, Minute]]) -> None:
+    """Add (series, beginning of a row, what happened) to what is older."""
+    texts: dict[tuple[int, int], list[Minute]] = {}
+    for series, at, minute in found:
+        texts.setdefault((series, at), []).append(minute)
+    known = rows.past_at(db, span, sorted({series for series, _ in texts}), sorted({at for _, at in texts}))
+    rows.set_past(db, span, [(*key, packed(minutes, known.get(key, ""))) for key, minutes in texts.items()])
 
 
 def _forget(db: Session, end: int) -> None:
@@ -228,4 +220,5 @@ def _forget(db: Session, end: int) -> None:
     rows.forget_past(db, rows.KEPT_MOST, end - WEEK - DAY, 20 * CHUNK)
     rows.forget_past(db, MINUTES, end - HOUR - QUARTER, 20 * CHUNK)
     rows.forget_past(db, QUARTERS, end - WEEK - DAY, 20 * CHUNK)
+    rows.forget_swept(db, end - HOUR)
     rows.forget_idle(db, end - WEEK, CHUNK)

@@ -84,7 +84,8 @@ class Reading:
         self, span: int, since: int, found: dict[SeriesKey, list[Minute]]
     ) -> dict[SeriesKey, list[Minute]]:
         return {
-            key: filled(found.get(key, ()), span, self._level(key), since, self._now) for key in self._keys
+            key: filled(found.get(key, ()), span, self._level(key), since, self._now + 1)
+            for key in self._keys
         }
 
     def _level(self, key: SeriesKey) -> Level:

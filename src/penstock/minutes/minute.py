@@ -5,6 +5,8 @@ goes for how long all of them stood: a change adds what it is worth until the en
 in any order.  Of a minute that is not over, `until` takes off what lies ahead.
 """
 
+import zlib
+from base64 import b85decode, b85encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +18,7 @@ from penstock.minutes.spread import Spread
 
 MINUTE: Final = 60_000_000
 QUARTER: Final = 15 * MINUTE
+_ROUNDED: Final = 1_000
 _ADDED: Final = (
     "arrived", "started", "undone", "ended", "failed", "dropped", "waiting_time", "kept_time", "used_time",
 )  # fmt: skip
@@ -135,8 +138,10 @@ class Minute:
         return [*self._numbers(), _text(self.waits), _text(self.held)]
 
     def packed(self) -> list[Any]:
-        """Return it as it is stored among others."""
-        return [self.at, *self._numbers(), spread.to_flat(self.waits), spread.to_flat(self.held)]
+        """Return it as it is stored among others: times are rounded to milliseconds."""
+        *numbers, waiting, kept, used = self._numbers()
+        times = (time // _ROUNDED for time in (waiting, kept, used))
+        return [self.at // MINUTE, *numbers, *times, spread.to_flat(self.waits), spread.to_flat(self.held)]
 
     def _numbers(self) -> list[int]:
         return [
@@ -167,20 +172,25 @@ def together(at: int, minutes: Iterable[Minute]) -> Minute:
     return whole
 
 
-def packed(minutes: Iterable[Minute]) -> str:
-    """Write spans into one text, to which others can be added."""
-    return "".join(_encode(each.packed()).decode() + "\n" for each in minutes)
+def packed(minutes: Iterable[Minute], before: str = "") -> str:
+    """Write spans into one text, after those of a text that was written *before*."""
+    lines = b"".join(_encode(each.packed()) + b"\n" for each in minutes)
+    return b85encode(zlib.compress(_lines(before) + lines)).decode()
 
 
 def unpacked(text: str) -> list[Minute]:
     """Read what `packed` wrote."""
     found = []
-    for line in text.splitlines():
-        *numbers, waits, held = _decode(line)
-        minute = Minute(*numbers)
+    for line in _lines(text).splitlines():
+        at, *numbers, waiting, kept, used, waits, held = _decode(line)
+        minute = Minute(at * MINUTE, *numbers, *(time * _ROUNDED for time in (waiting, kept, used)))
         minute.waits, minute.held = spread.from_flat(waits), spread.from_flat(held)
         found.append(minute)
     return found
+
+
+def _lines(text: str) -> bytes:
+    return zlib.decompress(b85decode(text)) if text else b""
 
 
 def _text(counts: Spread) -> str:

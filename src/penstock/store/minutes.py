@@ -242,14 +242,9 @@ def save_minutes(db: Session, rows: Iterable[tuple[int, Minute]]) -> None:
     )
 
 
-def series_before(db: Session, after: int, before: int, most: int) -> list[int]:
-    """Return series *after* a number that have minutes which began *before* a moment."""
-    rows = db.all(
-        "SELECT DISTINCT series FROM minute WHERE series > ? AND at < ? ORDER BY series LIMIT ?",
-        after,
-        before,
-        most,
-    )
+def series_before(db: Session, before: int, most: int) -> list[int]:
+    """Return series that have minutes which began *before* a moment."""
+    rows = db.all("SELECT DISTINCT series FROM minute WHERE at < ? ORDER BY series LIMIT ?", before, most)
     return [series for (series,) in rows]
 
 
@@ -274,12 +269,28 @@ def delete_minutes(db: Session, series: Sequence[int], before: int) -> None:
 # What is older.
 
 
-def add_past(db: Session, span: int, rows: Iterable[tuple[int, int, str]]) -> None:
-    """Add (series, at, facts) to the rows of a span of seconds."""
+def past_at(
+    db: Session, span: int, series: Sequence[int], moments: Sequence[int]
+) -> dict[tuple[int, int], str]:
+    """Return the facts of series, by (series, at), of the rows that begin at these moments."""
+    found = db.all(
+        """
+        SELECT series, at, facts FROM past WHERE span = ? AND series IN (SELECT value FROM each(?))
+        AND at IN (SELECT value FROM each(?))
+        """,
+        span,
+        list(series),
+        list(moments),
+    )
+    return {(each, at): facts for each, at, facts in found}
+
+
+def set_past(db: Session, span: int, rows: Iterable[tuple[int, int, str]]) -> None:
+    """Keep (series, at, facts) of a span of seconds."""
     db.many(
         """
         INSERT INTO past (span, series, at, facts) VALUES (?, ?, ?, ?)
-        ON CONFLICT (span, series, at) DO UPDATE SET facts = past.facts || excluded.facts
+        ON CONFLICT (span, series, at) DO UPDATE SET facts = excluded.facts
         """,
         [(span, *row) for row in rows],
     )
