@@ -86,7 +86,7 @@ EXAMPLES = [
         partial(look_jobs.looked, wanted=JobQuery(state=state), before=9, looked_at=2)
         for state in [None, *State]
     ),
-    partial(look_lists.queues, counted=2),
+    partial(look_lists.queues, counted=2, in_line=True),
     lambda db: touched.of_queue(db, ("x", "q"), 2),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),

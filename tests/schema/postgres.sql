@@ -553,7 +553,7 @@ CREATE TABLE series (
     used bigint NOT NULL,
     CONSTRAINT series_pkey PRIMARY KEY (id)
 );
-CREATE INDEX series_kept ON series USING btree (kind, kept) WHERE kept > 0;
+CREATE INDEX series_kept ON series USING btree (kept) WHERE kept > 0;
 CREATE INDEX series_kind ON series USING btree (kind, tenant);
 CREATE UNIQUE INDEX series_signature ON series USING btree (signature);
 

@@ -508,7 +508,7 @@ CREATE TABLE series (
     used BIGINT NOT NULL
 );
 
-CREATE INDEX series_kept ON series (kind, kept) WHERE kept > 0;
+CREATE INDEX series_kept ON series (kept) WHERE kept > 0;
 
 CREATE INDEX series_kind ON series (kind, tenant);
 

@@ -86,7 +86,9 @@ class Tally:
 
     def line(self, queue: Queue, kept: int, put_off: int) -> None:
         """Note that so many more jobs of a queue are kept by gates, and put off by them."""
-        known = self.lines.setdefault(queue, [0, 0])
+        known = self.lines.get(queue)
+        if known is None:
+            known = self.lines[queue] = [0, 0]
         known[0] += kept
         known[1] += put_off
 

@@ -67,6 +67,7 @@ class Board:
         self.groups = Groups(self)
         self.blocked = Blocked(self)
         self._changed_lanes: dict[int, Lane] = {}
+        self._uncounted: dict[int, Lane] = {}  # that were written, and are not in the tally
         self._firsts: dict[
             tuple[int, ...], list[LaneRow]
         ] = {}  # of dormant lines, as long as no lane changes
@@ -297,9 +298,7 @@ class Board:
         changed, self._changed_lanes = self._changed_lanes, {}
         if changed:
             self._firsts = {}
-        for lane in changed.values():
-            self._tally_lane(lane)
-            lane.is_stored(self.now)
+        self._uncounted |= changed
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
             lane_rows.add(self.db, [lane_row(x, self.now) for x in fresh])
@@ -316,6 +315,10 @@ class Board:
         self.ring_pending()
         while self._changed_lanes or self.heads.changed:
             self.flush_lanes(last=True)
+        for lane in self._uncounted.values():
+            self._tally_lane(lane)
+            lane.is_stored(self.now)
+        self._uncounted = {}
         self.blocked.flush()
         self.heads.write_ends()
         posts = self.posts.values()
@@ -357,15 +360,18 @@ class Board:
             waiting = self.tally.waiting
             for stand in lane.stands:
                 waiting[stand.gate] = waiting.get(stand.gate, 0) + more
-        elif keeps == was_keeping:
-            return
         kept = self.tally.kept
-        if was_keeping is not None:
-            kept[was_keeping] = kept.get(was_keeping, 0) - before
-        if keeps is not None:
-            kept[keeps] = kept.get(keeps, 0) + jobs
-        more = jobs * (keeps is not None) - before * (was_keeping is not None)
-        if more and lane.queue != INSTANCES:
+        if keeps != was_keeping:
+            if was_keeping is not None:
+                kept[was_keeping] = kept.get(was_keeping, 0) - before
+            if keeps is not None:
+                kept[keeps] = kept.get(keeps, 0) + jobs
+            more = jobs * (keeps is not None) - before * (was_keeping is not None)
+        elif keeps is None or not more:
+            return
+        else:
+            kept[keeps] = kept.get(keeps, 0) + more
+        if lane.queue != INSTANCES:
             self.tally.line((lane.tenant, lane.queue), more, more if lane.puts_off else 0)
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:

@@ -130,11 +130,16 @@ class Lane:
             return self.kept
         return kept.longer(self.kept, self.stored_gate, now - self.kept_at)
 
+    def kept_since(self, now: int) -> tuple[str, int]:
+        """Return the same as it is stored *now*, and until when: no other text while the same gate keeps it."""
+        if self.kept_at and self.keeper == self.stored_gate:
+            return self.kept, self.kept_at
+        return self.kept_until(now), now
+
     def is_stored(self, now: int) -> None:
         """Note that it is stored as it stands *now*."""
-        if self.stored_gate is not None and self.kept_at:
-            self.kept = kept.longer(self.kept, self.stored_gate, now - self.kept_at)
-        self.kept_at, self.stored_jobs, self.stored_gate = now, self.jobs, self.keeper
+        self.kept, self.kept_at = self.kept_since(now)
+        self.stored_jobs, self.stored_gate = self.jobs, self.keeper
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def saved_lane(lane: Lane, now: int) -> SavedLane:
     gate, name = (None, None) if lane.line is None else (lane.line.gate, lane.line.name)
     return (
         lane.head, lane.priority, lane.ord, lane.cost, lane.costs, gate, name, lane.ready, lane.jobs,
-        lane.kept, now, lane.id,
+        *lane.kept_since(now), lane.id,
     )  # fmt: skip
 
 
