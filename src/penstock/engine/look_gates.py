@@ -105,6 +105,8 @@ def _stopped(number: int, most: int) -> Count:
 
 def _keeping(board: Board, levels: Mapping[SeriesKey, Level]) -> list[GateLook]:
     """Return the gates of series, and what stands there."""
+    if not levels:
+        return []
     wanted = {(key.kind.removeprefix(GATES), key.tenant, key.name): level for key, level in levels.items()}
     ids = look_rows.of_names(board.db, *(sorted({each[part] for each in wanted}) for part in range(3)))
     known = {ids[name]: level for name, level in wanted.items() if name in ids}

@@ -117,9 +117,12 @@ def forget_swept(db: Session, before: int) -> None:
 
 def known(db: Session, keys: Iterable[SeriesKey]) -> list[SeriesRow]:
     """Return those of these series that exist."""
+    signatures = [key.signature for key in keys]
+    if not signatures:
+        return []
     rows = db.all(
         f"SELECT {_SERIES} FROM series WHERE signature IN (SELECT value FROM each(?))",
-        [key.signature for key in keys],
+        signatures,
     )
     return [_series(row) for row in rows]
 
