@@ -83,8 +83,8 @@ def test_minutes_that_were_put_together_tell_the_same(desk, engine):
     assert [("X", 0.02)] == [(each.key, max(each.kept)) for each in quarters[4].gates]
 
 
-def test_the_thousand_busiest_are_kept_for_a_week_and_the_others_together(desk, engine, monkeypatch):
-    monkeypatch.setattr("penstock.engine.minutes.BUSIEST", 4)
+def test_the_thousand_busiest_are_kept_for_a_week_and_the_others_together(desk, engine):
+    engine.set_setting("minutes:busiest", "4")
     desk.enqueue("a b c", slots("X", 3))
     desk.enqueue("d", slots("Y", 1))
     desk.claim()

@@ -17,20 +17,24 @@ from penstock.engine.transactions import Transactions
 from penstock.minutes.filled import filled
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, packed, together
 from penstock.store import minutes as rows
+from penstock.store import settings as setting_rows
 from penstock.store import standing as standing_rows
 from penstock.store.minutes import STORE, SeriesKey, SeriesRow
 from penstock.store.session import Locks, Session
 
 TAKEN: Final = 200  # tallies that one transaction adds, so that it stays short
 SIZE: Final = 50_000  # characters of them
-ROUNDS: Final = 100  # transactions that add tallies, one after the other
+ROUNDS: Final = 100  # transactions, one after the other
 EVERY: Final = 2**31  # no fewer than there are
 CHUNK: Final = 25  # series whose minutes are put together in one transaction
+FORGOTTEN: Final = 500  # rows of each kind that one transaction deletes
 LATE: Final = MINUTE  # tallies of the quarter before may come so late
 HOUR: Final = 4 * QUARTER
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 BUSIEST: Final = 1_000  # series of which quarters of an hour are kept; the others are kept together
+SET_BUSIEST: Final = "minutes:busiest"  # the setting in place of that, and of the days of a week
+SET_DAYS: Final = "minutes:days"
 KEEPERS: Final = 50  # gates of which it is remembered that they kept most jobs in a quarter of an hour
 GATES: Final = "gate."  # how the kinds of their series begin
 _NAME: Final = "minutes"  # of the lock
@@ -86,17 +90,29 @@ class MinuteVerbs(Transactions):
         end = (self._time.seen() - LATE) // QUARTER * QUARTER
         if not self.store.read(lambda db: rows.series_before(db, end, 1)):
             return True
-        busiest = self.store.read(lambda db: rows.busiest(db, end, BUSIEST))
+        most, span = self.store.read(_kept)
+        busiest = self._busiest(end, most)
 
-        def work(board: Board) -> int:
+        def work(board: Board) -> bool:
             board.db.lock([_NAME])
             return _pack(board.db, end, busiest)
 
+        steps = [work, lambda board: _forget(board.db, end, span)]
         for _ in range(ROUNDS):
-            if self._write(work, Locks.NONE, keep=False) < CHUNK:
-                self._write(lambda board: _forget(board.db, end), Locks.NONE, keep=False)
+            if not self._write(steps[0], Locks.NONE, keep=False):
+                steps.pop(0)
+            if not steps:
                 return True
         return False
+
+    def _busiest(self, end: int, most: int) -> set[int]:
+        """Return the busiest series of the quarters that are put together; chosen once, by the first process."""
+        chosen = self.store.read(lambda db: rows.chosen(db, end))
+        if chosen is None:
+            found = self.store.read(lambda db: rows.busiest(db, end, most))
+            self._write(lambda board: rows.choose(board.db, end, found), Locks.NONE, keep=False)
+            chosen = self.store.read(lambda db: rows.chosen(db, end))
+        return set(chosen or ())
 
 
 def standing(db: Session) -> dict[SeriesKey, Level]:
@@ -176,8 +192,8 @@ def _with_new(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesR
     return known
 
 
-def _pack(db: Session, end: int, busiest: set[int]) -> int:
-    """Put the minutes of some series together that began before the *end*; return of how many."""
+def _pack(db: Session, end: int, busiest: set[int]) -> bool:
+    """Put the minutes of some series together that began before the *end*; tell whether there may be more."""
     series = rows.series_before(db, end, CHUNK)
     minutes = rows.minutes(db, series, 0, 2**62)
     hours: list[tuple[int, int, Minute]] = []
@@ -203,7 +219,7 @@ def _pack(db: Session, end: int, busiest: set[int]) -> int:
     _add_past(db, MINUTES, hours)
     _add_past(db, QUARTERS, days)
     rows.delete_minutes(db, series, end)
-    return len(series)
+    return len(series) == CHUNK
 
 
 def _add_past(db: Session, span: int, found: Iterable[tuple[int, int, Minute]]) -> None:
@@ -215,10 +231,21 @@ def _add_past(db: Session, span: int, found: Iterable[tuple[int, int, Minute]]) 
     rows.set_past(db, span, [(*key, packed(minutes, known.get(key, ""))) for key, minutes in texts.items()])
 
 
-def _forget(db: Session, end: int) -> None:
-    """Forget what is older than an hour, or a week, and series of which nothing is known any more."""
-    rows.forget_past(db, rows.KEPT_MOST, end - WEEK - DAY, 20 * CHUNK)
-    rows.forget_past(db, MINUTES, end - HOUR - QUARTER, 20 * CHUNK)
-    rows.forget_past(db, QUARTERS, end - WEEK - DAY, 20 * CHUNK)
+def _kept(db: Session) -> tuple[int, int]:
+    """Return of how many series quarters of an hour are kept, and for how long."""
+    found = setting_rows.of(db, [SET_BUSIEST, SET_DAYS])
+    most, days = (found.get(name, "") for name in (SET_BUSIEST, SET_DAYS))
+    return int(most) if most.isdecimal() else BUSIEST, int(days) * DAY if days.isdecimal() else WEEK
+
+
+def _forget(db: Session, end: int, span: int) -> bool:
+    """Forget what is older than an hour, or a *span*; tell whether there may be more."""
     rows.forget_swept(db, end - HOUR)
-    rows.forget_idle(db, end - WEEK, CHUNK)
+    forgotten = [
+        rows.forget_past(db, rows.CHOSEN, end - HOUR, FORGOTTEN),
+        rows.forget_past(db, rows.KEPT_MOST, end - span - DAY, FORGOTTEN),
+        rows.forget_past(db, MINUTES, end - HOUR - QUARTER, FORGOTTEN),
+        rows.forget_past(db, QUARTERS, end - span - DAY, FORGOTTEN),
+        rows.forget_idle(db, end - span, FORGOTTEN),
+    ]
+    return max(forgotten) == FORGOTTEN

@@ -34,6 +34,7 @@ class SeriesKey(NamedTuple):
 
 OTHERS: Final = "others"  # the kind of series in which those are put together that are not kept each
 KEPT_MOST: Final = 0  # the span of rows of `past` that tell which gates kept most jobs
+CHOSEN: Final = 1  # and which series were busiest
 STORE: Final = SeriesKey("store", "", "")
 
 
@@ -262,6 +263,22 @@ def busiest(db: Session, before: int, most: int) -> set[int]:
         most,
     )
     return {series for (series,) in rows}
+
+
+def chosen(db: Session, at: int) -> list[int] | None:
+    """Return the series that were chosen to be kept of the quarters before then."""
+    row = db.one("SELECT facts FROM past WHERE span = 1 AND series = 0 AND at = ?", at)
+    return None if row is None else _decode(row[0])
+
+
+def choose(db: Session, at: int, series: Iterable[int]) -> None:
+    """Choose them, unless others were chosen."""
+    db.many(
+        """
+        INSERT INTO past (span, series, at, facts) VALUES (1, 0, ?, ?) ON CONFLICT (span, series, at) DO NOTHING
+        """,
+        [(at, _encode(sorted(series)).decode())],
+    )
 
 
 def delete_minutes(db: Session, series: Sequence[int], before: int) -> None:
