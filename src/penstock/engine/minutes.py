@@ -49,7 +49,7 @@ class MinuteVerbs(Transactions):
         for _ in range(ROUNDS):
             step = self.add_tallies()
             added += step
-            if step < TAKEN // 2:
+            if not step:
                 break
         quarter = (self._time.seen() - LATE) // QUARTER
         if quarter != self._packed and self.pack_minutes():
