@@ -17,7 +17,7 @@ Changes = Mapping[tuple[SeriesKey, int], Change]  # by the minute, given by when
 def changes(db: Session, tallies: Iterable[tuple[int, str]]) -> Changes:
     """Return what tallies changed."""
     told = [Told(*tally) for tally in tallies]
-    gates = defaultdict[tuple[int, int], Change](Change)
+    gates = defaultdict[int, defaultdict[int, Change]](lambda: defaultdict(Change))
     tasks = defaultdict[tuple[str, str, str | None, int], Change](Change)
     for each in told:
         _add_gates(gates, each)
@@ -26,42 +26,49 @@ def changes(db: Session, tallies: Iterable[tuple[int, str]]) -> Changes:
     for (tenant, queue, task, begins), change in tasks.items():
         for key in rows.series_of(tenant, queue, task):
             found[key, begins].include(change)
-    names = rows.of_gates(db, sorted({gate for gate, _ in gates}))
-    for (gate, begins), change in gates.items():
-        if gate in names:
-            found[names[gate], begins].include(change)
+    names = rows.of_gates(db, sorted({gate for of_minute in gates.values() for gate in of_minute}))
+    for begins, of_minute in gates.items():
+        for gate, change in of_minute.items():
+            if gate in names:
+                found[names[gate], begins].include(change)
     return found
 
 
-def _add_gates(gates: defaultdict[tuple[int, int], Change], told: Told) -> None:
+def _add_gates(gates: defaultdict[int, defaultdict[int, Change]], told: Told) -> None:
     at = told.at
     begins = at - at % MINUTE
     left = begins + MINUTE - at
+    of_minute = gates[begins]
     for gate, step in pairs(told.started):
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.started += 1
-        change.waits[step] = change.waits.get(step, 0) + 1
+        waits = change.waits
+        waits[step] = waits.get(step, 0) + 1
     for gate, step in pairs(told.ended):
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.ended += 1
-        change.held[step] = change.held.get(step, 0) + 1
+        held = change.held
+        held[step] = held.get(step, 0) + 1
     for gate, more in pairs(told.waiting):
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.at = at
         change.waiting += more
         change.waiting_time += more * left
+        if told.alike:
+            change.kept += more
+            change.kept_time += more * left
     for gate, more in pairs(told.kept):
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.kept += more
         change.kept_time += more * left
     for gate, more in pairs(told.used):
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.at = at
         change.used += more
         change.used_time += more * left
         change.peak = max(change.peak, change.used)
     for gate, arrived, dropped, failed, undone in told.gates:
-        change = gates[gate, begins]
+        change = of_minute[gate]
         change.arrived += arrived
         change.dropped += dropped
         change.failed += failed

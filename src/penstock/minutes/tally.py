@@ -108,7 +108,9 @@ class Tally:
         ]  # fmt: skip
         gates = [(gate, c.arrived, c.dropped, c.failed, c.undone) for gate, c in self.gates.items()]
         lines = [(*queue, *change) for queue, change in self.lines.items() if any(change)]
-        numbers = [_flat(each) for each in (self.waiting, self.kept, self.used)]
+        # Where each job has one gate and starts as soon as that opens, as many are kept as wait.
+        kept = None if self.kept == self.waiting else _flat(self.kept)
+        numbers = [_flat(self.waiting), kept, _flat(self.used)]
         return _encode((tasks, self.started, self.ended, *numbers, gates, lines)).decode()
 
 
@@ -125,21 +127,16 @@ def pairs(flat: Sequence[int]) -> Iterator[tuple[int, int]]:
 class Told:
     """A tally that was stored, as a reader goes through it."""
 
-    __slots__ = ("at", "ended", "gates", "kept", "lines", "started", "tasks", "used", "waiting")
+    __slots__ = ("alike", "at", "ended", "gates", "kept", "lines", "started", "tasks", "used", "waiting")
 
     def __init__(self, at: int, facts: str) -> None:
         self.at = at
         found: Any = _decode(facts)
         if isinstance(found, dict):
             found = _of_started(found)
-        self.tasks, self.started, self.ended, self.waiting, self.kept, self.used, self.gates, self.lines = (
-            found
-        )
-
-    def gate_ids(self) -> set[int]:
-        """Return the gates of which it tells."""
-        flat = (self.started, self.ended, self.waiting, self.kept, self.used)
-        return {gate for each in flat for gate in each[::2]} | {gate for gate, *_ in self.gates}
+        self.tasks, self.started, self.ended, self.waiting, kept, self.used, self.gates, self.lines = found
+        self.alike = kept is None  # as many more are kept as wait
+        self.kept = kept or []
 
 
 def _of_started(found: dict[str, Any]) -> list[Any]:
