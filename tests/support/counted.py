@@ -19,30 +19,23 @@ KEYS = ("k0", "k1", "k2", "a", "b", "later", "dropped")
 LEASE = 300_000
 UPKEEP, CANCELS = 0.2, 0.2
 WOUNDS = {
-    "what was taken is added in a transaction of its own": (
+    "what was deleted is added in a transaction of its own": (
         "engine.minutes:MinuteVerbs.add_tallies",
+        ("        _add(board.db, found)\n", ""),
         (
-            "return _add(board.db, rows.take(board.db, _number(rows.sizes(board.db, TAKEN))))",
-            "return rows.take(board.db, _number(rows.sizes(board.db, TAKEN)))",
-        ),
-        (
-            "return self._write(work, Locks.NONE, keep=False)",
+            "        return len(numbers)\n",
             (
-                "taken = self._write(work, Locks.NONE)\n"
-                "    self.minutes_later = [*getattr(self, 'minutes_later', ()), *taken]\n"
-                "    self.minutes_turn = not getattr(self, 'minutes_turn', False)\n"
-                "    if self.minutes_turn:\n"
-                "        return len(taken)\n"
-                "    later, self.minutes_later = self.minutes_later, []\n"
-                "    return self._write(lambda board: _add(board.db, later), Locks.NONE)"
+                "        self.later = [*getattr(self, 'later', ()), found]\n"
+                "        while len(self.later) > 1:\n"
+                "            self._write(lambda board: _add(board.db, self.later[0]), Locks.NONE)\n"
+                "            self.later.pop(0)\n"
+                "        return len(numbers)\n"
             ),
         ),
     ),
-    "what was read is added and stays": (
-        "store.minutes:take",
-        ("DELETE FROM tally WHERE", "SELECT number, at, facts FROM tally WHERE"),
-        ("RETURNING number, at, facts", ""),
-        (" FOR UPDATE SKIP LOCKED", ""),
+    "what was added stays": (
+        "engine.minutes:MinuteVerbs.add_tallies",
+        ("rows.delete(board.db, numbers) < len(numbers)", "False"),
     ),
 }
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from penstock.engine.admission.board import Board
-from penstock.engine.minutes import EVERY, HOUR, standing
+from penstock.engine.minutes import HOUR, standing
 from penstock.engine.reading import Reading
+from penstock.engine.tallies import EVERY
 from penstock.minutes.minute import MINUTE, Level
 from penstock.store import minutes as rows
 from penstock.store import standing as standing_rows

@@ -7,12 +7,13 @@ Invariant: what stands in a series, with the tallies that were not added yet, is
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from itertools import accumulate
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.tallies import apply, changes
+from penstock.engine.tallies import EVERY, Changes, apply, changes, first_changes
 from penstock.engine.transactions import Transactions
 from penstock.minutes.filled import filled
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, packed, together
@@ -22,10 +23,10 @@ from penstock.store import standing as standing_rows
 from penstock.store.minutes import STORE, SeriesKey, SeriesRow
 from penstock.store.session import Locks, Session
 
-TAKEN: Final = 200  # tallies that one transaction adds, so that it stays short
-SIZE: Final = 50_000  # characters of them
+TAKEN: Final = 1_000  # tallies that one transaction adds
+SIZE: Final = 400_000  # characters of them
+TOGETHER: Final = 300  # gates that one transaction writes, so that it stays short
 ROUNDS: Final = 100  # transactions, one after the other
-EVERY: Final = 2**31  # no fewer than there are
 CHUNK: Final = 25  # series whose minutes are put together in one transaction
 FORGOTTEN: Final = 500  # rows of each kind that one transaction deletes
 LATE: Final = MINUTE  # tallies of the quarter before may come so late
@@ -73,17 +74,26 @@ class MinuteVerbs(Transactions):
         self._write(work)
 
     def add_tallies(self) -> int:
-        """Add a bounded number of tallies to minutes; return how many."""
+        """Add a bounded number of tallies to minutes; return how many.
 
-        def work(board: Board) -> int:
+        They are read and counted before the transaction that deletes and adds them, so that it stays short.
+        """
+
+        def work(board: Board) -> None:
             board.db.lock([_NAME])
-            return _add(board.db, rows.take(board.db, _number(rows.sizes(board.db, TAKEN))))
+            if rows.delete(board.db, numbers) < len(numbers):
+                raise _TakenError
+            _add(board.db, found)
 
-        if not self.store.read(lambda db: rows.sizes(db, 1)):
+        numbers, found = self.store.read(_first)
+        if not numbers:
             return 0
         if not self.store.read(lambda db: rows.known(db, [STORE])):
             self.recount()  # jobs may have come before minutes were kept
-        return self._write(work, Locks.NONE, keep=False)
+        with suppress(_TakenError):
+            self._write(work, Locks.NONE, keep=False)
+            return len(numbers)
+        return 0
 
     def pack_minutes(self) -> bool:
         """Put minutes of quarters that are over together, and forget what is old; tell whether all is done."""
@@ -144,26 +154,33 @@ def standing(db: Session) -> dict[SeriesKey, Level]:
     return found
 
 
-def _number(sizes: Sequence[int]) -> int:
-    """Return how many tallies, given their sizes, one transaction adds: at least one."""
-    return max(bisect_right(list(accumulate(sizes)), SIZE), 1)
+class _TakenError(Exception):
+    """Another process has added some of these tallies."""
+
+
+def _first(db: Session) -> tuple[list[int], Changes]:
+    """Return the numbers of the first tallies, and what they changed."""
+    tallies = rows.first(db, TAKEN)
+    size = bisect_right(list(accumulate(len(facts) for _, _, facts in tallies)), SIZE)
+    tallies = tallies[: max(size, 1)]
+    found, read = first_changes(db, [(at, facts) for _, at, facts in tallies], TOGETHER)
+    return [number for number, _, _ in tallies[:read]], found
 
 
 def _known(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesRow]:
     return {row.key: row for row in rows.known(db, keys)}
 
 
-def _add(db: Session, tallies: Sequence[tuple[int, str]]) -> int:
-    found = changes(db, tallies)
-    if found:
-        known = _with_new(db, {key: None for key, _ in found})
-        begins = [begins for _, begins in found]
-        minutes = rows.minutes(db, [row.id for row in known.values()], min(begins), max(begins) + 1)
-        applied = apply(known, minutes, found)
-        rows.save(db, known.values())
-        rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.items()])
-        _note_keepers(db, {key: row.id for key, row in known.items()}, applied)
-    return len(tallies)
+def _add(db: Session, found: Changes) -> None:
+    if not found:
+        return
+    known = _with_new(db, {key: None for key, _ in found})
+    begins = [begins for _, begins in found]
+    minutes = rows.minutes(db, [row.id for row in known.values()], min(begins), max(begins) + 1)
+    applied = apply(known, minutes, found)
+    rows.save(db, known.values())
+    rows.save_minutes(db, [(known[key].id, minute) for (key, _), minute in applied.items()])
+    _note_keepers(db, {key: row.id for key, row in known.items()}, applied)
 
 
 def _note_keepers(

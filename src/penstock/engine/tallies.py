@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from penstock.minutes.minute import MINUTE, Change, Minute
 from penstock.minutes.spread import from_flat
@@ -11,17 +11,27 @@ from penstock.store import minutes as rows
 from penstock.store.minutes import SeriesKey, SeriesRow
 from penstock.store.session import Session
 
+EVERY: Final = 2**31  # no fewer than there are
 Changes = Mapping[tuple[SeriesKey, int], Change]  # by the minute, given by when it begins
 
 
 def changes(db: Session, tallies: Iterable[tuple[int, str]]) -> Changes:
     """Return what tallies changed."""
-    told = [Told(*tally) for tally in tallies]
+    return first_changes(db, tallies, EVERY)[0]
+
+
+def first_changes(db: Session, tallies: Iterable[tuple[int, str]], most: int) -> tuple[Changes, int]:
+    """Return what the first tallies changed, with about so many gates at *most*; and how many tallies these are."""
     gates = defaultdict[int, defaultdict[int, Change]](lambda: defaultdict(Change))
     tasks = defaultdict[tuple[str, str, str | None, int], Change](Change)
-    for each in told:
-        _add_gates(gates, each)
-        _add_tasks(tasks, each)
+    read = 0
+    for tally in tallies:
+        told = Told(*tally)
+        _add_gates(gates, told)
+        _add_tasks(tasks, told)
+        read += 1
+        if sum(map(len, gates.values())) > most:
+            break
     found = defaultdict[tuple[SeriesKey, int], Change](Change)
     for (tenant, queue, task, begins), change in tasks.items():
         for key in rows.series_of(tenant, queue, task):
@@ -31,7 +41,7 @@ def changes(db: Session, tallies: Iterable[tuple[int, str]]) -> Changes:
         for gate, change in of_minute.items():
             if gate in names:
                 found[names[gate], begins].include(change)
-    return found
+    return found, read
 
 
 def _add_gates(gates: defaultdict[int, defaultdict[int, Change]], told: Told) -> None:

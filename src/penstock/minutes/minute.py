@@ -114,8 +114,15 @@ class Minute:
 
     def add(self, change: Change, level: Level) -> None:
         """Add what happened, and move the level."""
-        for name in _ADDED:
-            setattr(self, name, getattr(self, name) + getattr(change, name))
+        self.arrived += change.arrived
+        self.started += change.started
+        self.undone += change.undone
+        self.ended += change.ended
+        self.failed += change.failed
+        self.dropped += change.dropped
+        self.waiting_time += change.waiting_time
+        self.kept_time += change.kept_time
+        self.used_time += change.used_time
         self.most = max(self.most, level.used + change.peak)
         spread.add(self.waits, change.waits)
         spread.add(self.held, change.held)

@@ -68,22 +68,14 @@ def add(db: Session, at: int, facts: str) -> None:
     db.last("INSERT INTO tally (at, facts) VALUES (?, ?)", [(at, facts)])
 
 
-def sizes(db: Session, most: int) -> list[int]:
-    """Return how long the first tallies are."""
-    return [size for (size,) in db.all("SELECT length(facts) FROM tally ORDER BY number LIMIT ?", most)]
+def first(db: Session, most: int) -> list[tuple[int, int, str]]:
+    """Return the (number, at, facts) of the first tallies."""
+    return db.all("SELECT number, at, facts FROM tally ORDER BY number LIMIT ?", most)
 
 
-def take(db: Session, most: int) -> list[tuple[int, str]]:
-    """Delete and return the (at, facts) of the first tallies."""
-    rows = db.all(
-        """
-        DELETE FROM tally WHERE number IN EVERY (
-            SELECT number FROM tally ORDER BY number LIMIT ? FOR UPDATE SKIP LOCKED)
-        RETURNING number, at, facts
-        """,
-        most,
-    )
-    return [(at, facts) for _, at, facts in sorted(rows)]
+def delete(db: Session, numbers: Sequence[int]) -> int:
+    """Delete tallies; return how many there were."""
+    return db.run("DELETE FROM tally WHERE number IN (SELECT value FROM each(?))", list(numbers))
 
 
 def pending(db: Session, most: int) -> list[tuple[int, str]]:
