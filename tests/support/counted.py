@@ -23,19 +23,19 @@ WOUNDS = {
         "engine.minutes:MinuteVerbs.add_tallies",
         ("        _add(board.db, found)\n", ""),
         (
-            "        return len(numbers)\n",
+            "        return len(tallies)\n",
             (
                 "        self.later = [*getattr(self, 'later', ()), found]\n"
                 "        while len(self.later) > 1:\n"
                 "            self._write(lambda board: _add(board.db, self.later[0]), Locks.NONE)\n"
                 "            self.later.pop(0)\n"
-                "        return len(numbers)\n"
+                "        return len(tallies)\n"
             ),
         ),
     ),
     "what was added stays": (
         "engine.minutes:MinuteVerbs.add_tallies",
-        ("rows.delete(board.db, numbers) < len(numbers)", "False"),
+        ("rows.take(board.db, [number for number, _, _ in tallies]) != tallies", "False"),
     ),
 }
 

@@ -81,18 +81,18 @@ class MinuteVerbs(Transactions):
 
         def work(board: Board) -> None:
             board.db.lock([_NAME])
-            if rows.delete(board.db, numbers) < len(numbers):
+            if rows.take(board.db, [number for number, _, _ in tallies]) != tallies:
                 raise _TakenError
             _add(board.db, found)
 
-        numbers, found = self.store.read(_first)
-        if not numbers:
+        tallies, found = self.store.read(_first)
+        if not tallies:
             return 0
         if not self.store.read(lambda db: rows.known(db, [STORE])):
             self.recount()  # jobs may have come before minutes were kept
         with suppress(_TakenError):
             self._write(work, Locks.NONE, keep=False)
-            return len(numbers)
+            return len(tallies)
         return 0
 
     def pack_minutes(self) -> bool:
@@ -158,13 +158,13 @@ class _TakenError(Exception):
     """Another process has added some of these tallies."""
 
 
-def _first(db: Session) -> tuple[list[int], Changes]:
-    """Return the numbers of the first tallies, and what they changed."""
+def _first(db: Session) -> tuple[list[tuple[int, int, str]], Changes]:
+    """Return the first tallies, and what they changed."""
     tallies = rows.first(db, TAKEN)
     size = bisect_right(list(accumulate(len(facts) for _, _, facts in tallies)), SIZE)
     tallies = tallies[: max(size, 1)]
     found, read = first_changes(db, [(at, facts) for _, at, facts in tallies], TOGETHER)
-    return [number for number, _, _ in tallies[:read]], found
+    return tallies[:read], found
 
 
 def _known(db: Session, keys: Iterable[SeriesKey]) -> dict[SeriesKey, SeriesRow]:

@@ -73,9 +73,14 @@ def first(db: Session, most: int) -> list[tuple[int, int, str]]:
     return db.all("SELECT number, at, facts FROM tally ORDER BY number LIMIT ?", most)
 
 
-def delete(db: Session, numbers: Sequence[int]) -> int:
-    """Delete tallies; return how many there were."""
-    return db.run("DELETE FROM tally WHERE number IN (SELECT value FROM each(?))", list(numbers))
+def take(db: Session, numbers: Sequence[int]) -> list[tuple[int, int, str]]:
+    """Delete tallies, and return those that there were: a number may be that of another one by now."""
+    return sorted(
+        db.all(
+            "DELETE FROM tally WHERE number IN (SELECT value FROM each(?)) RETURNING number, at, facts",
+            list(numbers),
+        )
+    )
 
 
 def pending(db: Session, most: int) -> list[tuple[int, str]]:
