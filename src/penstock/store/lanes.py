@@ -32,12 +32,14 @@ class LaneRow(NamedTuple):
 # A lane is rescheduled while it is parked and one of its limits says so: its jobs count as scheduled.
 IS_RESCHEDULED: Final = """ready = 0 AND behind IS NOT NULL AND gates LIKE '%"reschedule"%'"""
 RESCHEDULED: Final = f"SELECT id FROM lane WHERE {IS_RESCHEDULED}"
-SavedLane = tuple[int | None, int, int, int, str | None, int | None, str | None, int, int, int]
+SavedLane = tuple[
+    int | None, int, int, int, str | None, int | None, str | None, int, int, str, int, int
+]  # fmt: skip
 _STORED: Final = ", ".join(LaneRow._fields[:-1])
 _COLUMNS: Final = f"{_STORED}, (SELECT j.task FROM job j WHERE j.seq = head)"
 _SAVE: Final = """
-    UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, costs = ?, behind = ?, line = ?, ready = ?, jobs = ?
-    WHERE id = ?
+    UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, costs = ?, behind = ?, line = ?, ready = ?, jobs = ?,
+        kept = ?, kept_at = ? WHERE id = ?
 """
 
 
@@ -173,11 +175,6 @@ def name(db: Session, rows: Iterable[tuple[int, str]]) -> None:
 def add_gates(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     """Add (gate, lane): the lane's jobs pass that gate."""
     db.many("INSERT INTO lane_gate (gate, lane) VALUES (?, ?)", rows)
-
-
-def keep(db: Session, rows: Iterable[tuple[str, int, int]]) -> None:
-    """Keep (kept, kept_at, id) of lanes, when the transaction ends."""
-    db.last("UPDATE lane SET kept = ?, kept_at = ? WHERE id = ?", rows)
 
 
 def save(db: Session, rows: Iterable[SavedLane], *, last: bool = False) -> None:

@@ -304,7 +304,7 @@ class Board:
             lane_rows.add(self.db, [lane_row(x, self.now) for x in fresh])
             lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
-        old = [saved_lane(lane) for lane in changed.values() if not lane.fresh]
+        old = [saved_lane(lane, self.now) for lane in changed.values() if not lane.fresh]
         if old:
             lane_rows.save(self.db, old, last=last)
         for lane in changed.values():
@@ -315,7 +315,10 @@ class Board:
         self.ring_pending()
         while self._changed_lanes or self.heads.changed:
             self.flush_lanes(last=True)
-        self._count_lanes()
+        for lane in self._uncounted.values():
+            self._tally_lane(lane)
+            lane.is_stored(self.now)
+        self._uncounted = {}
         self.blocked.flush()
         self.heads.write_ends()
         posts = self.posts.values()
@@ -348,15 +351,6 @@ class Board:
             post.memory_changed, post.wake = False, None
 
     # Helpers.
-
-    def _count_lanes(self) -> None:
-        """Count what changed of lanes, and keep how long gates kept them."""
-        lanes, self._uncounted = self._uncounted.values(), {}
-        for lane in lanes:
-            self._tally_lane(lane)
-        kept = [(lane.kept, lane.kept_at, lane.id) for lane in lanes if lane.is_stored(self.now)]
-        if kept:
-            lane_rows.keep(self.db, kept)
 
     def _tally_lane(self, lane: Lane) -> None:
         """Count for minutes how many more jobs of a lane wait, and are kept by a gate."""

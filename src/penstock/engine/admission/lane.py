@@ -130,16 +130,16 @@ class Lane:
             return self.kept
         return kept.longer(self.kept, self.stored_gate, now - self.kept_at)
 
-    def is_stored(self, now: int) -> bool:
-        """Note that it is stored as it stands *now*; tell whether how long it was kept must be stored too.
+    def kept_since(self, now: int) -> tuple[str, int]:
+        """Return the same as it is stored *now*, and until when: no other text while the same gate keeps it."""
+        if self.kept_at and self.keeper == self.stored_gate:
+            return self.kept, self.kept_at
+        return self.kept_until(now), now
 
-        While the same gate keeps it that is known.
-        """
-        keeper = self.keeper
-        if changed := keeper != self.stored_gate or not self.kept_at:
-            self.kept, self.kept_at = self.kept_until(now), now
-        self.stored_jobs, self.stored_gate = self.jobs, keeper
-        return changed
+    def is_stored(self, now: int) -> None:
+        """Note that it is stored as it stands *now*."""
+        self.kept, self.kept_at = self.kept_since(now)
+        self.stored_jobs, self.stored_gate = self.jobs, self.keeper
 
     @property
     def rank(self) -> tuple[int, int]:

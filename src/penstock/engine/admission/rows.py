@@ -35,18 +35,20 @@ def lane_of(row: LaneRow) -> Lane:
 
 def lane_row(lane: Lane, now: int) -> LaneRow:
     """Return a new lane as it is written."""
-    head, priority, ord_, cost, costs, behind, line, ready, jobs, id_ = saved_lane(lane)
+    head, priority, ord_, cost, costs, behind, line, ready, jobs, kept, kept_at, id_ = saved_lane(lane, now)
     gates = stands_to_text(lane.stands, lane.apart)
     return LaneRow(
-        id_, *lane.where, gates, head, priority, ord_, cost, costs, behind, line, ready, jobs, "", now, lane.task
+        id_, *lane.where, gates, head, priority, ord_, cost, costs, behind, line, ready, jobs, kept, kept_at,
+        lane.task,
     )  # fmt: skip
 
 
-def saved_lane(lane: Lane) -> SavedLane:
+def saved_lane(lane: Lane, now: int) -> SavedLane:
     """Return what may have changed of a lane, as it is written."""
     gate, name = (None, None) if lane.line is None else (lane.line.gate, lane.line.name)
     return (
-        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, gate, name, lane.ready, lane.jobs, lane.id,
+        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, gate, name, lane.ready, lane.jobs,
+        *lane.kept_since(now), lane.id,
     )  # fmt: skip
 
 
