@@ -1,0 +1,1 @@
+"""How it was: what happened in each minute, by gate, queue and task, from what each transaction changed."""
