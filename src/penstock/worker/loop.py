@@ -41,6 +41,7 @@ class Loop:
         self._first = 0
         self._gathering = False
         self._stopping = False
+        self._ending = False  # what begins now would be left half done
         self._present: set[Attempt] = set()
         self.answered = 0
         self._ready = threading.Event()
@@ -109,7 +110,10 @@ class Loop:
         while True:
             try:
                 with asyncio.Runner(loop_factory=new_event_loop) as runner:
-                    runner.run(self._serve())
+                    try:
+                        runner.run(self._serve())
+                    finally:
+                        self._ending = True
             except BaseException:
                 with suppress(Exception):  # a filter of the user's may raise
                     log.critical("a handler ended the event loop; another is started", exc_info=True)
@@ -133,10 +137,14 @@ class Loop:
         self._over = asyncio.Event()
         self._context = copy_context()
         self._gathering = False
+        self._ending = False
         self._ready.set()
         await self._over.wait()
 
     def _begin(self, attempts: Sequence[Attempt]) -> None:
+        if self._ending:
+            self._give_back(attempts)
+            return
         create = self._loop.create_task
         try:
             for attempt in attempts:
@@ -171,9 +179,7 @@ class Loop:
             self._report(ended)
         else:
             following = relay.next(ended)
-        task = asyncio.current_task()
-        if following is not None and task is not None and task.cancelling():
-            # The loop may be ending: what begins now might be left half done.
+        if following is not None and self._ending:
             following.end(following.refusal())
             self._report(following)
             following = None
