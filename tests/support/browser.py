@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from signal import SIGKILL, SIGTERM
 from socket import SHUT_RDWR, create_connection, create_server
 
 import pytest
@@ -52,16 +53,23 @@ def browsing(folder, url, *more):
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
+            start_new_session=True,
         )
         try:
             yield process
         finally:
-            process.terminate()
+            # Debian's command is a script that waits for the browser: both are in a group of their own.
+            _end_group(process, SIGTERM)
             try:
                 process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            finally:
+                _end_group(process, SIGKILL)
                 process.wait(PATIENCE)
+
+
+def _end_group(process, how):
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, how)
 
 
 class Stranger(ThreadingHTTPServer):
