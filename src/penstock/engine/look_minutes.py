@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine.minutes import DAY, HOUR, WEEK
 from penstock.engine.reading import Reading
 from penstock.engine.transactions import Transactions
-from penstock.job import KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job import KeptBy, Moment, Past, Place, Standing, WaitedFor
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together
 from penstock.minutes.spread import quantile
 from penstock.store import minutes as rows
@@ -27,6 +27,14 @@ class MinuteLookVerbs(Transactions):
     def queue_past(self, queue: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened in a queue."""
         return self._past(SeriesKey("queue", tenant, queue), last)
+
+    def gates_past(self, places: Sequence[Place], *, last: int = HOUR) -> list[Past]:
+        """Return what happened at the gates of keys, each of a tenant, in their order; all are read at once."""
+        return self._pasts([SeriesKey(KEYS, place.tenant, place.key) for place in places], last)
+
+    def queues_past(self, places: Sequence[Place], *, last: int = HOUR) -> list[Past]:
+        """Return what happened in queues, each of a tenant, in their order; all are read at once."""
+        return self._pasts([SeriesKey("queue", place.tenant, place.key) for place in places], last)
 
     def task_past(self, task: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened to the jobs of a task, in all queues of a tenant, or of none."""
@@ -58,11 +66,14 @@ class MinuteLookVerbs(Transactions):
         return _standing(self.store.read(lambda db: Reading(db, [key], now).levels())[key])
 
     def _past(self, key: SeriesKey, last: int) -> Past:
+        return self._pasts([key], last)[0]
+
+    def _pasts(self, keys: Sequence[SeriesKey], last: int) -> list[Past]:
+        if not keys:
+            return []
         now, step = self._time.seen(), _step(last)
-        minutes = self.store.read(lambda db: Reading(db, [key], now).of(last))[key]
-        moments = [_moment(minute, min(minute.at + step, now) - minute.at) for minute in minutes]
-        since = minutes[0].at
-        return Past(since, now, step, moments, _moment(together(since, minutes), now - since))
+        found = self.store.read(lambda db: Reading(db, keys, now).of(last))
+        return [_past_of(found[key], step, now) for key in keys]
 
 
 def _keepers(db: Session, tenant: str | None, since: int, most: int) -> list[SeriesKey]:
@@ -87,6 +98,12 @@ def _step(last: int) -> int:
 def _mean(time: int, minute: Minute, step: int, now: int) -> float:
     """Return how many there were on average, given how *long* all of them stood in a minute."""
     return round(max(time, 0) / max(min(minute.at + step, now) - minute.at, 1), 2)
+
+
+def _past_of(minutes: Sequence[Minute], step: int, now: int) -> Past:
+    moments = [_moment(minute, min(minute.at + step, now) - minute.at) for minute in minutes]
+    since = minutes[0].at
+    return Past(since, now, step, moments, _moment(together(since, minutes), now - since))
 
 
 def _moment(minute: Minute, span: int) -> Moment:

@@ -22,6 +22,7 @@ from penstock.monitor.answers import JSON, Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
 from penstock.monitor.live import Live
+from penstock.monitor.lookback import Remembered
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
@@ -63,6 +64,7 @@ class Monitor:
         self._sender = Sender(framed_by)
         self._front = Front(PAGES)
         self._operations = Operations(self._source.run)
+        self._remembered = Remembered()
         self._desk = Desk(self._front, self._door, self._operations, self._run)
         self._static = static_files.StaticFiles()
         self._pages = {page.path: page for page in PAGES}
@@ -177,8 +179,9 @@ class Monitor:
     def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
         operations = self._operations.of(visitor.tenant)
         view = View(
-            engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets, operations=operations
-        )
+            engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets, operations=operations,
+            remembered=self._remembered,
+        )  # fmt: skip
         return page.show(view, query)
 
     async def _run(self, work: Callable[[Engine], T]) -> T:

@@ -12,7 +12,7 @@ from penstock.errors import PenstockError
 from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
-from penstock.monitor import drawing, sessions, words
+from penstock.monitor import charts, drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
 from penstock.monitor.actions.bulk import chosen
@@ -121,6 +121,7 @@ class Front:
         )
         self._templates.filters.update(words.FILTERS)
         self._templates.filters.update(drawing.FILTERS)
+        self._templates.filters.update(charts.FILTERS)
         self._templates.filters["chosen"] = lambda job: chosen(job.id, job.tenant)
 
     def answer(

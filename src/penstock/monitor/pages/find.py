@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from penstock.job import JobQuery
 from penstock.monitor.page import View
-from penstock.monitor.pages.gates import GateRow, row
+from penstock.monitor.pages.gates import GateRow, rows
 from penstock.monitor.pages.jobs import Job, line
 from penstock.monitor.requests import Query
 from penstock.names import MAX_NAME
@@ -35,6 +35,6 @@ def show(view: View, query: Query) -> Found:
     return Found(
         words,
         [line(view, job) for job in jobs],
-        [row(gate, view.now) for gate in gates],
+        rows(view, gates),
         [line(view, job) for job in task],
     )
