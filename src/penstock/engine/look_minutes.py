@@ -1,12 +1,12 @@
 """Looking back: what happened in the last hour, day or week, and what stands now, from minutes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from penstock.engine.minutes import DAY, HOUR, WEEK
 from penstock.engine.reading import Reading
 from penstock.engine.transactions import Transactions
-from penstock.job import KeptBy, Moment, Past, Place, Standing, WaitedFor
+from penstock.job import HourPast, KeptBy, Moment, Past, Place, Standing, WaitedFor
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together
 from penstock.minutes.spread import quantile
 from penstock.store import minutes as rows
@@ -46,17 +46,35 @@ class MinuteLookVerbs(Transactions):
 
     def waited_for(self, *, tenant: str | None = None, last: int = HOUR, most: int = KEEPERS) -> WaitedFor:
         """Return what jobs waited for: the gates that keep most of them, other gates, a free worker."""
-        now = self._time.seen()
+        now, whole = self._time.seen(), _whole(tenant)
 
         def work(db: Session) -> WaitedFor:
-            keys = [_whole(tenant), *_keepers(db, tenant, now - last, most)]
-            found = Reading(db, keys, now).of(last)
-            step = _step(last)
-            kept = [
-                KeptBy(key.name, key.tenant, [_mean(each.kept_time, each, step, now) for each in found[key]])
-                for key in keys[1:]
-            ]
-            return _waited_for(found[keys[0]], step, now, kept)
+            keepers = _keepers(db, tenant, now - last, most)
+            return _waited_for(Reading(db, [whole, *keepers], now).of(last), whole, keepers, _step(last), now)
+
+        return self.store.read(work)
+
+    def hour_past(
+        self,
+        *,
+        tenant: str | None = None,
+        gates: Sequence[Place] = (),
+        queues: Sequence[Place] = (),
+        most: int = KEEPERS,
+    ) -> HourPast:
+        """Return how the last hour was, what jobs waited for, and how it was at some gates and queues: read at once."""
+        now, whole, step = self._time.seen(), _whole(tenant), _step(HOUR)
+        named = [SeriesKey(KEYS, place.tenant, place.key) for place in gates]
+        named += [SeriesKey("queue", place.tenant, place.key) for place in queues]
+
+        def work(db: Session) -> HourPast:
+            keepers = _keepers(db, tenant, now - HOUR, most)
+            found = Reading(db, [whole, *keepers, *named], now).of(HOUR)
+            pasts = [_past_of(found[key], step, now) for key in named]
+            return HourPast(
+                _past_of(found[whole], step, now), _waited_for(found, whole, keepers, step, now),
+                pasts[: len(gates)], pasts[len(gates) :],
+            )  # fmt: skip
 
         return self.store.read(work)
 
@@ -115,15 +133,25 @@ def _moment(minute: Minute, span: int) -> Moment:
     )  # fmt: skip
 
 
-def _waited_for(whole: Sequence[Minute], step: int, now: int, gates: list[KeptBy]) -> WaitedFor:
-    kept = [_mean(minute.kept_time, minute, step, now) for minute in whole]
-    named = [sum(of_gates) for of_gates in zip(*(gate.kept for gate in gates), strict=True)] or [0.0] * len(
-        kept
-    )
-    means = [_mean(minute.waiting_time, minute, step, now) for minute in whole]
+def _waited_for(
+    found: Mapping[SeriesKey, Sequence[Minute]],
+    whole: SeriesKey,
+    keepers: Sequence[SeriesKey],
+    step: int,
+    now: int,
+) -> WaitedFor:
+    gates = [
+        KeptBy(key.name, key.tenant, [_mean(each.kept_time, each, step, now) for each in found[key]])
+        for key in keepers
+    ]
+    minutes = found[whole]
+    kept = [_mean(minute.kept_time, minute, step, now) for minute in minutes]
+    lines = [gate.kept for gate in gates] or [[0.0] * len(kept)]
+    named = [sum(of_gates) for of_gates in zip(*lines, strict=True)]
+    means = [_mean(minute.waiting_time, minute, step, now) for minute in minutes]
     others = [round(max(total - of_gates, 0), 2) for total, of_gates in zip(kept, named, strict=True)]
     worker = [round(max(mean - total, 0), 2) for mean, total in zip(means, kept, strict=True)]
-    return WaitedFor(whole[0].at, now, step, gates, others, worker)
+    return WaitedFor(minutes[0].at, now, step, gates, others, worker)
 
 
 def _standing(level: Level) -> Standing:

@@ -84,6 +84,7 @@ from penstock.job.jobs import (
 from penstock.job.looks import (
     Count,
     Elsewhere,
+    FailedLately,
     FloatingPage,
     GateDetail,
     GateLook,
@@ -101,7 +102,7 @@ from penstock.job.looks import (
     WorkerLook,
     WorkflowPage,
 )
-from penstock.job.past import KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, WaitedFor
 from penstock.job.queues import (
     Bound,
     FloatingGauge,
@@ -160,6 +161,7 @@ __all__ = [
     "EntryState",
     "EntryView",
     "Event",
+    "FailedLately",
     "Failure",
     "Finish",
     "FloatingGauge",
@@ -170,6 +172,7 @@ __all__ = [
     "GatePage",
     "GateView",
     "Gauges",
+    "HourPast",
     "ImportedAttempt",
     "ImportedJob",
     "InstancePage",

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from penstock.job import Count, GateLook, Place
+from penstock.job import Count, GateLook, Past, Place
 from penstock.monitor.lookback import pace
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
@@ -54,7 +54,16 @@ def show(view: View, query: Query) -> Gates:
 
 def rows(view: View, gates: Sequence[GateLook]) -> list[GateRow]:
     """Return gates, about when their lines are through as far as the clock decides it, and how they did."""
-    pasts = view.engine.gates_past([Place(gate.tenant, gate.key) for gate in gates])
+    return rows_of(view, gates, view.engine.gates_past(places(gates)))
+
+
+def places(gates: Sequence[GateLook]) -> list[Place]:
+    """Return what gates are called."""
+    return [Place(gate.tenant, gate.key) for gate in gates]
+
+
+def rows_of(view: View, gates: Sequence[GateLook], pasts: Sequence[Past]) -> list[GateRow]:
+    """Return gates, given how they did."""
     return [
         GateRow(gate, clears(gate, view.now), pace(past), [moment.kept for moment in past.moments])
         for gate, past in zip(gates, pasts, strict=True)

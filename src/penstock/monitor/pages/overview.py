@@ -13,7 +13,7 @@ from penstock.monitor import worth
 from penstock.monitor.lookback import Part, pace, parts_of, span_of
 from penstock.monitor.page import View
 from penstock.monitor.pages import queues, workers
-from penstock.monitor.pages.gates import GateRow, rows
+from penstock.monitor.pages.gates import GateRow, places, rows_of
 from penstock.monitor.pages.queues import QueueRow
 from penstock.monitor.pages.workers import Worker
 from penstock.monitor.requests import Query
@@ -64,30 +64,31 @@ def show(view: View, query: Query) -> Overview:
     engine, tenant = view.engine, view.tenant
     last = span_of(query)
     gates = engine.gates_under_pressure(tenant=tenant)
-    shown = rows(view, gates[:MOST])
     looks = engine.queue_looks(tenant=tenant)
+    busy = queues.busiest(looks)[:MOST]
+    hour = engine.hour_past(tenant=tenant, gates=places(gates[:MOST]), queues=queues.places(busy))
+    shown = rows_of(view, gates[:MOST], hour.gates)
     found = engine.worker_looks(tenant=tenant)
     at_work = [workers.silence(each, view.now) for each in sorted(found, key=lambda each: -each.jobs)]
-    past, lately = engine.past(tenant=tenant), engine.waited_for(tenant=tenant)
-    waited = lately
+    waited = hour.waited
     if last != "hour":
         name = ("waited_for", tenant, last)
         waited = view.remembered.get(
             name, view.now, lambda: engine.waited_for(tenant=tenant, last=SPANS[last])
         )
     return Overview(
-        _verdict(view, gates, shown, parts_of(lately, QUARTER)),
+        _verdict(view, gates, shown, parts_of(hour.waited, QUARTER)),
         totals_of(looks),
         engine.ended_lately(view.now - LATELY, tenant),
         shown,
         engine.gates_counted(tenant=tenant),
-        queues.rows(view, queues.busiest(looks)[:MOST]),
+        queues.rows_of(busy, hour.queues),
         len(looks),
         at_work[:MOST],
         len(found),
         worth.a_look(view, looks, at_work),
-        pace(past),
-        past,
+        pace(hour.past),
+        hour.past,
         last,
         waited,
         parts_of(waited),

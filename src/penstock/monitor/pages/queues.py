@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from penstock.job import Place, Pool, QueueLook
+from penstock.job import Past, Place, Pool, QueueLook
 from penstock.monitor.lookback import pace
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
@@ -34,7 +34,9 @@ class Queues(Struct):
 def show(view: View, _: Query) -> Queues:
     """Return the queues."""
     looks = view.engine.queue_looks(tenant=view.tenant)
-    told = {(row.tenant, row.queue): row for row in rows(view, busiest(looks)[:TOLD])}
+    busy = busiest(looks)[:TOLD]
+    pasts = view.engine.queues_past(places(busy))
+    told = {(row.tenant, row.queue): row for row in rows_of(busy, pasts)}
     found = [told.get((look.tenant, look.queue)) or QueueRow(**asdict(look)) for look in looks]
     return Queues(found, view.engine.pools(view.tenant))
 
@@ -44,9 +46,13 @@ def busiest(looks: Sequence[QueueLook]) -> list[QueueLook]:
     return sorted(looks, key=lambda each: -(each.waiting.number + each.running.number))
 
 
-def rows(view: View, looks: Sequence[QueueLook]) -> list[QueueRow]:
-    """Return queues, and how they did."""
-    pasts = view.engine.queues_past([Place(look.tenant, look.queue) for look in looks])
+def places(looks: Sequence[QueueLook]) -> list[Place]:
+    """Return what queues are called."""
+    return [Place(look.tenant, look.queue) for look in looks]
+
+
+def rows_of(looks: Sequence[QueueLook], pasts: Sequence[Past]) -> list[QueueRow]:
+    """Return queues, given how they did."""
     return [
         QueueRow(**asdict(look), starts=pace(past), trend=[moment.waiting for moment in past.moments])
         for look, past in zip(looks, pasts, strict=True)
