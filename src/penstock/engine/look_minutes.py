@@ -1,12 +1,12 @@
 """Looking back: what happened in the last hour, day or week, and what stands now, from minutes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from penstock.engine.minutes import DAY, HOUR, WEEK
 from penstock.engine.reading import Reading
 from penstock.engine.transactions import Transactions
-from penstock.job import KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job import HourPast, KeptBy, Moment, Past, Place, Standing, WaitedFor
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together
 from penstock.minutes.spread import quantile
 from penstock.store import minutes as rows
@@ -28,6 +28,14 @@ class MinuteLookVerbs(Transactions):
         """Return what happened in a queue."""
         return self._past(SeriesKey("queue", tenant, queue), last)
 
+    def gates_past(self, places: Sequence[Place], *, last: int = HOUR) -> list[Past]:
+        """Return what happened at the gates of keys, each of a tenant, in their order; all are read at once."""
+        return self._pasts([SeriesKey(KEYS, place.tenant, place.key) for place in places], last)
+
+    def queues_past(self, places: Sequence[Place], *, last: int = HOUR) -> list[Past]:
+        """Return what happened in queues, each of a tenant, in their order; all are read at once."""
+        return self._pasts([SeriesKey("queue", place.tenant, place.key) for place in places], last)
+
     def task_past(self, task: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened to the jobs of a task, in all queues of a tenant, or of none."""
         return self._past(SeriesKey("task", tenant, task), last)
@@ -38,17 +46,35 @@ class MinuteLookVerbs(Transactions):
 
     def waited_for(self, *, tenant: str | None = None, last: int = HOUR, most: int = KEEPERS) -> WaitedFor:
         """Return what jobs waited for: the gates that keep most of them, other gates, a free worker."""
-        now = self._time.seen()
+        now, whole = self._time.seen(), _whole(tenant)
 
         def work(db: Session) -> WaitedFor:
-            keys = [_whole(tenant), *_keepers(db, tenant, now - last, most)]
-            found = Reading(db, keys, now).of(last)
-            step = _step(last)
-            kept = [
-                KeptBy(key.name, key.tenant, [_mean(each.kept_time, each, step, now) for each in found[key]])
-                for key in keys[1:]
-            ]
-            return _waited_for(found[keys[0]], step, now, kept)
+            keepers = _keepers(db, tenant, now - last, most)
+            return _waited_for(Reading(db, [whole, *keepers], now).of(last), whole, keepers, _step(last), now)
+
+        return self.store.read(work)
+
+    def hour_past(
+        self,
+        *,
+        tenant: str | None = None,
+        gates: Sequence[Place] = (),
+        queues: Sequence[Place] = (),
+        most: int = KEEPERS,
+    ) -> HourPast:
+        """Return how the last hour was, what jobs waited for, and how it was at some gates and queues: read at once."""
+        now, whole, step = self._time.seen(), _whole(tenant), _step(HOUR)
+        named = [SeriesKey(KEYS, place.tenant, place.key) for place in gates]
+        named += [SeriesKey("queue", place.tenant, place.key) for place in queues]
+
+        def work(db: Session) -> HourPast:
+            keepers = _keepers(db, tenant, now - HOUR, most)
+            found = Reading(db, [whole, *keepers, *named], now).of(HOUR)
+            pasts = [_past_of(found[key], step, now) for key in named]
+            return HourPast(
+                _past_of(found[whole], step, now), _waited_for(found, whole, keepers, step, now),
+                pasts[: len(gates)], pasts[len(gates) :],
+            )  # fmt: skip
 
         return self.store.read(work)
 
@@ -58,11 +84,14 @@ class MinuteLookVerbs(Transactions):
         return _standing(self.store.read(lambda db: Reading(db, [key], now).levels())[key])
 
     def _past(self, key: SeriesKey, last: int) -> Past:
+        return self._pasts([key], last)[0]
+
+    def _pasts(self, keys: Sequence[SeriesKey], last: int) -> list[Past]:
+        if not keys:
+            return []
         now, step = self._time.seen(), _step(last)
-        minutes = self.store.read(lambda db: Reading(db, [key], now).of(last))[key]
-        moments = [_moment(minute, min(minute.at + step, now) - minute.at) for minute in minutes]
-        since = minutes[0].at
-        return Past(since, now, step, moments, _moment(together(since, minutes), now - since))
+        found = self.store.read(lambda db: Reading(db, keys, now).of(last))
+        return [_past_of(found[key], step, now) for key in keys]
 
 
 def _keepers(db: Session, tenant: str | None, since: int, most: int) -> list[SeriesKey]:
@@ -89,6 +118,12 @@ def _mean(time: int, minute: Minute, step: int, now: int) -> float:
     return round(max(time, 0) / max(min(minute.at + step, now) - minute.at, 1), 2)
 
 
+def _past_of(minutes: Sequence[Minute], step: int, now: int) -> Past:
+    moments = [_moment(minute, min(minute.at + step, now) - minute.at) for minute in minutes]
+    since = minutes[0].at
+    return Past(since, now, step, moments, _moment(together(since, minutes), now - since))
+
+
 def _moment(minute: Minute, span: int) -> Moment:
     return Moment(
         minute.at, minute.arrived, minute.started - minute.undone, minute.ended - minute.undone, minute.failed,
@@ -98,15 +133,25 @@ def _moment(minute: Minute, span: int) -> Moment:
     )  # fmt: skip
 
 
-def _waited_for(whole: Sequence[Minute], step: int, now: int, gates: list[KeptBy]) -> WaitedFor:
-    kept = [_mean(minute.kept_time, minute, step, now) for minute in whole]
-    named = [sum(of_gates) for of_gates in zip(*(gate.kept for gate in gates), strict=True)] or [0.0] * len(
-        kept
-    )
-    means = [_mean(minute.waiting_time, minute, step, now) for minute in whole]
+def _waited_for(
+    found: Mapping[SeriesKey, Sequence[Minute]],
+    whole: SeriesKey,
+    keepers: Sequence[SeriesKey],
+    step: int,
+    now: int,
+) -> WaitedFor:
+    gates = [
+        KeptBy(key.name, key.tenant, [_mean(each.kept_time, each, step, now) for each in found[key]])
+        for key in keepers
+    ]
+    minutes = found[whole]
+    kept = [_mean(minute.kept_time, minute, step, now) for minute in minutes]
+    lines = [gate.kept for gate in gates] or [[0.0] * len(kept)]
+    named = [sum(of_gates) for of_gates in zip(*lines, strict=True)]
+    means = [_mean(minute.waiting_time, minute, step, now) for minute in minutes]
     others = [round(max(total - of_gates, 0), 2) for total, of_gates in zip(kept, named, strict=True)]
     worker = [round(max(mean - total, 0), 2) for mean, total in zip(means, kept, strict=True)]
-    return WaitedFor(whole[0].at, now, step, gates, others, worker)
+    return WaitedFor(minutes[0].at, now, step, gates, others, worker)
 
 
 def _standing(level: Level) -> Standing:

@@ -86,6 +86,7 @@ from penstock.job.jobs import (
 from penstock.job.looks import (
     Count,
     Elsewhere,
+    FailedLately,
     FloatingPage,
     GateDetail,
     GateLook,
@@ -104,7 +105,7 @@ from penstock.job.looks import (
     WorkerLook,
     WorkflowPage,
 )
-from penstock.job.past import KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, WaitedFor
 from penstock.job.queues import (
     Bound,
     FloatingGauge,
@@ -165,6 +166,7 @@ __all__ = [
     "EntryState",
     "EntryView",
     "Event",
+    "FailedLately",
     "Failure",
     "Finish",
     "FloatingGauge",
@@ -175,6 +177,7 @@ __all__ = [
     "GatePage",
     "GateView",
     "Gauges",
+    "HourPast",
     "ImportedAttempt",
     "ImportedJob",
     "InstancePage",

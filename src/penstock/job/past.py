@@ -59,6 +59,15 @@ class WaitedFor(Struct, frozen=True):
     worker: list[float]
 
 
+class HourPast(Struct, frozen=True):
+    """How the last hour was: in the whole store, or for a tenant, and at each of some gates and queues."""
+
+    past: Past
+    waited: WaitedFor
+    gates: list[Past]
+    queues: list[Past]
+
+
 class Standing(Struct, frozen=True):
     """How many jobs stand somewhere: that wait, of which gates keep some; that are put off by a limit; that run."""
 

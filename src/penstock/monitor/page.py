@@ -1,11 +1,12 @@
 """A page: a function from a view of the engine and a query to a record, which is the JSON at the same address."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import Struct
 
 from penstock.engine import Engine
+from penstock.monitor.lookback import Remembered
 from penstock.monitor.operations import Operation
 from penstock.monitor.requests import Query
 
@@ -22,6 +23,7 @@ class View:
     now: int
     operator: bool = False
     operations: Sequence[Operation] = ()  # bulk operations of this process
+    remembered: Remembered = field(default_factory=Remembered)
 
 
 @dataclass(frozen=True, slots=True)

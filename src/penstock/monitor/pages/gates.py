@@ -1,10 +1,12 @@
 """Gates: those that keep most jobs waiting, or all of them by name."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from penstock.job import Count, GateLook, Place
+from penstock.job import Count, GateLook, Past, Place
+from penstock.monitor.lookback import pace
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
 
@@ -12,10 +14,15 @@ ORDERS: Final = ("pressure", "name")
 
 
 class GateRow(Struct):
-    """A gate, and about when its line is through (None: unknown)."""
+    """A gate, and about when its line is through (None: unknown).
+
+    *starts* is how many jobs started in each of the last minutes, *trend* how many it kept in each of the last hour.
+    """
 
     gate: GateLook
     clears: int | None
+    starts: float
+    trend: list[float]
 
 
 class Gates(Struct):
@@ -37,17 +44,30 @@ def show(view: View, query: Query) -> Gates:
     total = view.engine.gates_counted(tenant=tenant)
     if order == "pressure":
         found = view.engine.gates_under_pressure(tenant=tenant)
-        chosen = [row(gate, view.now) for gate in found if gate.key.startswith(prefix)]
+        chosen = rows(view, [gate for gate in found if gate.key.startswith(prefix)])
         return Gates(order, prefix, tenant, total, chosen)
     key = query.text("after")
     after = None if key is None else Place(query.text("after_tenant") or "", key)
     page = view.engine.gate_page(tenant=tenant, prefix=prefix, after=after)
-    return Gates(order, prefix, tenant, total, [row(gate, view.now) for gate in page.gates], page.after)
+    return Gates(order, prefix, tenant, total, rows(view, page.gates), page.after)
 
 
-def row(gate: GateLook, now: int) -> GateRow:
-    """Return a gate, and about when its line is through as far as the clock decides it."""
-    return GateRow(gate, clears(gate, now))
+def rows(view: View, gates: Sequence[GateLook]) -> list[GateRow]:
+    """Return gates, about when their lines are through as far as the clock decides it, and how they did."""
+    return rows_of(view, gates, view.engine.gates_past(places(gates)))
+
+
+def places(gates: Sequence[GateLook]) -> list[Place]:
+    """Return what gates are called."""
+    return [Place(gate.tenant, gate.key) for gate in gates]
+
+
+def rows_of(view: View, gates: Sequence[GateLook], pasts: Sequence[Past]) -> list[GateRow]:
+    """Return gates, given how they did."""
+    return [
+        GateRow(gate, clears(gate, view.now), pace(past), [moment.kept for moment in past.moments])
+        for gate, past in zip(gates, pasts, strict=True)
+    ]
 
 
 def clears(gate: GateLook, now: int) -> int | None:

@@ -12,9 +12,13 @@ from penstock.monitor.requests import Query
 
 
 class Part(Struct):
-    """A part of a job's life: *what* it did then, and where or for what."""
+    """A part of a job's life: *what* it did then, and where or for what.
 
-    what: str  # wait, run, bad (an attempt that failed), rest (until a retry, or until it is due)
+    It waited for a gate (`wait`) or a worker (`idle`), ran (`run`, or `bad` if that did not end well), or was put off
+    (`rest`) until a retry, or until it was due.
+    """
+
+    what: str
     begin: int
     end: int
     note: str = ""
@@ -85,7 +89,9 @@ def _waits(attempt: PastAttempt, at: int, started: int) -> list[Part]:
         return []
     if attempt.arrived is None:
         return [
-            Part("wait", at, started, f"for {attempt.waited_for}" if attempt.waited_for else "for a worker")
+            Part("wait", at, started, f"for {attempt.waited_for}")
+            if attempt.waited_for
+            else Part("idle", at, started, "for a worker")
         ]
     parts = []
     if at < attempt.arrived < started:
@@ -95,4 +101,4 @@ def _waits(attempt: PastAttempt, at: int, started: int) -> list[Part]:
         end = min(at + span, started)
         parts.append(Part("wait", at, end, f"for {gate}"))
         at = end
-    return [*parts, Part("wait", at, started, "for a worker")] if at < started else parts
+    return [*parts, Part("idle", at, started, "for a worker")] if at < started else parts
