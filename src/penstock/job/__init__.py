@@ -102,7 +102,7 @@ from penstock.job.looks import (
     WorkerLook,
     WorkflowPage,
 )
-from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, TaskLook, WaitedFor
 from penstock.job.queues import (
     Bound,
     FloatingGauge,
@@ -227,6 +227,7 @@ __all__ = [
     "Start",
     "StepJob",
     "StepView",
+    "TaskLook",
     "TenantLimits",
     "Through",
     "TimedAttempt",
