@@ -16,7 +16,7 @@ from penstock.store.session import Session
 SPANS: Final = {"hour": HOUR, "day": DAY, "week": WEEK}
 KEYS: Final = "gate.key"  # the kind of the series of keys' gates
 KEEPERS: Final = 4  # gates that are told apart
-TASKS: Final = 30  # that are looked at
+TASKS: Final = 20  # that are looked at
 LOOKED_AT: Final = 1_000  # gates among which those of a tenant are looked for
 
 

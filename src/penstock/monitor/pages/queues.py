@@ -11,7 +11,7 @@ from penstock.monitor.lookback import pace
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
 
-TOLD: Final = 50  # queues of which is told how they did: those that have most to do
+TOLD: Final = 30  # queues of which is told how they did: those that have most to do
 
 
 class QueueRow(QueueLook, frozen=True):
