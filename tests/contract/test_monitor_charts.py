@@ -2,7 +2,7 @@
 
 from penstock.clock import SECOND
 from penstock.engine.minutes import DAY
-from penstock.job import Place
+from penstock.job import NewJob, Place
 from penstock.limits.rules import Numbers, Window
 from penstock.monitor import Monitor
 from penstock.monitor.page import View
@@ -18,12 +18,14 @@ def test_pages_tell_how_it_was(engine, clock, monkeypatch):
     view = View(engine, None, clock.now())
 
     an_overview_tells_what_jobs_waited_for(view)
+    tasks_are_told_with_their_last_hour(view)
     a_gate_is_told_with_the_limits_that_were_in_force(view)
     the_same_is_drawn(engine)
     what_is_read_at_once_is_what_is_read_alone(engine)
     a_tenant_sees_its_own(View(engine, "acme", clock.now()))
     with monkeypatch.context() as patched:
         a_day_is_read_once_for_all_who_look_within_half_a_minute(view, patched)
+    what_upkeep_has_not_added_yet_counts_once(engine)
     an_override_that_has_ended_is_told(engine, clock)
 
 
@@ -44,6 +46,16 @@ def an_overview_tells_what_jobs_waited_for(view):
     assert free.starts > 0 == free.trend[0]
     failed = {point.task: (point.error, point.text) for point in found.points if point.error is not None}
     assert ("TimeoutError", "failed for good in the last hour: 5 jobs") == failed["import_rows"]
+
+
+def tasks_are_told_with_their_last_hour(view):
+    found = {row.task: row for row in queues.show(view, Query({})).tasks}
+
+    assert {"sync_account", "send_mail", "render_page", "tidy", "import_rows"} == found.keys()
+    assert found["sync_account"].stands.waiting > 0 == found["import_rows"].stands.waiting
+    assert (5, 5) == (found["import_rows"].failed, sum(found["import_rows"].trend))
+    assert 0 < found["sync_account"].waited_p50 <= found["sync_account"].waited_p95
+    assert found["tidy"].starts > 0
 
 
 def a_gate_is_told_with_the_limits_that_were_in_force(view):
@@ -101,12 +113,20 @@ def a_day_is_read_once_for_all_who_look_within_half_a_minute(view, monkeypatch):
     assert 2 == read.count(("waited_for", DAY)) == read.count(("gate_past", DAY))
 
 
+def what_upkeep_has_not_added_yet_counts_once(engine):
+    before = {look.task: look.stands.waiting for look in engine.task_looks()}
+    engine.enqueue([NewJob(task="tidy", queue="free")])
+
+    assert before["tidy"] + 1 == {look.task: look.stands.waiting for look in engine.task_looks()}["tidy"]
+
+
 def a_tenant_sees_its_own(acme):
     found = overview.show(acme, Query({}))
 
     assert [0, 0] == [part.share for part in found.parts]
     assert (0, 0, []) == (found.starts, found.past.whole.started, found.points)
-    assert [] == queues.show(acme, Query({})).queues
+    shown = queues.show(acme, Query({}))
+    assert [] == shown.queues == shown.tasks
 
 
 def an_override_that_has_ended_is_told(engine, clock):

@@ -6,7 +6,7 @@ from typing import Final
 from penstock.engine.minutes import DAY, HOUR, WEEK
 from penstock.engine.reading import Reading
 from penstock.engine.transactions import Transactions
-from penstock.job import HourPast, KeptBy, Moment, Past, Place, Standing, WaitedFor
+from penstock.job import HourPast, KeptBy, Moment, Past, Place, Standing, TaskLook, WaitedFor
 from penstock.minutes.minute import MINUTE, QUARTER, Level, Minute, together
 from penstock.minutes.spread import quantile
 from penstock.store import minutes as rows
@@ -16,6 +16,7 @@ from penstock.store.session import Session
 SPANS: Final = {"hour": HOUR, "day": DAY, "week": WEEK}
 KEYS: Final = "gate.key"  # the kind of the series of keys' gates
 KEEPERS: Final = 4  # gates that are told apart
+TASKS: Final = 20  # that are looked at
 LOOKED_AT: Final = 1_000  # gates among which those of a tenant are looked for
 
 
@@ -35,6 +36,22 @@ class MinuteLookVerbs(Transactions):
     def queues_past(self, places: Sequence[Place], *, last: int = HOUR) -> list[Past]:
         """Return what happened in queues, each of a tenant, in their order; all are read at once."""
         return self._pasts([SeriesKey("queue", place.tenant, place.key) for place in places], last)
+
+    def task_looks(self, *, tenant: str | None = None, most: int = TASKS) -> list[TaskLook]:
+        """Return the tasks that have most to do, and then those that had last, with how their last hour was."""
+        now, step = self._time.seen(), _step(HOUR)
+
+        def work(db: Session) -> list[TaskLook]:
+            keys = [row.key for row in rows.busiest_of_kind(db, "task", tenant, LOOKED_AT, most)]
+            if not keys:
+                return []
+            found, levels = Reading(db, keys, now).of(HOUR), Reading(db, keys, now).levels()
+            return [
+                TaskLook(key.tenant, key.name, _standing(levels[key]), _past_of(found[key], step, now))
+                for key in keys
+            ]
+
+        return self.store.read(work)
 
     def task_past(self, task: str, *, tenant: str = "", last: int = HOUR) -> Past:
         """Return what happened to the jobs of a task, in all queues of a tenant, or of none."""

@@ -105,7 +105,7 @@ from penstock.job.looks import (
     WorkerLook,
     WorkflowPage,
 )
-from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, WaitedFor
+from penstock.job.past import HourPast, KeptBy, Moment, Past, Standing, TaskLook, WaitedFor
 from penstock.job.queues import (
     Bound,
     FloatingGauge,
@@ -233,6 +233,7 @@ __all__ = [
     "StepJob",
     "StepView",
     "Tally",
+    "TaskLook",
     "TenantLimits",
     "Through",
     "TimedAttempt",

@@ -75,3 +75,12 @@ class Standing(Struct, frozen=True):
     kept: int = 0
     scheduled: int = 0
     running: int = 0
+
+
+class TaskLook(Struct, frozen=True):
+    """A task, what stands of its jobs now, and how the last hour was."""
+
+    tenant: str
+    task: str
+    stands: Standing
+    past: Past

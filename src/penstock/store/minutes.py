@@ -145,6 +145,23 @@ def of_kind(db: Session, kind: str, tenant: str | None, most: int) -> list[Serie
     return [_series(row) for row in rows]
 
 
+def busiest_of_kind(db: Session, kind: str, tenant: str | None, looked_at: int, most: int) -> list[SeriesRow]:
+    """Return the series of a kind in which most stands, and then those that changed last, among the first so many."""
+    rows = db.all(
+        f"""
+        SELECT {_SERIES} FROM (
+            SELECT * FROM series WHERE kind = ? AND (tenant = ? OR ? = 0) ORDER BY tenant LIMIT ?
+        ) AS s ORDER BY waiting + used DESC, at DESC, signature LIMIT ?
+        """,
+        kind,
+        tenant or "",
+        int(tenant is not None),
+        looked_at,
+        most,
+    )
+    return [_series(row) for row in rows]
+
+
 def that_keep(db: Session, kind: str, tenant: str | None, looked_at: int, most: int) -> list[SeriesRow]:
     """Return the series of kinds that begin so that keep most jobs, of one tenant or all, among the first so many."""
     rows = db.all(
