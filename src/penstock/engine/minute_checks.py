@@ -38,9 +38,11 @@ def _attempts(board: Board) -> Iterator[str]:
 
     They may have more: jobs are deleted, and of one that was tried often the first attempts are forgotten.
     """
-    minutes = Reading(board.db, [STORE], board.now, EVERY).of(HOUR)[STORE]
     first = rows.first_minute(board.db, STORE)
-    since = max(minutes[0].at, board.now if first is None else first + MINUTE)
+    if first is None:
+        return
+    minutes = Reading(board.db, [STORE], board.now, EVERY).of(HOUR)[STORE]
+    since = max(minutes[0].at, first + MINUTE)
     counted = [minute for minute in minutes if minute.at >= since]
     for what, stored, true in (
         ("ended", sum(m.ended - m.undone for m in counted), standing_rows.ended(board.db, since, board.now)),
