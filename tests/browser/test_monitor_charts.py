@@ -21,6 +21,7 @@ PAGES = {
     "/gate?key=render&last=day": 4,
     "/gates": 0,
     "/queues": 0,
+    "/timeline?as=table&span=900": 0,
 }
 # What of the drawings has less contrast than 3 with what is behind it, by the formula of WCAG 2.  What only helps the
 # eye does not count: lines of a grid, and what lies below a line.
