@@ -1,6 +1,7 @@
 """Charts in a real browser: there, legible in light and dark, wide and narrow, and they follow the store."""
 
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -21,6 +22,7 @@ PAGES = {
     "/gate?key=render&last=day": 4,
     "/gates": 0,
     "/queues": 0,
+    "/timeline?as=table&span=900": 0,
 }
 # What of the drawings has less contrast than 3 with what is behind it, by the formula of WCAG 2.  What only helps the
 # eye does not count: lines of a grid, and what lies below a line.
@@ -119,10 +121,17 @@ def test_charts_are_there_and_legible_in_light_and_dark(browser, site, width):
 
 def test_a_chart_follows_the_store_and_looks_back_further_by_a_link(browser, site, engine):
     tab = browser.page()
+    tab.call("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
     tab.open(site.url + "/gate?key=api:stripe")
     until(lambda: tab.text(".live").startswith("Live"))
     tab.eval("document.querySelector('main .spark, main .chart').kept = 1")
     tiles = tab.text(".tiles")
+    at, written = tab.eval(
+        "(() => { const e = document.querySelector('tspan'); return [e.dataset.at, e.textContent] })()"
+    )
+    assert (
+        written == f"{datetime.fromisoformat(at) + timedelta(hours=5, minutes=30):%H:%M}"
+    )  # as the reader's clock has it
 
     engine.enqueue([NewJob(task="more", queue="default") for _ in range(3)])
     engine.shut("api:stripe", engine.clock.now() + 10 * MINUTE)

@@ -2,7 +2,9 @@
 
 from penstock.clock import SECOND
 from penstock.engine.minutes import DAY
-from penstock.job import NewJob, Place
+from penstock.job import Count, FailedLately, NewJob, Place, Settlement
+from penstock.lifecycle.outcomes import Failed
+from penstock.lifecycle.retry import RetryPolicy
 from penstock.limits.rules import Numbers, Window
 from penstock.monitor import Monitor
 from penstock.monitor.page import View
@@ -26,6 +28,7 @@ def test_pages_tell_how_it_was(engine, clock, monkeypatch):
     with monkeypatch.context() as patched:
         a_day_is_read_once_for_all_who_look_within_half_a_minute(view, patched)
     what_upkeep_has_not_added_yet_counts_once(engine)
+    the_kind_of_an_error_is_told_whatever_it_is(engine, clock)
     an_override_that_has_ended_is_told(engine, clock)
 
 
@@ -127,6 +130,23 @@ def a_tenant_sees_its_own(acme):
     assert (0, 0, []) == (found.starts, found.past.whole.started, found.points)
     shown = queues.show(acme, Query({}))
     assert [] == shown.queues == shown.tasks
+
+
+def the_kind_of_an_error_is_told_whatever_it_is(engine, clock):
+    once = RetryPolicy(attempts=1)
+    engine.enqueue([NewJob(task="odd", queue="odd", tenant="acme", retry=once) for _ in range(3)])
+    kinds = ('We"ird\\Err\u00f6r', 'We"ird\\Err\u00f6r', "E" * 1_000)
+    for kind, job in zip(kinds, engine.claim(["odd"], 3, worker="w").jobs, strict=True):
+        engine.settle([Settlement(job.seq, job.fence, Failed(kind, '"kind": "x"', ""))])
+
+    found = engine.failed_lately(clock.now() - MINUTE, "acme")
+
+    assert [
+        FailedLately("acme", "odd", kinds[0], Count(2)),
+        FailedLately("acme", "odd", "", Count(1)),
+    ] == found
+    assert found[0] in engine.failed_lately(clock.now() - MINUTE)
+    assert [] == engine.failed_lately(clock.now(), "acme")
 
 
 def an_override_that_has_ended_is_told(engine, clock):

@@ -94,8 +94,8 @@ def test_a_limit_is_a_line_that_steps_and_is_interrupted_where_there_is_none():
 
 @pytest.mark.parametrize(
     ("most", "found"),
-    [(0, [0, 1]), (0.2, [0, 1]), (3, [0, 1, 2, 3]), (750, [0, 500, 1000]), (3_460, [0, 2000, 4000]),
-     (10**15 * 3, [0, 10**15, 2 * 10**15, 3 * 10**15]), (10**15 * 3 + 1, [0, 2 * 10**15, 4 * 10**15])],
+    [(0, [0, 1]), (0.2, [0, 1]), (3, [0, 1, 2, 3]), (746, [0, 250, 500, 750]), (3_460, [0, 1200, 2400, 3600]),
+     (10**15 * 3, [0, 10**15, 2 * 10**15, 3 * 10**15]), (10**15 * 3 + 1, [0, 12 * 10**14, 24 * 10**14, 36 * 10**14])],
 )  # fmt: skip
 def test_the_numbers_beside_a_chart_are_round_and_reach_far_enough(most, found):
     assert found == plot.marks(most)

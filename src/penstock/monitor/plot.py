@@ -15,6 +15,7 @@ MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
 _EXACT: Final = 100_000  # numbers from here on are written in short
+_TENTHS: Final = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)  # of round numbers
 _LETTERS: Final = ("", "k", "M", "G", "T", "P", "E")
 _TIMES: Final = (
     *(n * MILLISECOND for n in (1, 2, 5, 10, 20, 50, 100, 200, 500)),
@@ -58,17 +59,16 @@ def thinned(axis: Axis, values: Sequence[float]) -> tuple[Axis, list[float]]:
     return axis._replace(step=axis.step * size), [sum(part) / len(part) for part in parts]
 
 
-def marks(most: float, parts: int = 3, units: Sequence[int] | None = None) -> list[int]:
-    """Return round numbers from 0 on, of which the last one is no less than *most*: about so many *parts*.
+def marks(most: float, parts: int = 3, units: Sequence[int] = (1,)) -> list[int]:
+    """Return round numbers from 0 on, of which the last one is no less than *most*, nor much more: so many *parts*.
 
-    *units* are the distances that may lie between them; they go on in tens of the last one.
+    *units* are the distances that may lie between them, and the last of them times a round number.
     """
-    step = next((unit for unit in units or () if unit * parts >= most), None)
-    if step is None:
-        unit = units[-1] if units else 1
-        power = 10 ** max(math.floor(math.log10(max(most / unit / parts, 1))), 0)
-        step = next(unit * power * n for n in (1, 2, 5, 10) if unit * power * n * parts >= most)
-    return [step * n for n in range(max(math.ceil(most / step), 1) + 1)]
+    far = units[-1] * 10 ** max(math.floor(math.log10(max(most / units[-1] / parts, 1))), 0)
+    steps = [*units, *(far * tenths // 10 for tenths in _TENTHS if not far * tenths % 10)]
+    enough = [(step * math.ceil(max(most / step, 1)), step) for step in steps if step * parts >= most]
+    top, step = min(enough)
+    return list(range(0, top + 1, step))
 
 
 def time_marks(most: float, parts: int = 2) -> list[int]:
