@@ -9,6 +9,7 @@ from penstock.limits.rules import Numbers, Window
 from penstock.monitor import Monitor
 from penstock.monitor.page import View
 from penstock.monitor.pages import gate, overview, queues
+from penstock.monitor.pages.gates import if_cleared
 from penstock.monitor.requests import Query
 from tests.support.looking import look
 from tests.support.past import MINUTE, live
@@ -45,6 +46,10 @@ def an_overview_tells_what_jobs_waited_for(view):
     rows = {row.gate.key: row for row in found.gates}
     assert {"api:stripe", "smtp"} <= rows.keys()
     assert all(row.starts > 0 and row.trend[-2] > row.trend[-12] for row in rows.values())
+    overridden = if_cleared(rows["api:stripe"].gate, view.now)
+    assert Numbers(rate=Window(12, MINUTE)) == overridden.numbers
+    assert view.now < overridden.clears < rows["api:stripe"].clears
+    assert if_cleared(rows["smtp"].gate, view.now) is None
     free = next(queue for queue in found.queues if queue.queue == "free")
     assert free.starts > 0 == free.trend[0]
     failed = {point.task: (point.error, point.text) for point in found.points if point.error is not None}

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from penstock.job import Count, GateLook, Past, Place
+from penstock.limits.gate import Rules
+from penstock.limits.rules import Numbers
 from penstock.monitor.lookback import pace
 from penstock.monitor.page import View
 from penstock.monitor.requests import Query
@@ -23,6 +26,13 @@ class GateRow(Struct):
     clears: int | None
     starts: float
     trend: list[float]
+
+
+class Cleared(Struct):
+    """The numbers that would be in force without an override, and about when the line would be through."""
+
+    numbers: Numbers
+    clears: int
 
 
 class Gates(Struct):
@@ -82,3 +92,12 @@ def clears(gate: GateLook, now: int) -> int | None:
         rounds = max(-(-(held.number + gate.recent) // numbers.rate.limit) - 1, 0)
         ends.append(now + rounds * numbers.rate.period)
     return max(ends)
+
+
+def if_cleared(gate: GateLook, now: int) -> Cleared | None:
+    """Return what would be without a gate's override, as far as the clock decides it."""
+    if gate.override is None or gate.shut_until is not None:
+        return None
+    numbers = Rules(gate.configured, gate.floating).effective(gate.own, now)
+    at = clears(replace(gate, numbers=numbers), now)
+    return None if at is None else Cleared(numbers, at)

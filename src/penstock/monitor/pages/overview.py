@@ -13,7 +13,7 @@ from penstock.monitor import worth
 from penstock.monitor.lookback import Part, pace, parts_of, span_of
 from penstock.monitor.page import View
 from penstock.monitor.pages import queues, workers
-from penstock.monitor.pages.gates import GateRow, places, rows_of
+from penstock.monitor.pages.gates import Cleared, GateRow, if_cleared, places, rows_of
 from penstock.monitor.pages.queues import QueueRow
 from penstock.monitor.pages.workers import Worker
 from penstock.monitor.requests import Query
@@ -37,6 +37,7 @@ class Verdict(Struct):
     kept: Count = Count()
     share: int | None = None
     worker: int = 0
+    cleared: Cleared | None = None  # what would be without the gate's override
 
 
 class Overview(Struct):
@@ -104,4 +105,4 @@ def _verdict(view: View, gates: list[GateLook], shown: list[GateRow], parts: lis
     first = gates[0]
     held = 0 if first.held is None else first.held.number
     share = next((part.share for part in parts if (part.key, part.tenant) == (first.key, first.tenant)), None)
-    return Verdict(maintenance, shown[0], held, kept, share, worker)
+    return Verdict(maintenance, shown[0], held, kept, share, worker, if_cleared(first, view.now))
