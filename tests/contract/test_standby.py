@@ -110,7 +110,26 @@ class TestOrder:
         )
 
         assert accepted is True
-        assert names(found) == ("a second b" if settled == "first" else "a b c")
+        assert names(found) == ("a second" if settled == "first" else "a b c")
+        sound(desk)
+
+    def test_as_many_lanes_are_left_to_others_as_became_ready_in_the_transaction(self, desk: Desk) -> None:
+        for name in "abcd":
+            desk.enqueue(f"{name} {name}2", slots(name, 1))
+        desk.claim(3)
+        ended = [desk.attempts[name] for name in "abc"]
+
+        _, found = desk.engine.exchange(
+            [Settlement(each.seq, each.fence, Done()) for each in ended],
+            ["q"],
+            0,
+            worker="worker",
+            relay=QUICK,
+            standby=10,
+        )
+
+        assert names(found) == "a2"  # d is as new to others as it was before
+        assert names(claim(desk, 0, standby=10)) == "b2 c2 d"
         sound(desk)
 
     def test_a_job_that_was_called_does_not_stand_by_before_those_that_were_not_read(
@@ -173,6 +192,13 @@ class TestOrder:
 
 class TestRefused:
     """What must not stand by ends it, for all that come after it too; it starts once a hand is free."""
+
+    def test_one_whose_key_jobs_of_another_queue_need(self, desk: Desk) -> None:
+        line_up(desk, "a b")
+        desk.enqueue("elsewhere", slots("b", 1), queue="other")
+        line_up(desk, "c")
+
+        assert names(claim(desk, 1)) == "a"
 
     @pytest.mark.parametrize(
         "limits",

@@ -50,6 +50,7 @@ class Crew:
         self.running: set[Attempt] = set()
         self._shift = shift
         self._ended: deque[Attempt] = deque()
+        self.frees = False  # one of those that have ended did not hand its place on
         self._ring = ring
         self._free_tasks = concurrency
         self._free_threads = threads
@@ -63,7 +64,7 @@ class Crew:
         # Attempts of one kind stand by, so that each can have the place of any other.
         hand_on = {True in kinds: self.standby.hand_on}
         on_loop, in_thread = hand_on.get(True, _to_none), hand_on.get(False, _to_none)
-        report = self._ended.append
+        report = self._report
         self.loop = Loop(report, ring, on_loop) if True in kinds or needs_loop else None
         self._threads = Threads(threads, self._alarm, report, ring, in_thread) if False in kinds else None
         self._watchdog = Watchdog(self.running, self.loop)
@@ -165,7 +166,7 @@ class Crew:
         """Hand back attempts that were taken and cannot be sent."""
         for attempt in attempts:
             attempt.end(HandedBack())
-            self._ended.append(attempt)
+            self._report(attempt)
             if attempt.relay is not None:
                 self._ended += attempt.relay.cut()
         self._ring()
@@ -173,6 +174,7 @@ class Crew:
     def ended(self, most: int | None = None) -> list[Attempt]:
         """Take back attempts that have ended, at most so many; their places are free again."""
         with self._lock:
+            self.frees = False  # first: one that ends meanwhile is looked at once more
             count = len(self._ended) if most is None else min(most, len(self._ended))
             ended = [self._ended.popleft() for _ in range(count)]
             # A relay keeps its place until all of it is taken back.
@@ -224,6 +226,12 @@ class Crew:
                 self.interrupt(attempt)
             else:
                 attempt.strike(HandBack)
+
+    def _report(self, attempt: Attempt) -> None:
+        """Note that an attempt has ended."""
+        self._ended.append(attempt)
+        if not attempt.handed_on:
+            self.frees = True
 
     def _free(self) -> int:
         if self._kinds == {True}:

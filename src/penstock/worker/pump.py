@@ -98,7 +98,7 @@ class Pump:
 
     def ring(self) -> None:
         """Look at what has ended."""
-        if self._gathers and self._crew.standby.is_ample:
+        if self._gathers and self._crew.standby.is_ample and not self._crew.frees:
             return
         self.thread.wake()
         self.second.ring()
@@ -132,7 +132,7 @@ class Pump:
         # What was left to the second pump may still be there.
         rest = min(rest, self._beginnings.until(FALLBACK), self._crew.until_late(FALLBACK) + LEAST_PAUSE)
         self._gathers = len(self._crew.standby) > 0
-        if self._gathers and self._crew.standby.is_ample:
+        if self._gathers and self._crew.standby.is_ample and not self._crew.frees:
             return min(rest, GATHER) / SECOND
         return 0 if self._crew.left else rest / SECOND
 
@@ -142,9 +142,9 @@ class Pump:
         None unless more waits than there are hands, and what ends pays for the exchange: then other workers have had
         the time to claim for their hands.
         """
-        may = (
-            self._plenty and self._choice.alike and self._exchanges.pending.waiting and not self._is_pacing()
-        )
+        # What is handed back unbegun pays for nothing: it would be claimed again at once, and kept from others.
+        pays = any(attempt.began for attempt in self._exchanges.pending.waiting)
+        may = self._plenty and self._choice.alike and pays and not self._is_pacing()
         return self._crew.standby.room(self._expected) if may else 0
 
     def _take_ended(self) -> None:
@@ -186,7 +186,7 @@ class Pump:
                 self._look = True
                 raise
             # A claim that got all it asked for does not know what else there is.
-            self._plenty = claim.at_once >= max(count, 1)
+            self._plenty = claim.at_once >= count
             if claim.more or self._plenty:
                 self._look = True
             self._look_at = claim.next_at
@@ -207,8 +207,8 @@ class Pump:
     def _take(self, queues: Sequence[str], count: int) -> Claim:
         standby = self._standby()
         claim = self._exchanges.run(queues, self._crew.reserve(count), ahead=True, standby=standby)
-        if standby and claim.at_once <= count:
-            self._crew.standby.found_none()
+        if standby and (claim.jobs or not claim.more):
+            self._crew.standby.got(claim.at_once - count)
         return claim
 
     def _share(self) -> int:

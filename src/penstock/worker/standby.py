@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from penstock.clock import MILLISECOND, SECOND, since_boot
+from penstock.clock import MILLISECOND, since_boot
 from penstock.worker.attempt import Attempt
 from penstock.worker.expected import Expected
 
@@ -16,8 +16,10 @@ from penstock.worker.expected import Expected
 WITHIN: Final = 80 * MILLISECOND
 # Exchanges of so many attempts are worth what each costs by itself.
 ENOUGH: Final = 100
-# So long none are asked for after a claim that found none.
-NONE_FOR: Final = SECOND
+# A worker asks for so many at first, and then for twice as many as it got.  So a claim locks few that it does not take.
+FIRST: Final = 8
+# So long it asks for none after it got none.
+NONE_FOR: Final = 100 * MILLISECOND
 
 Following = Callable[[Attempt], Attempt | None]
 
@@ -32,6 +34,7 @@ class Standby:
         self._hands = hands
         self._waiting: deque[Attempt] = deque()
         self._most = 0  # how many are to stand by
+        self._got = FIRST // 2
         self._none_until = 0
 
     def __len__(self) -> int:
@@ -47,11 +50,13 @@ class Standby:
         if self._hands >= ENOUGH or since_boot() < self._none_until:
             return 0
         self._most = min(ENOUGH - self._hands, self._hands * expected.for_each_hand())
-        return max(0, self._most - len(self._waiting))
+        return max(0, min(self._most - len(self._waiting), 2 * self._got))
 
-    def found_none(self) -> None:
-        """Ask for none for a while: what waits is of another kind."""
-        self._none_until = since_boot() + NONE_FOR
+    def got(self, count: int) -> None:
+        """Learn from a claim how many there are that may stand by."""
+        self._got = max(count, FIRST // 2)
+        if count <= 0:
+            self._none_until = since_boot() + NONE_FOR
 
     def add(self, attempts: Sequence[Attempt]) -> None:
         """Have *attempts* stand by."""

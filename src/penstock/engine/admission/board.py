@@ -267,6 +267,11 @@ class Board:
                 self.to_follow.admissible.append(lane)
         self.touch(lane)
 
+    @property
+    def called(self) -> set[int]:
+        """Which lanes became ready in this transaction: no other claim could look at them yet."""
+        return {lane.id for lane in self._called}
+
     def empty(self, lane: Lane) -> None:
         """Note that a lane has no job left."""
         lane.head = None

@@ -11,7 +11,7 @@ Invariant: at a gate with one slot, no start but those of one relay is between i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,7 @@ from penstock.store import waiting as waiting_rows
 from penstock.store.waiting import Following
 
 if TYPE_CHECKING:
+    from penstock.engine.admission.board import Board
     from penstock.engine.admission.claiming import Claiming
 
 
@@ -84,10 +85,15 @@ def _alone(claiming: "Claiming", spans: Mapping[str, int]) -> list[tuple[ClaimQu
     ]  # fmt: skip
     if not found or not board.db.gated:
         return found  # lanes of a transaction that shares the gates are their own
-    passing = Counter(stand.gate for lane in board.lanes.values() for stand in lane.stands)
-    gates = [lane.stands[0].gate for _, lane in found if passing[lane.stands[0].gate] == 1]
-    own = {row.id for row in gate_rows.load_own(board.db, gates)}
+    own = own_gates(board, [lane for _, lane in found])
     return [(queue, lane) for queue, lane in found if lane.stands[0].gate in own]
+
+
+def own_gates(board: "Board", lanes: Sequence[Lane]) -> set[int]:
+    """Return the gates that these lanes pass first and no other lane passes, for a transaction that holds the gates."""
+    passing = Counter(stand.gate for lane in board.lanes.values() for stand in lane.stands)
+    gates = [lane.stands[0].gate for lane in lanes if passing[lane.stands[0].gate] == 1]
+    return {row.id for row in gate_rows.load_own(board.db, gates)} if gates else set()
 
 
 def _has_one_slot(claiming: "Claiming", lane: Lane) -> bool:

@@ -2,19 +2,21 @@
 
 A worker with few hands would exchange a few short jobs at a time, and spend most of its time on that.
 
-Such a job holds its slots from now on, as any that was started.  So only a job may stand by whose gate is the only one
-it passes, and has one slot, which no other job could use meanwhile.
+Such a job holds its slot from now on, as any that was started.  So only a job may stand by for which no other job could
+use that slot meanwhile: its only gate has one slot, and no other lane passes it.  And as many ready lanes are left as
+became ready in this transaction: else a worker would keep all keys that it has, though others have hands for them.
 
 Invariant: jobs are started in the order of the claim; the first that must not stand by ends it.
 """
 
 from collections.abc import Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from penstock.engine.admission.claim_queues import ClaimQueue
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.own_lanes import has_slots_only, seem_own
-from penstock.engine.admission.relays import must_be_alone
+from penstock.engine.admission.relays import must_be_alone, own_gates
 from penstock.store import waiting as waiting_rows
 
 if TYPE_CHECKING:
@@ -27,17 +29,18 @@ def stand_by(claiming: "Claiming", spans: Mapping[str, int], most: int) -> bool:
         return False
     board = claiming.board
     found = claiming.first_lanes(most)
-    lanes = []
-    for queue, lane in found:
-        if not _may(claiming, queue, lane, spans):
-            break
-        lanes.append(lane)
+    called = board.called
+    others = sum(lane.id not in called for _, lane in found)
+    lanes = [lane for _, lane in takewhile(lambda each: _may(claiming, *each, spans), found[:others])]
+    if board.db.gated:
+        own = own_gates(board, lanes)
+        lanes = list(takewhile(lambda lane: lane.stands[0].gate in own, lanes))
     if not lanes:
         return False
-    firsts = waiting_rows.first_in(board.db, [lane.id for lane in lanes], 1)
+    jobs = waiting_rows.first_in(board.db, [lane.id for lane in lanes], 1)
     taken = len(claiming.admitted)
     for lane in lanes:
-        first = firsts[lane.id][0]
+        first = jobs[lane.id][0]
         if first.seq != lane.head or must_be_alone(first) or not claiming.start_next():
             break
     return len(claiming.admitted) > taken
