@@ -10,13 +10,12 @@ import pytest
 
 from penstock.clock import MILLISECOND, SECOND
 from penstock.lifecycle.outcomes import Again, Cancelled, Done, Failed, HandedBack, Limited
-from penstock.worker import Cancel, RateLimited, Retry, expected, pump, standby
+from penstock.worker import Cancel, RateLimited, Retry, expected, standby
 from penstock.worker.context import CURRENT
 from penstock.worker.leases import Leases
 from penstock.worker.loop import Loop
 from penstock.worker.threads import Threads
 from tests.support.stub_engine import StubEngine
-from tests.support.timing import until
 from tests.support.working import work, working
 
 HELD = ContextVar("HELD", default=0)
@@ -437,54 +436,6 @@ def test_a_few_are_asked_for_at_first_and_then_twice_as_many_as_there_were(engin
     asked = [each for each in engine.standbys if each]
     assert asked[0] == 8
     assert 8 < max(asked) <= 98
-
-
-def test_what_was_handed_back_is_not_claimed_again_at_once(engine, monkeypatch):
-    monkeypatch.setattr(expected, "STANDBY", 10 * SECOND)
-    engine.most_standing = 2
-    stage, pause = held("plain", {})
-    handed = []
-    settle = engine._settle
-
-    def noted(settlement):
-        if isinstance(settlement.outcome, HandedBack):
-            handed.append(settlement.seq)
-        return settle(settlement)
-
-    monkeypatch.setattr(engine, "_settle", noted)
-    engine.enqueue("act", count=6)
-    with working(engine, stage.act, threads=1):
-        assert pause.begun.wait(10)
-        engine.until(lambda: handed)
-        time.sleep(0.3)  # four times as long as an attempt stands by
-        pause.go_on.set()
-
-    assert len(handed) == len(set(handed))
-
-
-def test_a_place_that_none_can_hand_on_is_taken_at_once_though_enough_stand_by(engine, patient, monkeypatch):
-    monkeypatch.setattr(standby, "NONE_FOR", 0)
-    monkeypatch.setattr(pump, "GATHER", 20 * SECOND)
-    plain_pause, began = Pause(), []
-
-    def most(verb):
-        line = engine._waiting.get("default", [])
-        engine.most_standing = 70 if verb == "claim" and line and line[0].task == "plain" else 0
-
-    async def act():
-        began.append(1)
-
-    def plain():
-        plain_pause()
-
-    engine.hook = most
-    engine.enqueue("act", count=3)
-    engine.enqueue("plain")
-    engine.enqueue("act", count=70)
-    with working(engine, act, plain, concurrency=3, threads=1):
-        assert plain_pause.begun.wait(10)
-        plain_pause.go_on.set()
-        until(lambda: len(began) == 73, 10)
 
 
 def test_none_of_slow_tasks_is_asked_for(engine, monkeypatch):
