@@ -564,6 +564,7 @@ FOUND = {
         enqueue(job("a", "X c1")),
         ("claim", ["q"], 1),
         ("advance", LEASE),
+        ("upkeep",),
         stand_by(0),
     ),
     "no job stands by whose lost attempts count": found(
@@ -575,12 +576,6 @@ FOUND = {
         "jobs that stand by after one that must not",
         enqueue(job("a", "X c1", lost_counts=True), job("b", "Y c1")),
         stand_by(0),
-    ),
-    "no job stands by at a key with a rule": found(
-        "a job that stands by at a key with a rule",
-        enqueue(job("a", "X c1"), job("b", "Y c1")),
-        ("configure", "key", "Y", "c1"),
-        stand_by(1),
     ),
     "no more stand by than were asked for": found(
         "more that stand by than were asked for",

@@ -87,10 +87,6 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
             "not must_be_alone(first) and not claiming.start_next()",
         ),
     ),
-    "a job that stands by at a key with a rule": (
-        "engine.admission.standby:_may",
-        ("seem_own((), [post]) and", ""),
-    ),
     "more that stand by than were asked for": (
         "engine.admission.claiming:Claiming.first_lanes",
         (" or len(found) >= most", ""),
