@@ -142,8 +142,7 @@ _FRAMES = """
     const put = (name, value) => (columns[name] = Array.from({ length: count }, (_, n) => value(n)));
     put("seq", (n) => n); put("number", () => 1); put("id", (n) => `job ${n}`); put("tenant", () => 0);
     put("queue", () => 3); put("task", () => 3); put("worker", () => 3); put("keys", (n) => [5 + (n % 24)]);
-    put("behind", (n) => (n % 3 ? 4 : 0)); put("kept", (n) => (n % 3 ? [4, 3e6] : []));
-    put("outcome", (n) => (n % 40 ? 1 : 2));
+    put("behind", (n) => (n % 3 ? 4 : 0)); put("outcome", (n) => (n % 40 ? 1 : 2));
     put("claimed", (n) => Math.floor((n / count) * 3.5e9)); put("waited", () => 4e6); put("late", () => 0);
     put("ran", () => Math.floor(6e10 / count));
     const page = { texts, columns, since: 0, until: 3.6e9, now: 3.6e9, reached: 0, cursor: null };

@@ -39,7 +39,7 @@ class TestAnAttemptThatEndedDone:
 
         (attempt,) = desk.engine.history("a")
         assert attempt == PastAttempt(
-            1, 1, Ending.DONE, started, None, started + SECOND, "worker", arrived=started, result='"yes"'
+            1, 1, Ending.DONE, started, None, started + SECOND, "worker", result='"yes"'
         )
 
     def test_it_has_no_row_of_its_own(self, desk: Desk, limits) -> None:

@@ -4,7 +4,7 @@ What SQLite reads is counted in steps of its machine.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,12 +15,9 @@ from penstock.engine import Engine, open_engine
 from penstock.job import NewJob, Settlement
 from penstock.lifecycle.outcomes import Done
 from penstock.limits.rules import Limit, Numbers, Window
-from penstock.minutes.minute import MINUTE, Minute
-from penstock.monitor.lookback import Remembered
 from penstock.monitor.page import View
 from penstock.monitor.pages.table import PAGES
 from penstock.monitor.requests import Query
-from penstock.store import minutes as minute_rows
 from penstock.store.session import Session
 from tests.support.soak import often
 
@@ -36,8 +33,6 @@ QUERIES = [
     ("/jobs", {"key": "hot", "words": "no such"}),
     ("/jobs", {"state": "done", "error": "no such"}),
     ("/gates", {"order": "name", "prefix": "key:1"}),
-    ("/", {"last": "week"}),
-    ("/gate", {"key": "hot", "last": "week"}),
     ("/find", {"q": "task"}),
     ("/plan", {"key": "hot"}),
 ]
@@ -111,10 +106,9 @@ def counted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[in
         yield counts
 
 
-def show(engine: Engine, path: str, query: dict[str, str], remembered: Remembered | None = None) -> None:
+def show(engine: Engine, path: str, query: dict[str, str]) -> None:
     page = next(page for page in PAGES if page.path == path)
-    view = View(engine, None, engine.clock.now(), operator=True, remembered=remembered or Remembered())
-    page.show(view, Query.read(urlencode(query)))
+    page.show(View(engine, None, engine.clock.now(), operator=True), Query.read(urlencode(query)))
 
 
 def steps(engine: Engine, path: str, query: dict[str, str]) -> int:
@@ -143,11 +137,8 @@ def steps_of(engine: Engine, look: Callable[[], object]) -> int:
 def test_a_page_takes_as_many_statements_for_a_hundred_times_as_many_jobs(path, query, stores, monkeypatch):
     told = {}
     for jobs in (FEW, MANY):
-        remembered = Remembered()
-        if "last" in query:  # a page that is followed reads a day or a week only twice a minute
-            show(stores[jobs], path, query, remembered)
         with counted(stores[jobs], monkeypatch) as rows:
-            show(stores[jobs], path, query, remembered)
+            show(stores[jobs], path, query)
         told[jobs] = len(rows), sum(rows)
 
     assert told[MANY][0] <= STATEMENTS
@@ -170,37 +161,3 @@ def test_what_the_database_reads_for_a_page_stops_growing(path, query, stores):
     many, more = (steps(stores[jobs], path, query) for jobs in (MANY, MORE))
 
     assert more <= many * 1.6 + 20
-
-
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """Give a store of 120 gates, queues and tasks, in each of which something happened in every minute."""
-    with closing(open_engine(str(tmp_path_factory.mktemp("busy") / "jobs.db"))) as engine:
-        engine.enqueue(
-            [
-                NewJob(task=f"task {n}", queue=f"queue {n}", limits=(Limit(f"key {n}", Numbers(slots=1)),))
-                for n in range(120)
-                for _ in range(2)
-            ]
-        )
-        for n in range(120):
-            engine.claim([f"queue {n}"], 2, worker="worker", lease=3_600 * SECOND)
-        engine.keep_minutes()
-        begins = engine.clock.now() // MINUTE * MINUTE
-
-        def work(db: Session) -> None:
-            ids = [id_ for (id_,) in db.all("SELECT id FROM series")]
-            minutes = [Minute(begins - n * MINUTE, started=n, waits={9: n}) for n in range(1, 31)]
-            minute_rows.save_minutes(db, [(id_, minute) for id_ in ids for minute in minutes])
-
-        engine.store.write(work)
-        yield engine
-
-
-@pytest.mark.parametrize("path", ["/", "/gates", "/queues"])
-def test_of_an_hour_in_which_much_happened_everywhere_a_page_reads_a_part(path, busy, monkeypatch):
-    with counted(busy, monkeypatch) as rows:
-        show(busy, path, {})
-
-    assert len(rows) <= STATEMENTS
-    assert 200 < sum(rows) <= ROWS

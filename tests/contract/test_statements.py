@@ -20,7 +20,6 @@ import pytest
 import penstock
 from penstock.job import AuditEntry, AuditFilter, JobFilter, JobQuery
 from penstock.lifecycle.states import State
-from penstock.minutes.minute import Minute
 from penstock.store import (
     attempts,
     audit,
@@ -31,14 +30,12 @@ from penstock.store import (
     lending,
     look_jobs,
     look_lists,
-    minutes,
     prune,
     queues,
     rate_resources,
     resources,
     schedules,
     sequences,
-    standing,
     surveys,
     touched,
     views,
@@ -69,8 +66,6 @@ EVERY_QUERY = JobQuery(
 )
 EXAMPLES = [
     lambda db: gates.sweep(db, 0, 1, 2),
-    lambda db: minutes.save_minutes(db, [(1, Minute(2))]),
-    standing.by_task,
     lambda db: [workers.all_of(db, tenant) for tenant in (None, "x")],
     lambda db: audit.add(db, AuditEntry(1, 2, *"abcdef", None, None, "g")),
     lambda db: [
@@ -86,7 +81,7 @@ EXAMPLES = [
         partial(look_jobs.looked, wanted=JobQuery(state=state), before=9, looked_at=2)
         for state in [None, *State]
     ),
-    partial(look_lists.queues, counted=2, in_line=True),
+    partial(look_lists.queues, counted=2),
     lambda db: touched.of_queue(db, ("x", "q"), 2),
     lambda db: waiting.schedule(db, [(1, 2, 0, 0)]),
     lambda db: waiting.put_off(db, [(1, 2, 0, 0, "")]),

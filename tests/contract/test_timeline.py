@@ -295,20 +295,3 @@ def test_the_database_works_no_more_for_a_page_of_a_large_store():
         large = work_of(engine, lambda: engine.timeline(**last_seconds(desk))).steps
 
     assert 0 < large < 1.1 * small
-
-
-def test_an_attempt_says_how_long_each_gate_kept_its_job(desk):
-    desk.enqueue("a b", slots("k", 1))
-    desk.claim()
-    desk.wait(3 * SECOND)
-    desk.settle("a")
-    desk.wait(2 * SECOND)  # until a worker comes
-    desk.claim()
-
-    (running, first) = shown(desk)
-    desk.settle("b")
-    (done, _) = shown(desk)
-
-    assert () == first.kept
-    assert (("k", 3 * SECOND),) == running.kept == done.kept
-    assert 5 * SECOND == running.claimed - running.since

@@ -1,7 +1,5 @@
 CREATE SEQUENCE number;
 
-CREATE SEQUENCE tally_number_seq;
-
 CREATE TABLE anchor (
     boot text COLLATE "C" NOT NULL,
     since_epoch bigint NOT NULL
@@ -34,8 +32,6 @@ CREATE TABLE attempt (
     reason text COLLATE "C" NOT NULL,
     error text COLLATE "C",
     retried bigint,
-    arrived bigint,
-    waits text COLLATE "C",
     CONSTRAINT attempt_pkey PRIMARY KEY (seq, number)
 );
 CREATE INDEX attempt_ended ON attempt USING btree (ended, seq, number);
@@ -81,8 +77,6 @@ CREATE TABLE done (
     worker text COLLATE "C",
     gates text COLLATE "C",
     behind bigint,
-    arrived bigint,
-    waits text COLLATE "C",
     CONSTRAINT done_pkey PRIMARY KEY (seq)
 );
 CREATE INDEX done_finished ON done USING btree (finished);
@@ -166,15 +160,6 @@ CREATE TABLE gate_memory (
     due bigint NOT NULL DEFAULT 0,
     CONSTRAINT gate_memory_pkey PRIMARY KEY (gate)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
-
-CREATE TABLE gate_swept (
-    id bigint NOT NULL,
-    kind text COLLATE "C" NOT NULL,
-    tenant text COLLATE "C" NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    at bigint NOT NULL,
-    CONSTRAINT gate_swept_pkey PRIMARY KEY (id)
-);
 
 CREATE TABLE held (
     holder bigint NOT NULL,
@@ -287,9 +272,6 @@ CREATE TABLE lane (
     tenant text COLLATE "C" NOT NULL DEFAULT ''::text,
     costs text COLLATE "C",
     part text COLLATE "C" NOT NULL DEFAULT ''::text,
-    jobs bigint NOT NULL DEFAULT 0,
-    kept text COLLATE "C" NOT NULL DEFAULT ''::text,
-    kept_at bigint NOT NULL DEFAULT 0,
     CONSTRAINT lane_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX lane_dormant ON lane USING btree (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
@@ -316,8 +298,6 @@ CREATE TABLE lane_job (
     refused bigint NOT NULL,
     costs text COLLATE "C",
     told bigint NOT NULL DEFAULT 0,
-    arrived bigint,
-    noted text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT lane_job_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX lane_job_order ON lane_job USING btree (lane, priority DESC, ord);
@@ -329,41 +309,11 @@ CREATE TABLE lane_name (
     CONSTRAINT lane_name_signature_key UNIQUE (signature)
 );
 
-CREATE TABLE minute (
-    series bigint NOT NULL,
-    at bigint NOT NULL,
-    arrived bigint NOT NULL,
-    started bigint NOT NULL,
-    undone bigint NOT NULL,
-    ended bigint NOT NULL,
-    failed bigint NOT NULL,
-    dropped bigint NOT NULL,
-    waiting bigint NOT NULL,
-    kept bigint NOT NULL,
-    used bigint NOT NULL,
-    most bigint NOT NULL,
-    waiting_time bigint NOT NULL,
-    kept_time bigint NOT NULL,
-    used_time bigint NOT NULL,
-    waits text COLLATE "C" NOT NULL,
-    held text COLLATE "C" NOT NULL,
-    CONSTRAINT minute_pkey PRIMARY KEY (series, at)
-);
-
 CREATE TABLE own_lease (
     seq bigint NOT NULL,
     lease bigint NOT NULL,
     CONSTRAINT own_lease_pkey PRIMARY KEY (seq)
 );
-
-CREATE TABLE past (
-    span bigint NOT NULL,
-    series bigint NOT NULL,
-    at bigint NOT NULL,
-    facts text COLLATE "C" NOT NULL,
-    CONSTRAINT past_pkey PRIMARY KEY (span, series, at)
-);
-CREATE INDEX past_at ON past USING btree (span, at);
 
 CREATE TABLE pool (
     tenant text COLLATE "C" NOT NULL,
@@ -424,7 +374,6 @@ CREATE TABLE ready (
     attempt bigint NOT NULL,
     lost bigint NOT NULL,
     part text COLLATE "C" NOT NULL DEFAULT ''::text,
-    arrived bigint,
     CONSTRAINT ready_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0);
 CREATE INDEX ready_order ON ready USING btree (queue, part, priority DESC, ord);
@@ -481,9 +430,6 @@ CREATE TABLE running (
     resource text COLLATE "C",
     counted text COLLATE "C",
     follows bigint NOT NULL DEFAULT 0,
-    arrived bigint,
-    waits text COLLATE "C",
-    tenant text COLLATE "C" NOT NULL DEFAULT ''::text,
     CONSTRAINT running_pkey PRIMARY KEY (seq)
 ) WITH (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=5000, autovacuum_vacuum_cost_delay=0, fillfactor=50);
 CREATE INDEX running_lease ON running USING btree (lease);
@@ -541,22 +487,6 @@ CREATE TABLE sequence (
 );
 CREATE UNIQUE INDEX sequence_id ON sequence USING btree (id, tenant);
 
-CREATE TABLE series (
-    id bigint NOT NULL,
-    kind text COLLATE "C" NOT NULL,
-    tenant text COLLATE "C" NOT NULL,
-    signature text COLLATE "C" NOT NULL,
-    at bigint NOT NULL,
-    waiting bigint NOT NULL,
-    kept bigint NOT NULL,
-    scheduled bigint NOT NULL,
-    used bigint NOT NULL,
-    CONSTRAINT series_pkey PRIMARY KEY (id)
-);
-CREATE INDEX series_kept ON series USING btree (kept) WHERE kept > 0;
-CREATE INDEX series_kind ON series USING btree (kind, tenant);
-CREATE UNIQUE INDEX series_signature ON series USING btree (signature);
-
 CREATE TABLE served (
     queue text COLLATE "C" NOT NULL,
     tenant text COLLATE "C" NOT NULL,
@@ -590,13 +520,6 @@ CREATE TABLE successor (
     due bigint NOT NULL,
     CONSTRAINT successor_pkey PRIMARY KEY (seq),
     CONSTRAINT successor_earlier_key UNIQUE (earlier)
-);
-
-CREATE TABLE tally (
-    number bigint NOT NULL,
-    at bigint NOT NULL,
-    facts text COLLATE "C" NOT NULL,
-    CONSTRAINT tally_pkey PRIMARY KEY (number)
 );
 
 CREATE TABLE task_part (

@@ -30,7 +30,7 @@ CREATE TABLE attempt (
     behind BIGINT,
     reason TEXT NOT NULL,
     error TEXT,
-    retried BIGINT, arrived BIGINT, waits TEXT,
+    retried BIGINT,
     PRIMARY KEY (seq, number)
 );
 
@@ -76,7 +76,7 @@ CREATE TABLE done (
     result TEXT,
     error TEXT,
     reason TEXT NOT NULL
-, lost BIGINT, began BIGINT, worker TEXT, gates TEXT, behind BIGINT, arrived BIGINT, waits TEXT);
+, lost BIGINT, began BIGINT, worker TEXT, gates TEXT, behind BIGINT);
 
 CREATE INDEX done_finished ON done (finished);
 
@@ -144,14 +144,6 @@ CREATE TABLE gate_memory (
     kept_until BIGINT NOT NULL,
     starts BLOB NOT NULL
 , paced BIGINT, gap BIGINT, folded_at BIGINT NOT NULL DEFAULT 0, due BIGINT NOT NULL DEFAULT 0);
-
-CREATE TABLE gate_swept (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    tenant TEXT NOT NULL,
-    name TEXT NOT NULL,
-    at BIGINT NOT NULL
-);
 
 CREATE TABLE held (
     holder BIGINT NOT NULL,
@@ -266,7 +258,7 @@ CREATE TABLE lane (
     behind BIGINT,
     line TEXT,
     ready BIGINT NOT NULL
-, tenant TEXT NOT NULL DEFAULT '', costs TEXT, part TEXT NOT NULL DEFAULT '', jobs BIGINT NOT NULL DEFAULT 0, kept TEXT NOT NULL DEFAULT '', kept_at BIGINT NOT NULL DEFAULT 0);
+, tenant TEXT NOT NULL DEFAULT '', costs TEXT, part TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX lane_dormant ON lane (behind, line) WHERE ready = 0 AND behind IS NOT NULL;
 
@@ -295,7 +287,7 @@ CREATE TABLE "lane_job" (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     refused BIGINT NOT NULL
-, costs TEXT, told BIGINT NOT NULL DEFAULT 0, arrived BIGINT, noted TEXT NOT NULL DEFAULT '');
+, costs TEXT, told BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX lane_job_order ON lane_job (lane, priority DESC, ord);
 
@@ -304,41 +296,10 @@ CREATE TABLE lane_name (
     signature TEXT NOT NULL UNIQUE
 );
 
-CREATE TABLE minute (
-    series BIGINT NOT NULL,
-    at BIGINT NOT NULL,
-    arrived BIGINT NOT NULL,
-    started BIGINT NOT NULL,
-    undone BIGINT NOT NULL,
-    ended BIGINT NOT NULL,
-    failed BIGINT NOT NULL,
-    dropped BIGINT NOT NULL,
-    waiting BIGINT NOT NULL,
-    kept BIGINT NOT NULL,
-    used BIGINT NOT NULL,
-    most BIGINT NOT NULL,
-    waiting_time BIGINT NOT NULL,
-    kept_time BIGINT NOT NULL,
-    used_time BIGINT NOT NULL,
-    waits TEXT NOT NULL,
-    held TEXT NOT NULL,
-    PRIMARY KEY (series, at)
-);
-
 CREATE TABLE own_lease (
     seq INTEGER PRIMARY KEY,
     lease BIGINT NOT NULL
 );
-
-CREATE TABLE past (
-    span BIGINT NOT NULL,
-    series BIGINT NOT NULL,
-    at BIGINT NOT NULL,
-    facts TEXT NOT NULL,
-    PRIMARY KEY (span, series, at)
-);
-
-CREATE INDEX past_at ON past (span, at);
 
 CREATE TABLE pool (
     tenant TEXT NOT NULL,
@@ -397,7 +358,7 @@ CREATE TABLE ready (
     cost BIGINT NOT NULL,
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL
-, part TEXT NOT NULL DEFAULT '', arrived BIGINT);
+, part TEXT NOT NULL DEFAULT '');
 
 CREATE INDEX ready_order ON ready (queue, part, priority DESC, ord);
 
@@ -442,7 +403,7 @@ CREATE TABLE running (
     attempt BIGINT NOT NULL,
     lost BIGINT NOT NULL,
     cancel BIGINT NOT NULL
-, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT, follows BIGINT NOT NULL DEFAULT 0, arrived BIGINT, waits TEXT, tenant TEXT NOT NULL DEFAULT '');
+, has_successor BIGINT NOT NULL DEFAULT 0, behind BIGINT, costs TEXT, resource TEXT, counted TEXT, follows BIGINT NOT NULL DEFAULT 0);
 
 CREATE INDEX running_lease ON running (lease);
 
@@ -496,24 +457,6 @@ CREATE TABLE sequence (
 
 CREATE UNIQUE INDEX sequence_id ON sequence (id, tenant);
 
-CREATE TABLE series (
-    id INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL,
-    tenant TEXT NOT NULL,
-    signature TEXT NOT NULL,
-    at BIGINT NOT NULL,
-    waiting BIGINT NOT NULL,
-    kept BIGINT NOT NULL,
-    scheduled BIGINT NOT NULL,
-    used BIGINT NOT NULL
-);
-
-CREATE INDEX series_kept ON series (kept) WHERE kept > 0;
-
-CREATE INDEX series_kind ON series (kind, tenant);
-
-CREATE UNIQUE INDEX series_signature ON series (signature);
-
 CREATE TABLE served (
     queue TEXT NOT NULL,
     tenant TEXT NOT NULL,
@@ -545,12 +488,6 @@ CREATE TABLE successor (
     earlier BIGINT NOT NULL UNIQUE,
     ord BIGINT NOT NULL,
     due BIGINT NOT NULL
-);
-
-CREATE TABLE tally (
-    number INTEGER PRIMARY KEY,
-    at BIGINT NOT NULL,
-    facts TEXT NOT NULL
 );
 
 CREATE TABLE task_part (

@@ -381,8 +381,8 @@ WOUNDS: dict[str, tuple[Any, ...]] = {
     "a job of a type limited since that goes to the back": (
         "engine.admission.free_jobs:FreeJobs._to_lane",
         (
-            "rejoin(self._board, [(seq, ord_, attempt, lost)], arrived)",
-            "rejoin(self._board, [(seq, None, attempt, lost)], arrived)",
+            "rejoin(self._board, [(seq, ord_, attempt, lost)])",
+            "rejoin(self._board, [(seq, None, attempt, lost)])",
         ),
     ),
     "a first newcomer that is not dropped": (

@@ -285,7 +285,7 @@ def test_secrets_are_hidden_from_viewers(monitor):
 def test_the_life_of_a_job_tells_what_it_waited_for_and_where_it_ran(monitor):
     life = seen(monitor, "/job", id="watched").json["life"]
 
-    assert ["idle", "run"] == [part["what"] for part in life]
+    assert ["wait", "run"] == [part["what"] for part in life]
     assert "on eu-1/4410" == life[1]["note"]
     assert all(part["begin"] <= part["end"] for part in life)
 

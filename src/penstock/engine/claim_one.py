@@ -12,7 +12,7 @@ from msgspec.structs import replace as with_fields
 
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.claiming import Claiming
-from penstock.engine.admission.lane import Lane, Left, Post, Stand, with_gate
+from penstock.engine.admission.lane import Lane, Post, Stand, with_gate
 from penstock.engine.admission.starting import LeaseTerms
 from penstock.engine.claim_batch import catch_up
 from penstock.engine.lookup import seq_of
@@ -85,12 +85,10 @@ class Picking(Claiming):
         self.starting.admit(queue, candidate, taken)
         self.board.turns.looked_at_again(passed if taken is None else {*passed, taken.gate.id})
         if lane is None:
-            self.starting.free[job.seq] = Left(place.made, place.arrived)
+            self.starting.free[job.seq] = place.made
         else:
             self.board.blocked.left(waiting_rows.told(self.board.db, [job.seq]))
-            noted = dict(waiting_rows.noted(self.board.db, [job.seq]))
-            made = leave_line(self.board, job.seq, lane) or place.made
-            self.board.heads.left[job.seq] = Left(made, place.arrived, noted.get(job.seq, ""))
+            self.board.heads.left[job.seq] = leave_line(self.board, job.seq, lane) or place.made
         return []
 
     def _candidate(self, job: ArrivingJob, place: Place, lane: Lane | None) -> Lane:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from penstock.engine.admission.board import Board
-from penstock.engine.minute_checks import miscounted
 from penstock.engine.transactions import Transactions
 from penstock.engine.why import FARTHEST, UNASKED
 from penstock.engine.wording import unasked_in_words
@@ -45,15 +44,7 @@ class DoctorVerbs(Transactions):
 def _examine(board: Board) -> list[str]:
     db = board.db
     told = [sentence.format(*row) for question, sentence in _ANSWERS for row in question(db)]
-    return [
-        *told,
-        *miscounted(board),
-        *_running(db),
-        *_counted(db),
-        *_asking(board),
-        *_uncalled(board),
-        *_unique(db),
-    ]
+    return [*told, *_running(db), *_counted(db), *_asking(board), *_uncalled(board), *_unique(db)]
 
 
 # What the store is asked, and what each row of its answer means.

@@ -22,7 +22,6 @@ from penstock.engine.lending import LendingVerbs
 from penstock.engine.look_gates import GateLookVerbs
 from penstock.engine.look_jobs import JobLookVerbs
 from penstock.engine.look_lists import ListLookVerbs
-from penstock.engine.look_minutes import MinuteLookVerbs
 from penstock.engine.looks import LookVerbs
 from penstock.engine.queues import QueueVerbs
 from penstock.engine.rate_resources import RateResourceVerbs
@@ -71,7 +70,6 @@ class Engine(
     JobLookVerbs,
     ListLookVerbs,
     TimelineVerbs,
-    MinuteLookVerbs,
     TouchedVerbs,
     UpkeepVerbs,
     AuditVerbs,

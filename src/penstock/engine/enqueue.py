@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Final
 
 from penstock.engine import tenants as tenant_limits
-from penstock.engine.admission import counting
 from penstock.engine.admission.arrivals import Arrival, arrive
 from penstock.engine.admission.board import Board
 from penstock.engine.events import enqueued
@@ -129,12 +128,9 @@ class _Batch:
 def _deliver(board: Board, arrivals: Sequence[Arrival]) -> None:
     """Let new jobs wait without a look at any gate: those with limits or a tenant wait at the door."""
     free = [
-        (j.seq, j.queue, "", j.priority, j.ord, j.cost, 0, 0, board.now)
-        for j in arrivals
-        if not (j.limits or j.tenant)
+        (j.seq, j.queue, "", j.priority, j.ord, j.cost, 0, 0) for j in arrivals if not (j.limits or j.tenant)
     ]
     if free:
-        counting.arrived(board, (job for job in arrivals if not (job.limits or job.tenant)))
         board.to_follow.free_instances = board.to_follow.free_instances or any(
             row[1] == INSTANCES for row in free
         )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.engine.admission import counting
 from penstock.engine.admission.arrivals import rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.removal import leave_line
@@ -63,7 +62,5 @@ def _leave(board: Board, seq: int) -> tuple[Made, int] | None:
                     return None  # it is frozen already
             made = job_rows.leave(board.db, found.table, seq)
         if made is not None:
-            if found.table in job_rows.IN_LINE:
-                counting.left(board, [seq], dropped=False)
             return made, due
     return None

@@ -14,7 +14,6 @@ from penstock.engine.wording import gate_title
 from penstock.job import Failure, PastAttempt
 from penstock.lifecycle.outcomes import Ending
 from penstock.limits.spec import limits_from_json
-from penstock.minutes import kept
 from penstock.store import history as history_rows
 from penstock.store.attempts import gates_from_text
 from penstock.store.history import EndedAttempt
@@ -65,7 +64,7 @@ def _history(db: Session, job: JobViewRow) -> list[PastAttempt]:
         rows.append(
             EndedAttempt(
                 job.seq, number, last.attempt, outcome, last.started, last.began, last.ended, last.worker or "",
-                last.gates or "", last.behind, "", None, None, last.arrived, last.waits,
+                last.gates or "", last.behind, "", None,
             )
         )  # fmt: skip
     names = _gate_names(db, job, rows)
@@ -75,7 +74,6 @@ def _history(db: Session, job: JobViewRow) -> list[PastAttempt]:
             tuple(names[gate] for gate in gates_from_text(row.gates)),
             "" if row.behind is None else names.get(row.behind, _GONE), row.reason,
             result if row.outcome == Ending.DONE else None, json.loads(row.error) if row.error else None, row.retried,
-            row.arrived, tuple((names.get(gate, _GONE), span) for gate, span in kept.read(row.waits or "").items()),
         )
         for row in rows
     ]  # fmt: skip
@@ -84,8 +82,7 @@ def _history(db: Session, job: JobViewRow) -> list[PastAttempt]:
 def _gate_names(db: Session, job: JobViewRow, rows: Sequence[EndedAttempt]) -> dict[int, str]:
     """Return the names of the gates that attempts held; one that is gone was that of a key of the job, or of none."""
     held = {row.gates: gates_from_text(row.gates) for row in rows}
-    kept_by = {gate for row in rows for gate in kept.read(row.waits or "")}
-    found = history_rows.gate_names(db, sorted(kept_by.union(*held.values())))
+    found = history_rows.gate_names(db, sorted({gate for gates in held.values() for gate in gates}))
     names = {gate: gate_title(kind, name) for gate, (kind, name) in found.items()}
     # The gates of its own limits come first, in their order.
     keys = [limit.key for limit in limits_from_json(job.limits)] if job.limits else []

@@ -137,8 +137,6 @@ def _write_ended(board: Board, ended: Sequence[ImportedJob]) -> list[Enqueued]:
                     last.worker,
                     "",
                     None,
-                    None,
-                    None,
                 )
             )
         else:

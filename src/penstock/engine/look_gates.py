@@ -11,8 +11,6 @@ from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane, Stand
 from penstock.engine.admission.rows import stands_from_text
 from penstock.engine.expected import Expected
-from penstock.engine.minutes import GATES
-from penstock.engine.reading import keepers
 from penstock.engine.transactions import Transactions
 from penstock.errors import NotFoundError
 from penstock.job import (
@@ -30,11 +28,9 @@ from penstock.limits.costs import cost_at
 from penstock.limits.gate import ON_RELEASE, Gate
 from penstock.limits.groups import Group
 from penstock.limits.rules import Numbers, numbers_from_text
-from penstock.minutes.minute import Level
 from penstock.store import gates as gate_rows
 from penstock.store import look_gates as look_rows
 from penstock.store.look_gates import GateRow
-from penstock.store.minutes import SeriesKey
 
 LOOKED_AT: Final = 20_000  # rows among which something is looked for
 COUNTED: Final = 10_000  # counts stop here
@@ -46,15 +42,9 @@ SHOWN: Final = 12  # of those who run through a gate, and of other gates
 
 class GateLookVerbs(Transactions):
     def gates_under_pressure(self, *, tenant: str | None = None, most: int = 50) -> list[GateLook]:
-        """Return the gates that keep most jobs waiting.
-
-        While minutes do not know that yet, they are those of the 10,000 jobs that have waited longest.
-        """
+        """Return the gates that keep most jobs waiting, among the 10,000 jobs that have waited longest."""
 
         def work(board: Board) -> list[GateLook]:
-            keeping = keepers(board.db, tenant, most)
-            if keeping is not None:
-                return _keeping(board, keeping)
             found = look_rows.under_pressure(board.db, tenant, COUNTED, most)
             held: dict[int, tuple[Count, int | None]] = {
                 gate: (_stopped(jobs, COUNTED), since) for gate, jobs, since in found
@@ -103,36 +93,17 @@ def _stopped(number: int, most: int) -> Count:
     return Count(number, more=number >= most)
 
 
-def _keeping(board: Board, levels: Mapping[SeriesKey, Level]) -> list[GateLook]:
-    """Return the gates of series, and what stands there."""
-    if not levels:
-        return []
-    wanted = {(key.kind.removeprefix(GATES), key.tenant, key.name): level for key, level in levels.items()}
-    ids = look_rows.of_names(board.db, *(sorted({each[part] for each in wanted}) for part in range(3)))
-    known = {ids[name]: level for name, level in wanted.items() if name in ids}
-    since = look_rows.kept_since(board.db, list(known))
-    held = {gate: (Count(level.kept), since.get(gate)) for gate, level in known.items()}
-    looks = gate_looks(
-        board, list(known), held, waiting={gate: level.waiting for gate, level in known.items()}
-    )
-    return [looks[gate] for gate in known if gate in looks]
-
-
 def gate_looks(
     board: Board,
     ids: Sequence[int],
     held: Mapping[int, tuple[Count, int | None]] | None = None,
     counted: int = COUNTED_EACH,
-    waiting: Mapping[int, int] | None = None,
 ) -> dict[int, GateLook]:
     """Return gates as people see them; *held* is how many jobs they keep, if known, and the oldest since when."""
     if not ids:
         return {}
     board.load_gates(ids)
-    rows = look_rows.rows(board.db, ids, counted if waiting is None else 1)
-    if waiting is not None:
-        rows = [row._replace(waiting=waiting[row.id]) for row in rows]
-        counted = ON_RELEASE
+    rows = look_rows.rows(board.db, ids, counted)
     return {row.id: _look(board, row, (held or {}).get(row.id, (None, None)), counted) for row in rows}
 
 

@@ -8,7 +8,6 @@ from penstock.engine.floating import floating_view
 from penstock.engine.instances import instance_view
 from penstock.engine.look_gates import COUNTED, LOOKED_AT, gate_looks
 from penstock.engine.looks import bounded
-from penstock.engine.reading import queues
 from penstock.engine.transactions import Transactions
 from penstock.job import (
     Count,
@@ -46,23 +45,12 @@ class _Decided(NamedTuple):
 
 class ListLookVerbs(Transactions):
     def queue_looks(self, *, tenant: str | None = None, counted: int = COUNTED) -> list[QueueLook]:
-        """Return every queue that has jobs or rules, of one tenant or of all.
-
-        Jobs that wait in line or run are counted by minutes; others, and all while those do not know it yet, up to
-        *counted*.
-        """
+        """Return every queue that has jobs or rules, of one tenant or of all; counts stop at *counted*."""
 
         def work(board: Board) -> list[QueueLook]:
             decided = _decided(board)
             counts: dict[Queue, dict[str, Count]] = {}
-            levels = queues(board.db, tenant, MANY)
-            for key, level in (levels or {}).items():
-                stands = {"waiting": level.waiting, "scheduled": level.scheduled, "running": level.used}
-                if any(number > 0 for number in stands.values()):
-                    counts[key.tenant, key.name] = {state: Count(max(n, 0)) for state, n in stands.items()}
-            for owner, queue, state, jobs, more in look_rows.queues(
-                board.db, counted, in_line=levels is None
-            ):
+            for owner, queue, state, jobs, more in look_rows.queues(board.db, counted):
                 of_queue = counts.setdefault((owner, queue), {})
                 of_queue[state] = of_queue.get(state, Count()) + Count(jobs, more)
             known = {*counts, *decided.paused, *decided.numbers, *decided.bounds}

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from penstock.engine.admission import counting
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.placement import Budget, place
@@ -24,14 +23,9 @@ def remove(board: Board, seq: int, state: State, reason: str) -> bool:
             return False
         # A job without limits may start at this very moment; then it is found elsewhere.
         if found.lane is not None:
-            lane = board.lane(found.lane)
-            made = leave_line(board, seq, lane)
-            for stand in lane.stands:
-                board.tally.gate(stand.gate).dropped += made is not None
+            made = leave_line(board, seq, board.lane(found.lane))
         else:
             made = job_rows.leave(board.db, found.table, seq)
-    if found is not None and found.table in job_rows.IN_LINE:
-        counting.left(board, [seq])
     end(board, seq, made, state, reason)
     return True
 
@@ -45,10 +39,8 @@ def end(board: Board, seq: int, made: Made, state: State, reason: str) -> None:
 def remove_all(board: Board, seqs: Sequence[int], state: State, reason: str) -> list[int]:
     """End the jobs that still wait; return the others."""
     board.db.need_gates()
-    free, aside = job_rows.leave_free(board.db, list(seqs))
-    gone = free | aside
+    gone = job_rows.leave_free(board.db, list(seqs))
     if gone:
-        counting.left(board, list(free))
         job_rows.end(
             board.db,
             [job_rows.unstarted(seq, state, board.now, made, reason) for seq, made in gone.items()],
@@ -81,14 +73,10 @@ def leave_line(board: Board, seq: int, lane: Lane) -> Made | None:
     if lane.head != seq:
         board.turns.gone(lane, seq)
         lane.upcoming = []
-        made = job_rows.leave(board.db, "lane_job", seq)
-        lane.jobs -= made is not None
-        board.touch(lane)
-        return made
+        return job_rows.leave(board.db, "lane_job", seq)
     # It may have been called or have the turn: both pass to the next job.
     board.turns.gone(lane)
     made = job_rows.leave(board.db, "lane_job", seq)
-    lane.jobs -= made is not None
     left = board.leave(lane)
     lane.upcoming = []
     board.heads.next(lane)

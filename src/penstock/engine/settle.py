@@ -24,7 +24,7 @@ from penstock.engine.wording import (
     storable,
     too_long,
 )
-from penstock.job import INSTANCES, Sequel, Settled, Settlement, Topic
+from penstock.job import Sequel, Settled, Settlement, Topic
 from penstock.lifecycle.outcomes import (
     Again,
     Cancelled,
@@ -50,7 +50,6 @@ from penstock.store.jobs import DoneRow, EndedRow
 from penstock.store.session import Locks, Session
 from penstock.store.successors import Successor
 
-_FAILURES: Final = frozenset({Ending.FAILED, Ending.LOST})
 LEAST_PAUSE: Final = 100 * MILLISECOND  # after "too many", whatever moment was named
 MAX_LOST: Final = 5  # a job that loses so many workers is likely what kills them
 
@@ -239,17 +238,12 @@ class Settling:
         self._history.append(
             EndedAttempt(
                 attempt.seq, 0, attempt.attempt, outcome, attempt.started, began, self.board.now, attempt.worker,
-                attempt.gates, attempt.behind, in_short(reason), error, None, attempt.arrived, attempt.waits,
+                attempt.gates, attempt.behind, in_short(reason), error,
             )
         )  # fmt: skip
-        if outcome in _FAILURES:
-            for gate in attempt.gate_ids:
-                self.board.tally.gate(gate).failed += 1
-            if attempt.queue != INSTANCES:
-                self.board.tally.task((attempt.tenant, attempt.queue, attempt.task)).failed += 1
 
     def _hand_back(self, attempt: AttemptRow, outcome: HandedBack, began_after: int | None) -> None:
-        began = self._stop(attempt, began_after if outcome.begun else None, undone=not outcome.begun)
+        began = self._stop(attempt, began_after if outcome.begun else None)
         if outcome.begun:
             self._note(attempt, Ending.HANDED_BACK, began, outcome.reason)
         else:
@@ -344,37 +338,14 @@ class Settling:
             return policy.exhausted
         return delay_before(policy, failures, chance) if outcome.after is None else outcome.after
 
-    def _tally_end(self, attempt: AttemptRow, began: int | None, *, undone: bool) -> None:
-        """Count for minutes that an attempt ended; *undone* is one whose handler never began."""
-        tally = self.board.tally
-        held = self.board.now - (attempt.started if began is None else began)
-        if attempt.gates:
-            for gate in attempt.gate_ids:
-                if undone:
-                    tally.gate(gate).undone += 1
-                else:
-                    tally.end_at(gate, held)
-        if attempt.queue != INSTANCES:
-            change = tally.task((attempt.tenant, attempt.queue, attempt.task))
-            if undone:
-                change.undone += 1
-            else:
-                change.ended.append(max(held, 0))
-
-    def _stop(
-        self, attempt: AttemptRow, began_after: int | None = None, *, undone: bool = False
-    ) -> int | None:
+    def _stop(self, attempt: AttemptRow, began_after: int | None = None) -> int | None:
         """Give back the attempt's slots, and remember when it really began; return that, if it was told."""
-        began = began_at(attempt, began_after, self.board.now) if attempt.gates else None
-        self._tally_end(attempt, began, undone=undone)
         if not attempt.gates:
             return None
-        gates = attempt.gate_ids
+        began, gates = began_at(attempt, began_after, self.board.now), attempt.gate_ids
         for gate in gates:
             post = self.board.posts[gate]
             post.gate.release()
-            if attempt.follows:
-                post.followed -= 1
             if post.gate.rules is not None and not post.lanes:
                 # Jobs of a queue, a type or a pool may wait for it without a lane behind the gate.
                 self.board.db.tell(Topic.WORK)
@@ -398,7 +369,7 @@ class Settling:
         if state is State.DONE:
             self._done.append(
                 (attempt.seq, now, attempt.started, attempt.attempt, result, attempt.lost, began, attempt.worker,
-                 attempt.gates, attempt.behind, attempt.arrived, attempt.waits)
+                 attempt.gates, attempt.behind)
             )  # fmt: skip
         else:
             self._ended.append(

@@ -14,7 +14,6 @@ from penstock.errors import InvalidError
 from penstock.job import TIMELINE_BY, TIMELINE_MOST, TimedAttempt, TimelinePage
 from penstock.lifecycle.outcomes import Ending
 from penstock.limits.spec import limits_from_json
-from penstock.minutes import kept
 from penstock.store import history as history_rows
 from penstock.store import timeline as rows
 from penstock.store.attempts import gates_from_text
@@ -131,7 +130,6 @@ def _is_shown(row: TimedRow, job: TimedJob | None, until: int, tenant: str | Non
 def _attempts(db: Session, found: Sequence[tuple[TimedRow, TimedJob]]) -> list[TimedAttempt]:
     gates = {gate for row, _ in found for gate in gates_from_text(row.gates or "")}
     gates |= {row.behind for row, _ in found if row.behind is not None}
-    gates |= {gate for row, _ in found for gate in kept.read(row.waits or "")}
     names = history_rows.gate_names(db, sorted(gates)) if gates else {}
     lost = [row.seq for row, _ in found if _has_lost_keys(row, names)]
     limits = {seq: _keys(text) for seq, text in rows.limits(db, lost)} if lost else {}
@@ -176,7 +174,6 @@ def _attempt(
         keys,
         behind,
         returns=row.state in _RETURN or _delay(row.error) is not None,
-        kept=tuple((_title(names.get(gate)), span) for gate, span in kept.read(row.waits or "").items()),
     )
 
 

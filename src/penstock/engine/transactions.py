@@ -9,7 +9,6 @@ from penstock.engine.admission.own_lanes import seem_own
 from penstock.engine.clock import EngineClock
 from penstock.engine.events import Events, Publisher, named
 from penstock.job import Event, Topic
-from penstock.store import minutes as minute_rows
 from penstock.store.session import Locks, Session, Store
 
 T = TypeVar("T")
@@ -30,7 +29,6 @@ class Transactions:
         self._turns = turns
         self._publisher = Publisher()
         self._swept = 0  # the gate after which the next sweep goes on
-        self._packed = 0  # the quarter of an hour before which minutes were put together
         self._before_close: list[Callable[[], None]] = []
         self._slow_claims = 0  # so many more claims are assumed to need more than one step
         self._gated = 0  # so many more transactions are assumed to need the gates
@@ -123,8 +121,6 @@ class Transactions:
             db.send_last()  # or it would undo what follows
             board.follow()
             board.flush()
-        if facts := board.tally.text():
-            minute_rows.add(db, board.now, facts)
         if board.own.left_ready:
             db.tell(Topic.WORK)  # no claim could take it meanwhile
         return answer, named(db, events)

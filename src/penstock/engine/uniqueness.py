@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from penstock.engine.admission import counting
 from penstock.engine.admission.arrivals import Arrival, arrive, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.removal import end, remove
@@ -211,19 +210,13 @@ def _stand_in(board: Board, old: int, made: Made, lane_id: int, new: Replacement
     """Put a replacement exactly where a job with the same limits waits; its call or its turn passes on."""
     lane = board.lane(lane_id)
     told = board.blocked.gate_of(lane)
-    waiting_rows.stand_in(board.db, old, new.arrival.seq, told, board.now, lane.kept_until(board.now))
+    waiting_rows.stand_in(board.db, old, new.arrival.seq, told)
     lane.upcoming = []
     if lane.head == old:
         lane.head = new.arrival.seq
         board.touch(lane)
     board.turns.pass_on(lane, old, new.arrival.seq)
     board.blocked.joined(lane, [new.arrival.seq], told)
-    counting.arrived(board, [new.arrival])
-    counting.left(board, [old])
-    for each in lane.stands:
-        change = board.tally.gate(each.gate)
-        change.arrived += 1
-        change.dropped += 1
     _end(board, old, made, new)
 
 

@@ -12,10 +12,10 @@ from penstock.engine.admission.arrivals import PART_LASTS, rejoin
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.rows import stands_from_text
 from penstock.engine.gates import forget_past
-from penstock.engine.minutes import MinuteVerbs
 from penstock.engine.removal import remove_all
 from penstock.engine.schedules import fire
 from penstock.engine.settle import Settling
+from penstock.engine.transactions import Transactions
 from penstock.engine.workers import forget_silent
 from penstock.lifecycle.states import State
 from penstock.store import attempts as attempt_rows
@@ -36,7 +36,7 @@ BATCH: Final = 500  # rows of each kind in one transaction, so that it stays sho
 EXPIRED: Final = "not started before its time to live ran out"
 
 
-class UpkeepVerbs(MinuteVerbs):
+class UpkeepVerbs(Transactions):
     def upkeep(self) -> dict[str, int]:
         """Rescue, expire, wake and sweep what is due, a bounded amount; claims do the first three too."""
 
@@ -47,7 +47,6 @@ class UpkeepVerbs(MinuteVerbs):
             return bring_up_to_date(board)
 
         done = self._write(work, keep=False)
-        self.keep_minutes()
         self._swept, swept = self._write(lambda board: _sweep(board, self._swept), keep=False)
         if self._read(lambda board: part_rows.are_unused(board.db, board.now - PART_LASTS)):
             # No claim moves a job to a part meanwhile.

@@ -209,10 +209,6 @@ class PastAttempt(Struct, frozen=True):
     result: str | None = None
     error: dict[str, Any] | None = None
     retried: int | None = None  # when its job was retried by hand after it
-    arrived: int | None = None  # when its job came to stand in line for it; unknown of older ones
-    waits: tuple[
-        tuple[str, int], ...
-    ] = ()  # how long each gate kept the job; for the rest it waited for a worker
 
 
 class ImportedAttempt(Struct, frozen=True):

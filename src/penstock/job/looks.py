@@ -41,15 +41,6 @@ class Tally(Struct, frozen=True):
     workflows: Count
 
 
-class FailedLately(Struct, frozen=True):
-    """How many jobs of a task failed for good with one kind of error."""
-
-    tenant: str
-    task: str
-    error: str
-    jobs: Count
-
-
 class Place(Struct, frozen=True):
     """Where a list goes on: after this key of this tenant."""
 

@@ -12,8 +12,7 @@ class TimedAttempt(Struct, frozen=True):
     """An attempt at a job: when it could first run, was claimed, began and ended, as far as that is known.
 
     Its *outcome* is that of its history, or `dropped` for a job that its limit let never begin.  One that *returns* is
-    followed by another attempt.  It held slots at its *keys*; *behind* is the gate in whose line its job stood,
-    *kept* how long each gate kept it, where that is known.
+    followed by another attempt.  It held slots at its *keys*; *behind* is the gate in whose line its job stood.
     An instance is one attempt, from its admission to its end; it has no queue, and its workflow for a task.
     """
 
@@ -32,7 +31,6 @@ class TimedAttempt(Struct, frozen=True):
     keys: tuple[str, ...]
     behind: str
     returns: bool = False
-    kept: tuple[tuple[str, int], ...] = ()
 
     def rows(self, by: str) -> tuple[str, ...]:
         """Return the names of the rows in which it is shown; more than one if it has several keys."""

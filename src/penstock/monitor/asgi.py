@@ -23,7 +23,6 @@ from penstock.monitor.answers import Answer, Sender, Stream, led_to
 from penstock.monitor.door import Door
 from penstock.monitor.front import Front, SignIn
 from penstock.monitor.live import STREAMS, Live
-from penstock.monitor.lookback import Remembered
 from penstock.monitor.operations import Operations
 from penstock.monitor.page import Page, View
 from penstock.monitor.pages.table import PAGES
@@ -74,7 +73,6 @@ class Monitor:
         self._tallies = Tallies()
         self._front = Front(PAGES, self._tallies.counts, store)
         self._operations = Operations(self._source.run)
-        self._remembered = Remembered()
         self._desk = Desk(self._front, self._door, self._operations, self._run)
         self._shared = Shared()
         self._static = static_files.StaticFiles()
@@ -221,9 +219,8 @@ class Monitor:
     def _shown(self, engine: Engine, page: Page, query: Query, visitor: Visitor) -> Struct:
         operations = self._operations.of(visitor.tenant)
         view = View(
-            engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets, operations=operations,
-            remembered=self._remembered,
-        )  # fmt: skip
+            engine, visitor.tenant, engine.clock.now(), operator=visitor.sees_secrets, operations=operations
+        )
         return page.show(view, query)
 
     async def _run(self, work: Callable[[Engine], T]) -> T:

@@ -19,7 +19,7 @@ from penstock.http.codec import encode
 from penstock.http.dialect import plain_error
 from penstock.http.errors import RefusedError, status_of
 from penstock.job import Count
-from penstock.monitor import charts, drawing, played_chart, sessions, words
+from penstock.monitor import chart, drawing, sessions, words
 from penstock.monitor.actions import notices
 from penstock.monitor.actions.action import Action
 from penstock.monitor.actions.bulk import chosen
@@ -136,8 +136,7 @@ class Front:
         )
         self._templates.filters.update(words.FILTERS)
         self._templates.filters.update(drawing.FILTERS)
-        self._templates.filters.update(played_chart.FILTERS)
-        self._templates.filters.update(charts.FILTERS)
+        self._templates.filters.update(chart.FILTERS)
         self._templates.filters["chosen"] = lambda job: chosen(job.id, job.tenant)
 
     def answer(

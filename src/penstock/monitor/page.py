@@ -1,12 +1,11 @@
 """A page: a function from a view of the engine and a query to a record, which is the JSON at the same address."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from msgspec import Struct
 
 from penstock.engine import Engine
-from penstock.monitor.lookback import Remembered
 from penstock.monitor.operations import Operation
 from penstock.monitor.requests import Query
 
@@ -23,7 +22,6 @@ class View:
     now: int
     operator: bool = False
     operations: Sequence[Operation] = ()  # bulk operations of this process
-    remembered: Remembered = field(default_factory=Remembered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from penstock.simulate.words import percent
 MINUTE: Final = 60 * SECOND
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-FEW: Final = 10  # so few of something that a part of one counts
 _ENDS: Final = 6  # characters of an id at each end
 LONGEST: Final = 200_000  # characters of a text that are shown
 
@@ -22,11 +21,6 @@ LONGEST: Final = 200_000  # characters of a text that are shown
 def number(value: int) -> str:
     """Write a whole number."""
     return f"{value:,}"
-
-
-def rate(value: float) -> str:
-    """Write how many there are in a minute; of few the first digit behind the point counts."""
-    return f"{value:.1f}" if 0 < value < FEW else f"{value:,.0f}"
 
 
 def span(value: int) -> str:
@@ -48,20 +42,6 @@ def span(value: int) -> str:
             rest = value % unit // part
             return f"{value // unit} {name}" + (f" {rest:02} {less}" if rest else "")
     raise AssertionError("unreachable")
-
-
-def short_span(value: int) -> str:
-    """Write how long something takes where there is little room."""
-    if value < SECOND:
-        return f"{max(value, 0) // MILLISECOND} ms" if value > 0 else "0 s"
-    if value < MINUTE:
-        return span(value)
-    if value < FEW * MINUTE:
-        return f"{value // MINUTE} m {value % MINUTE // SECOND:02} s"
-    if value < HOUR:
-        return f"{value // MINUTE} m"
-    unit, name = (HOUR, "h") if value < DAY else (DAY, "d")
-    return f"{value / unit:.1f}".removesuffix(".0") + f" {name}"
 
 
 def iso(at: int) -> str:
@@ -147,9 +127,7 @@ def _utc(at: int) -> datetime:
 FILTERS: Final[dict[str, Callable[..., str]]] = {
     "number": number,
     "percent": percent,
-    "rate": rate,
     "span": span,
-    "short_span": short_span,
     "iso": iso,
     "clock": clock,
     "tenths": tenths,

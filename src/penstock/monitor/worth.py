@@ -12,16 +12,13 @@ from penstock.monitor.page import View
 from penstock.monitor.pages.workers import Worker
 
 SOON: Final = 3_600 * SECOND  # an override that ends so soon is told of
-LATELY: Final = 3_600 * SECOND
-FAILED: Final = 3  # tasks and errors
 MOST: Final = 12  # points
 
 
 class Point(Struct):
     """Something worth a look: how *grave* it is, about what, and what more there is to say of it.
 
-    *key* and *queue* say where to look, each of a *tenant*; *at* is a moment that belongs to it, *error* the kind of
-    error with which jobs of a *task* failed.
+    *key* and *queue* say where to look, each of a *tenant*; *at* is a moment that belongs to it.
     """
 
     grave: str  # grave, warn or mild
@@ -33,32 +30,13 @@ class Point(Struct):
     task: str = ""
     tenant: str = ""
     at: int | None = None
-    error: str | None = None
 
 
 def a_look(view: View, queues: Sequence[QueueLook], workers: Sequence[Worker]) -> list[Point]:
     """Return what is worth a look, the gravest first."""
-    found = [
-        *_failed(view),
-        *_floating(view),
-        *_gates(view),
-        *_queues(queues),
-        *_workers(workers),
-        *_unknown(view),
-    ]
+    found = [*_floating(view), *_gates(view), *_queues(queues), *_workers(workers), *_unknown(view)]
     rank = {"grave": 0, "warn": 1, "mild": 2}
     return sorted(found, key=lambda point: rank[point.grave])[:MOST]
-
-
-def _failed(view: View) -> Iterator[Point]:
-    found = view.engine.failed_lately(view.now - LATELY, view.tenant)
-    for each in found[:FAILED]:
-        more = "+" if each.jobs.more else ""
-        jobs = (
-            "1 job" if each.jobs.number == 1 and not more else f"{words.number(each.jobs.number)}{more} jobs"
-        )
-        text = f"failed for good in the last hour: {jobs}"
-        yield Point("grave", text, each.error, task=each.task, tenant=each.tenant, error=each.error)
 
 
 def _gates(view: View) -> Iterator[Point]:

@@ -33,9 +33,6 @@ class AttemptRow(NamedTuple):
     resource: str | None  # the key of the one that it took of a group
     counted: str | None  # on which of its days the start counts there
     follows: int  # the job after whose attempt it begins, in a relay; 0 if it begins at once
-    arrived: int | None  # when its job came to stand in line
-    waits: str | None  # how long each gate kept its job (`minutes.kept`)
-    tenant: str
     has_successor: int  # whether a later call of its key may wait for its end
     workflow: int | None
     instance: int | None  # whose step or pass it is
@@ -60,7 +57,7 @@ def gates_from_text(text: str) -> tuple[int, ...]:
 # An attempt that begins: AttemptRow without its last three columns.
 NewAttempt = tuple[
     int, int, str, str, str, int, int, int, str, int, int, int, int, int, int, int | None, str | None, str | None,
-    str | None, int, int | None, str | None, str,
+    str | None, int,
 ]  # fmt: skip
 
 
@@ -69,8 +66,8 @@ def run_ready(db: Session, seqs: list[int], fence: int, worker: str, lease: int,
     db.run(
         """
         INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
-            priority, ord, attempt, lost, cancel, arrived)
-        SELECT r.seq, ?, r.queue, j.task, ?, ?, ?, 0, '', r.cost, r.priority, r.ord, r.attempt + 1, r.lost, 0, r.arrived
+            priority, ord, attempt, lost, cancel)
+        SELECT r.seq, ?, r.queue, j.task, ?, ?, ?, 0, '', r.cost, r.priority, r.ord, r.attempt + 1, r.lost, 0
         FROM ready r JOIN job j ON j.seq = r.seq WHERE r.seq IN (SELECT value FROM each(?))
         """,
         fence,
@@ -106,22 +103,17 @@ def starting(condition: str = "true") -> str:
                 WHERE at.tasks IS NOT NULL AND j.task <> ALL(at.tasks)) AS found
         ), taken AS (
             DELETE FROM ready WHERE NOT (SELECT found FROM strange) AND seq = ANY(ARRAY(SELECT seq FROM front))
-            RETURNING seq, queue, cost, priority, ord, attempt, lost, arrived
+            RETURNING seq, queue, cost, priority, ord, attempt, lost
         ), known AS (
             SELECT t.*, j.id, j.task, j.args, j.timeout, j.meta, j.tenant, j.enqueued, j.expires, {OWN_LEASE} AS own,
                 {WORKFLOW} AS workflow
             FROM taken t JOIN job j ON j.seq = t.seq
         ), begun AS (
             INSERT INTO running (seq, fence, queue, task, worker, lease, started, begin_by, gates, cost,
-                priority, ord, attempt, lost, cancel, arrived)
+                priority, ord, attempt, lost, cancel)
             SELECT seq, ?, queue, task, ?, at.now + coalesce(own, ?), at.now, 0, '', cost, priority, ord,
-                attempt + 1, lost, 0, arrived
+                attempt + 1, lost, 0
             FROM known CROSS JOIN at
-        ), tallied AS (
-            INSERT INTO tally (at, facts)
-            SELECT at.now, json_build_object('queue', min(queue),
-                'started', json_agg(json_build_array(task, at.now - coalesce(arrived, at.now))))::text
-            FROM known CROSS JOIN at GROUP BY at.now
         ), first_begun AS (
             UPDATE workflow_job SET started = at.now FROM known CROSS JOIN at
             WHERE known.workflow IS NOT NULL AND workflow_job.seq = known.seq AND workflow_job.started IS NULL
@@ -170,7 +162,7 @@ def started(db: Session, fence: int) -> tuple[int, list[StartedRow]]:
     return max((row[0] for row in rows), default=0), [row[1:] for row in rows]
 
 
-_COLUMNS: Final = ", ".join(AttemptRow._fields[:23])  # of NewAttempt
+_COLUMNS: Final = ", ".join(AttemptRow._fields[:20])  # of NewAttempt
 _ATTEMPT: Final = f"""
     {_COLUMNS}, has_successor,
     CASE WHEN EXISTS (SELECT 1 FROM workflow_job)
@@ -183,10 +175,7 @@ _ATTEMPT: Final = f"""
 def start(db: Session, rows: Iterable[NewAttempt]) -> None:
     """Add running attempts, when the transaction ends."""
     db.last(
-        f"""
-        INSERT INTO running ({_COLUMNS})
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
+        f"INSERT INTO running ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         rows,
     )
 
@@ -230,7 +219,7 @@ def take(db: Session, pairs: Collection[tuple[int, int]]) -> list[AttemptRow]:
         db.many(
             f"""
             INSERT INTO running ({_COLUMNS}, has_successor)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [attempt[:-2] for attempt in others],
         )

@@ -33,8 +33,6 @@ def move_anchor(db: Session, by: int) -> None:
     db.run("UPDATE running SET started = started + ?", by)
     db.run("UPDATE running SET lease = lease + ? WHERE queue <> ''", by)  # an instance's has no end
     db.run("UPDATE running SET cancel = cancel + ? WHERE cancel > 0", by)
-    db.run("UPDATE lane SET kept_at = kept_at + ? WHERE kept_at > 0", by)
-    db.run("UPDATE running SET arrived = arrived + ? WHERE arrived IS NOT NULL", by)
     db.run("UPDATE deadline SET at = at + ?", by)
     db.run("UPDATE running SET begin_by = begin_by + ? WHERE begin_by > 0", by)
     db.run("UPDATE turn SET until = until + ? WHERE until IS NOT NULL", by)

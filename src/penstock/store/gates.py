@@ -234,15 +234,6 @@ def sweep(db: Session, after: int, now: int, most: int) -> tuple[int, int]:
         idle,
         now,
     )
-    # Tallies that were not added yet may name them.
-    names = db.all(
-        "SELECT id, kind, tenant, name FROM gate WHERE id IN (SELECT value FROM each(?))",
-        [gate for (gate,) in gone],
-    )
-    db.many(
-        "INSERT INTO gate_swept (id, kind, tenant, name, at) VALUES (?, ?, ?, ?, ?)",
-        [(*row, now) for row in names],
-    )
     for table, column in (("gate_memory", "gate"), ("wake", "gate"), ("turn", "gate"), ("gate", "id")):
         db.many(f"DELETE FROM {table} WHERE {column} = ?", gone)
     return (rows[-1][0] if len(rows) == most else 0), len(gone)

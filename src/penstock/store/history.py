@@ -22,8 +22,6 @@ class EndedAttempt(NamedTuple):
     reason: str
     error: str | None
     retried: int | None = None  # when its job was retried by hand after it
-    arrived: int | None = None  # when its job came to stand in line
-    waits: str | None = None  # how long gates kept the job (`minutes.kept`)
 
 
 class LastAttempt(NamedTuple):
@@ -38,11 +36,11 @@ class LastAttempt(NamedTuple):
     gates: str | None
     behind: int | None
     result: str | None
-    arrived: int | None
-    waits: str | None
 
 
-_COLUMNS = ", ".join(EndedAttempt._fields)
+_COLUMNS = (
+    "seq, number, attempt, outcome, started, began, ended, worker, gates, behind, reason, error, retried"
+)
 
 
 def numbers(db: Session, seqs: list[int]) -> dict[int, int]:
@@ -56,7 +54,7 @@ def numbers(db: Session, seqs: list[int]) -> dict[int, int]:
 
 def add(db: Session, rows: Iterable[EndedAttempt]) -> None:
     """Add attempts that ended."""
-    db.many(f"INSERT INTO attempt ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    db.many(f"INSERT INTO attempt ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def forget(db: Session, rows: Iterable[tuple[int, int]]) -> None:
@@ -87,10 +85,9 @@ def last(db: Session, seq: int) -> LastAttempt | None:
     """Return the attempt of a job that runs, or that ended done."""
     row = db.one(
         """
-        SELECT NULL, attempt, started, NULL, NULL, worker, gates, behind, NULL, arrived, waits
-        FROM running WHERE seq = ?
+        SELECT NULL, attempt, started, NULL, NULL, worker, gates, behind, NULL FROM running WHERE seq = ?
         UNION ALL
-        SELECT state, attempt, started, began, finished, worker, gates, behind, result, arrived, waits FROM done
+        SELECT state, attempt, started, began, finished, worker, gates, behind, result FROM done
         WHERE seq = ? AND state = 'done' AND (started IS NOT NULL OR worker IS NOT NULL)
         """,
         seq,

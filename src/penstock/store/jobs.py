@@ -18,11 +18,8 @@ PayloadRow = tuple[
 Made = tuple[int, int]  # how many attempts a job has made, and how many of them were lost
 EndedRow = tuple[int, str, int, int | None, int, str | None, str | None, str, int]
 # Of a job that is done: seq, finished, started, attempt, result, lost; and of its last attempt when its handler began,
-# its worker, its gates, the one in whose line its job stood, when that arrived, and how long gates kept it.
-DoneRow = tuple[
-    int, int, int | None, int, str | None, int, int | None, str, str, int | None, int | None, str | None
-]  # fmt: skip
-IN_LINE: Final = ("ready", "lane_job")  # where a job stands that has arrived
+# its worker, its gates, and the one in whose line its job stood.
+DoneRow = tuple[int, int, int | None, int, str | None, int, int | None, str, str, int | None]
 # Looked for only where any job has one.
 OWN_LEASE: Final = """
     CASE WHEN EXISTS (SELECT 1 FROM own_lease) THEN (SELECT o.lease FROM own_lease o WHERE o.seq = j.seq) END
@@ -67,7 +64,6 @@ class Place(NamedTuple):
     lane: int | None
     ord: int | None
     refused: int
-    arrived: int | None
 
     @property
     def made(self) -> Made:
@@ -174,9 +170,8 @@ _ENDED = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _DONE = """
-    INSERT INTO done (
-        seq, state, finished, started, attempt, result, reason, lost, began, worker, gates, behind, arrived, waits)
-    VALUES (?, 'done', ?, ?, ?, ?, '', ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO done (seq, state, finished, started, attempt, result, reason, lost, began, worker, gates, behind)
+    VALUES (?, 'done', ?, ?, ?, ?, '', ?, ?, ?, ?, ?)
 """
 
 
@@ -264,12 +259,12 @@ def place(db: Session, seq: int) -> Place | None:
     """Return where a job stands; None if it has ended."""
     row = db.one(
         """
-        SELECT 'lane_job', attempt, lost, lane, ord, refused, arrived FROM lane_job WHERE seq = ?
-        UNION ALL SELECT 'ready', attempt, lost, NULL, ord, 0, arrived FROM ready WHERE seq = ?
-        UNION ALL SELECT 'scheduled', attempt, lost, NULL, NULL, 0, NULL FROM scheduled WHERE seq = ?
-        UNION ALL SELECT 'running', attempt, lost, NULL, NULL, 0, NULL FROM running WHERE seq = ?
-        UNION ALL SELECT 'door', attempt, lost, NULL, NULL, 0, NULL FROM door WHERE seq = ?
-        UNION ALL SELECT 'successor', 0, 0, NULL, NULL, 0, NULL FROM successor WHERE seq = ?
+        SELECT 'lane_job', attempt, lost, lane, ord, refused FROM lane_job WHERE seq = ?
+        UNION ALL SELECT 'ready', attempt, lost, NULL, ord, 0 FROM ready WHERE seq = ?
+        UNION ALL SELECT 'scheduled', attempt, lost, NULL, NULL, 0 FROM scheduled WHERE seq = ?
+        UNION ALL SELECT 'running', attempt, lost, NULL, NULL, 0 FROM running WHERE seq = ?
+        UNION ALL SELECT 'door', attempt, lost, NULL, NULL, 0 FROM door WHERE seq = ?
+        UNION ALL SELECT 'successor', 0, 0, NULL, NULL, 0 FROM successor WHERE seq = ?
         """,
         *[seq] * 6,
     )
@@ -291,16 +286,12 @@ def leave(db: Session, table: str, seq: int) -> Made | None:
     return db.one(f"DELETE FROM {table} WHERE seq = ? RETURNING {made}", seq)
 
 
-def leave_free(db: Session, seqs: list[int]) -> tuple[dict[int, Made], dict[int, Made]]:
-    """Delete jobs that wait but stand in no lane; return the attempts of each so far: in line, and elsewhere."""
-    ready, scheduled, door = (
-        {
-            seq: (attempt, lost)
-            for seq, attempt, lost in db.all(
-                f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost",
-                seqs,
-            )
-        }
+def leave_free(db: Session, seqs: list[int]) -> dict[int, Made]:
+    """Delete jobs that wait but stand in no lane; return the attempts of each so far."""
+    return {
+        seq: (attempt, lost)
         for table in ("ready", "scheduled", "door")
-    )
-    return ready, scheduled | door
+        for seq, attempt, lost in db.all(
+            f"DELETE FROM {table} WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost", seqs
+        )
+    }

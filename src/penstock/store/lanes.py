@@ -23,23 +23,17 @@ class LaneRow(NamedTuple):
     behind: int | None
     line: str | None
     ready: int
-    jobs: int
-    kept: str  # how long it has been kept by each gate (`minutes.kept`)
-    kept_at: int  # until then
     task: str | None  # of the head, if it was looked up; not stored here
 
 
 # A lane is rescheduled while it is parked and one of its limits says so: its jobs count as scheduled.
 IS_RESCHEDULED: Final = """ready = 0 AND behind IS NOT NULL AND gates LIKE '%"reschedule"%'"""
 RESCHEDULED: Final = f"SELECT id FROM lane WHERE {IS_RESCHEDULED}"
-SavedLane = tuple[
-    int | None, int, int, int, str | None, int | None, str | None, int, int, str, int, int
-]  # fmt: skip
+SavedLane = tuple[int | None, int, int, int, str | None, int | None, str | None, int, int]
 _STORED: Final = ", ".join(LaneRow._fields[:-1])
 _COLUMNS: Final = f"{_STORED}, (SELECT j.task FROM job j WHERE j.seq = head)"
 _SAVE: Final = """
-    UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, costs = ?, behind = ?, line = ?, ready = ?, jobs = ?,
-        kept = ?, kept_at = ? WHERE id = ?
+    UPDATE lane SET head = ?, priority = ?, ord = ?, cost = ?, costs = ?, behind = ?, line = ?, ready = ? WHERE id = ?
 """
 
 
@@ -162,7 +156,7 @@ def heads(db: Session, lanes: list[int]) -> dict[int, tuple[Head, int]]:
 def add(db: Session, rows: Iterable[LaneRow]) -> None:
     """Add lanes."""
     db.many(
-        f"INSERT INTO lane ({_STORED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO lane ({_STORED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [row[:-1] for row in rows],
     )
 
@@ -178,7 +172,7 @@ def add_gates(db: Session, rows: Iterable[tuple[int, int]]) -> None:
 
 
 def save(db: Session, rows: Iterable[SavedLane], *, last: bool = False) -> None:
-    """Keep what may change of lanes; *last* if no later statement looks at them."""
+    """Keep (head, priority, ord, cost, costs, behind, line, ready, id); *last* if no later statement looks at lanes."""
     if last:
         db.last(_SAVE, rows)
     else:

@@ -94,35 +94,6 @@ def under_pressure(db: Session, tenant: str | None, looked_at: int, most: int) -
     )
 
 
-def of_names(
-    db: Session, kinds: Sequence[str], tenants: Sequence[str], names: Sequence[str]
-) -> dict[tuple[str, str, str], int]:
-    """Return the gates that have one of these kinds, tenants and names, by all three."""
-    rows = db.all(
-        """
-        SELECT kind, tenant, name, id FROM gate WHERE kind IN (SELECT value FROM each(?))
-        AND tenant IN (SELECT value FROM each(?)) AND name IN (SELECT value FROM each(?))
-        """,
-        list(kinds),
-        list(tenants),
-        list(names),
-    )
-    return {(kind, tenant, name): id_ for kind, tenant, name, id_ in rows}
-
-
-def kept_since(db: Session, gates: Sequence[int]) -> dict[int, int]:
-    """Return when the oldest came of the jobs that stand first behind gates."""
-    return dict(
-        db.all(
-            """
-            SELECT l.behind, min(j.enqueued) FROM lane l JOIN job j ON j.seq = l.head
-            WHERE l.behind IN (SELECT value FROM each(?)) AND l.ready = 0 GROUP BY l.behind
-            """,
-            list(gates),
-        )
-    )
-
-
 def named(db: Session, ids: Sequence[int]) -> list[tuple[int, str, str, str]]:
     """Return (id, kind, tenant, name) of these gates."""
     return db.all(

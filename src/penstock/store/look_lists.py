@@ -37,15 +37,10 @@ _QUEUED: Final = {  # tenant, queue, state and number of so many jobs of each ta
 }  # fmt: skip
 
 
-_IN_LINE: Final = frozenset({"ready", "lane_job", "running"})
-
-
-def queues(db: Session, counted: int, *, in_line: bool) -> list[tuple[str, str, str, int, bool]]:
-    """Return (tenant, queue, state, jobs, more) of so many jobs of each table, perhaps without those in line."""
+def queues(db: Session, counted: int) -> list[tuple[str, str, str, int, bool]]:
+    """Return (tenant, queue, state, jobs, more) of the first so many jobs of each table."""
     found = []
-    for table, sql in _QUEUED.items():
-        if table in _IN_LINE and not in_line:
-            continue
+    for sql in _QUEUED.values():
         rows = db.all(
             f"""
             SELECT tenant, queue, state, CAST(sum(jobs) AS BIGINT) FROM ({sql}) AS parts

@@ -25,26 +25,3 @@ def ended(db: Session, tenant: str | None, since: int, most: int) -> list[tuple[
         since,
         most,
     )
-
-
-def failed(
-    db: Session, tenant: str | None, since: int, looked_at: int, most: int
-) -> list[tuple[str, str, str]]:
-    """Return (tenant, task, how the error begins) of jobs that failed for good after a moment, the last one first.
-
-    They are looked for among those that ended last.
-    """
-    return db.all(
-        """
-        SELECT j.tenant, j.task, coalesce(substr(d.error, 1, 400), '') FROM (
-            SELECT seq, state, error, finished FROM done WHERE finished > ? ORDER BY finished DESC LIMIT ?
-        ) AS d JOIN job j ON j.seq = d.seq
-        WHERE d.state = 'failed' AND j.queue <> '' AND (j.tenant = ? OR ? = 0)
-        ORDER BY d.finished DESC, d.seq DESC LIMIT ?
-        """,
-        since,
-        looked_at,
-        tenant or "",
-        int(tenant is not None),
-        most,
-    )

@@ -31,7 +31,6 @@ class TimedRow(NamedTuple):
     worker: str | None
     gates: str | None
     behind: int | None
-    waits: str | None  # how long gates kept the job (`minutes.kept`)
     error: str | None  # the end of what is known of it
     earlier: int | None  # the number of the one before
     earlier_ended: int | None
@@ -63,8 +62,7 @@ def running(db: Session, before: int, most: int) -> list[TimedRow]:
     """Return attempts that run, of jobs *before* one, the last that came first."""
     rows = db.all(
         f"""
-        SELECT t.seq, t.number, 'running', t.started, NULL, NULL, t.worker, t.gates, t.behind, t.waits, NULL,
-            {_BEFORE}
+        SELECT t.seq, t.number, 'running', t.started, NULL, NULL, t.worker, t.gates, t.behind, NULL, {_BEFORE}
         FROM (
             SELECT r.*, {AFTER_ALL} AS number, {_LAST.format("r")}
             FROM running r WHERE r.seq < ? ORDER BY r.seq DESC LIMIT ?
@@ -80,10 +78,9 @@ def done(db: Session, since: int, before: Place, most: int) -> list[TimedRow]:
     """Return how jobs ended *since* then, with the attempts of those that are done."""
     rows = db.all(
         f"""
-        SELECT t.seq, t.number, t.state, t.started, t.began, t.finished, t.worker, t.gates, t.behind, t.waits, NULL,
-            {_BEFORE}
+        SELECT t.seq, t.number, t.state, t.started, t.began, t.finished, t.worker, t.gates, t.behind, NULL, {_BEFORE}
         FROM (
-            SELECT d.seq, d.state, d.started, d.began, d.finished, d.worker, d.gates, d.behind, d.waits,
+            SELECT d.seq, d.state, d.started, d.began, d.finished, d.worker, d.gates, d.behind,
                 {AFTER_ALL} AS number, {_LAST.format("d")}
             FROM done d WHERE d.finished >= ? AND d.finished <= ? AND (d.finished < ? OR d.seq < ?)
             ORDER BY d.finished DESC, d.seq DESC LIMIT ?
@@ -102,7 +99,7 @@ def ended(db: Session, since: int, before: Place, most: int) -> list[TimedRow]:
     """Return attempts that ended *since* then otherwise than done."""
     rows = db.all(
         f"""
-        SELECT t.seq, t.number, t.outcome, t.started, t.began, t.ended, t.worker, t.gates, t.behind, t.waits,
+        SELECT t.seq, t.number, t.outcome, t.started, t.began, t.ended, t.worker, t.gates, t.behind,
             substr(t.error, length(t.error) - {_TAIL}), {_BEFORE}
         FROM (
             SELECT a.*, (SELECT max(m.number) FROM attempt m WHERE m.seq = a.seq AND m.number < a.number) AS earlier

@@ -6,16 +6,15 @@ from typing import NamedTuple
 from penstock.job import Topic
 from penstock.store.session import Session
 
-# seq, queue, part, priority, ord, cost, attempt, lost, arrived
-ReadyRow = tuple[int, str, str, int, int, int, int, int, int]
-# seq, priority, ord, cost, attempt, lost, arrived, task
-FreeJob = tuple[int, int, int, int, int, int, int | None, str]
+ReadyRow = tuple[
+    int, str, str, int, int, int, int, int
+]  # seq, queue, part, priority, ord, cost, attempt, lost
+FreeJob = tuple[int, int, int, int, int, int, str]  # seq, priority, ord, cost, attempt, lost, task
 # seq, priority, ord, cost, costs, and the task if it was looked up
 Head = tuple[int, int, int, int, str | None, str | None]
-# seq, lane, priority, ord, cost, costs, attempt, lost, refused, told, arrived, noted
-LaneJobRow = tuple[int, int, int, int, int, str | None, int, int, int, int, int, str]
-# seq, attempt, lost, told, arrived, noted
-LeftLane = tuple[int, int, int, int, int | None, str]
+LaneJobRow = tuple[
+    int, int, int, int, int, str | None, int, int, int, int
+]  # seq, lane, priority, ord, cost, costs, attempt, lost, refused, told
 
 
 class Following(NamedTuple):
@@ -49,8 +48,7 @@ def get_ready(db: Session, rows: Iterable[ReadyRow]) -> None:
     db.tell(Topic.WORK)
     db.many(
         """
-        INSERT INTO ready (seq, queue, part, priority, ord, cost, attempt, lost, arrived)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO ready (seq, queue, part, priority, ord, cost, attempt, lost) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
         """,
         rows,
     )
@@ -60,7 +58,7 @@ def first_ready(db: Session, queue: str, part: str, skip: int, most: int) -> lis
     """Return the first jobs of a part, and lock them; those that other transactions have locked are left out."""
     return db.all(
         """
-        SELECT seq, priority, ord, cost, attempt, lost, arrived, (SELECT j.task FROM job j WHERE j.seq = ready.seq)
+        SELECT seq, priority, ord, cost, attempt, lost, (SELECT j.task FROM job j WHERE j.seq = ready.seq)
         FROM ready WHERE queue = ? AND part = ?
         ORDER BY priority DESC, ord LIMIT ? OFFSET ? FOR UPDATE SKIP LOCKED
         """,
@@ -88,8 +86,8 @@ def join_lanes(db: Session, rows: Iterable[LaneJobRow]) -> None:
     """Add jobs to lanes."""
     db.many(
         """
-        INSERT INTO lane_job (seq, lane, priority, ord, cost, costs, attempt, lost, refused, told, arrived, noted)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO lane_job (seq, lane, priority, ord, cost, costs, attempt, lost, refused, told)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         rows,
     )
@@ -126,25 +124,12 @@ def first_in(db: Session, lanes: list[int], most: int) -> dict[int, list[Followi
     return found
 
 
-def leave_lanes(db: Session, seqs: list[int]) -> list[LeftLane]:
-    """Delete jobs that no longer wait."""
+def leave_lanes(db: Session, seqs: list[int]) -> list[tuple[int, int, int, int]]:
+    """Delete jobs that no longer wait; return their (seq, attempt, lost, told)."""
     return db.all(
-        """
-        DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?))
-        RETURNING seq, attempt, lost, told, arrived, noted
-        """,
+        "DELETE FROM lane_job WHERE seq IN (SELECT value FROM each(?)) RETURNING seq, attempt, lost, told",
         seqs,
     )
-
-
-def noted(db: Session, seqs: Sequence[int]) -> list[tuple[int, str]]:
-    """Return (seq, what it noted when it joined its lane) of jobs in lanes."""
-    return db.all("SELECT seq, noted FROM lane_job WHERE seq IN (SELECT value FROM each(?))", list(seqs))
-
-
-def note(db: Session, rows: Iterable[tuple[str, int]]) -> None:
-    """Keep (noted, seq) of jobs in lanes."""
-    db.many("UPDATE lane_job SET noted = ? WHERE seq = ?", rows)
 
 
 def told(db: Session, seqs: list[int]) -> list[tuple[int, int]]:
@@ -164,16 +149,9 @@ def tell(db: Session, rows: Iterable[tuple[int, int]]) -> None:
     db.many("UPDATE lane_job SET told = ? WHERE seq = ?", rows)
 
 
-def stand_in(db: Session, old: int, new: int, told: int, arrived: int, noted: str) -> None:
+def stand_in(db: Session, old: int, new: int, told: int) -> None:
     """Put a job that has made no attempt exactly where another one waits."""
-    db.run(
-        "UPDATE lane_job SET seq = ?, attempt = 0, lost = 0, told = ?, arrived = ?, noted = ? WHERE seq = ?",
-        new,
-        told,
-        arrived,
-        noted,
-        old,
-    )
+    db.run("UPDATE lane_job SET seq = ?, attempt = 0, lost = 0, told = ? WHERE seq = ?", new, told, old)
 
 
 def refuse(db: Session, seq: int) -> int:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from penstock.clock import SECOND
-from penstock.engine.admission import counting
 from penstock.engine.admission.board import Board
 from penstock.engine.admission.lane import Lane, Stand, stands_at, with_gate
 from penstock.engine.admission.placement import Budget, join, new_lane
@@ -75,11 +74,8 @@ class Kind(NamedTuple):
         return in_part(self.part, kind + suffix)
 
 
-def arrive(board: Board, arrivals: Sequence[Arrival], waiting_since: int | None = None) -> None:
-    """Stand jobs in line, in order; those that have been *waiting_since* then only change their place."""
-    arrived = waiting_since or board.now
-    if waiting_since is None:
-        counting.arrived(board, arrivals)
+def arrive(board: Board, arrivals: Sequence[Arrival]) -> None:
+    """Stand jobs in line, in order."""
     queues = list({job.queue for job in arrivals})
     types, parts = part_rows.arrival_rules(board.db, queues, board.now - PART_LASTS)
     if not board.db.gated:
@@ -100,18 +96,16 @@ def arrive(board: Board, arrivals: Sequence[Arrival], waiting_since: int | None 
             [
                 (
                     j.seq, j.queue, part_of(j.task) if (j.queue, j.task) in parts else "",
-                    j.priority, j.ord, j.cost, j.attempt, j.lost, arrived,
+                    j.priority, j.ord, j.cost, j.attempt, j.lost,
                 )
                 for j in free
             ],
         )  # fmt: skip
     if alike:
-        _join_lanes(board, alike, arrived)
+        _join_lanes(board, alike)
 
 
-def rejoin(
-    board: Board, standing: Iterable[tuple[int, int | None, int, int]], waiting_since: int | None = None
-) -> None:
+def rejoin(board: Board, standing: Iterable[tuple[int, int | None, int, int]]) -> None:
     """Stand known jobs in line once more, given (seq, ord or None for a newcomer's place, attempt, lost)."""
     wanted = {seq: (ord_, attempt, lost) for seq, ord_, attempt, lost in standing}
     if not wanted:
@@ -122,21 +116,17 @@ def rejoin(
     for fresh, (seq, (ord_, attempt, lost)) in zip(places, wanted.items(), strict=True):
         place = fresh if ord_ is None else ord_
         arrivals.append(Arrival(*found[seq], place, attempt, lost))
-    arrive(board, arrivals, waiting_since)
+    arrive(board, arrivals)
 
 
-def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]], arrived: int) -> None:
+def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]]) -> None:
     board.db.need_gates()
     lanes = _lanes(board, {kind: _limits(jobs[0]) for kind, jobs in alike.items()})
     told = {kind: board.blocked.gate_of(lanes[kind]) for kind in alike}
-    noted = {kind: lane.kept_until(board.now) for kind, lane in lanes.items()}
     waiting_rows.join_lanes(
         board.db,
         [
-            (
-                j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.costs, j.attempt, j.lost, j.refused, told[kind],
-                arrived, noted[kind],
-            )
+            (j.seq, lanes[kind].id, j.priority, j.ord, j.cost, j.costs, j.attempt, j.lost, j.refused, told[kind])
             for kind, jobs in alike.items()
             for j in jobs
         ],
@@ -145,9 +135,7 @@ def _join_lanes(board: Board, alike: dict[Kind, list[Arrival]], arrived: int) ->
         first = min(jobs, key=lambda j: (-j.priority, j.ord))
         head = (first.seq, first.priority, first.ord, first.cost, first.costs, first.task)
         weights = {(job.cost, job.costs) for job in jobs}
-        for stand in lanes[kind].stands:
-            board.tally.gate(stand.gate).arrived += len(jobs)
-        join(board, lanes[kind], head, Budget(1_000 + len(jobs)), weights, jobs=len(jobs))
+        join(board, lanes[kind], head, Budget(1_000 + len(jobs)), weights)
         if board.events.wanted:
             board.blocked.joined(lanes[kind], [job.seq for job in jobs], told[kind])
 

@@ -24,7 +24,6 @@ from penstock.engine.admission.turns import Turns
 from penstock.engine.events import Events
 from penstock.job import INSTANCES, Topic
 from penstock.limits.gate import ON_RELEASE
-from penstock.minutes.tally import Tally
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store.lanes import LaneRow
@@ -55,7 +54,6 @@ class Board:
         self.now = now
         self._later = later
         self.events = events
-        self.tally = Tally()
         self.posts: dict[int, Post] = {}
         self.lanes: dict[int, Lane] = {}
         self.newly_ready: list[Lane] = []
@@ -67,7 +65,6 @@ class Board:
         self.groups = Groups(self)
         self.blocked = Blocked(self)
         self._changed_lanes: dict[int, Lane] = {}
-        self._uncounted: dict[int, Lane] = {}  # that were written, and are not in the tally
         self._firsts: dict[
             tuple[int, ...], list[LaneRow]
         ] = {}  # of dormant lines, as long as no lane changes
@@ -303,16 +300,15 @@ class Board:
         changed, self._changed_lanes = self._changed_lanes, {}
         if changed:
             self._firsts = {}
-        self._uncounted |= changed
         fresh = [lane for lane in changed.values() if lane.fresh]
         if fresh:
-            lane_rows.add(self.db, [lane_row(x, self.now) for x in fresh])
+            lane_rows.add(self.db, [lane_row(x) for x in fresh])
             lane_rows.name(self.db, [(x.id, x.signature) for x in fresh])
             lane_rows.add_gates(self.db, [(s.gate, x.id) for x in fresh for s in x.stands])
-        old = [saved_lane(lane, self.now) for lane in changed.values() if not lane.fresh]
+        old = [saved_lane(lane) for lane in changed.values() if not lane.fresh]
         if old:
             lane_rows.save(self.db, old, last=last)
-        for lane in changed.values():
+        for lane in fresh:
             lane.fresh = False
 
     def flush(self) -> None:
@@ -320,10 +316,6 @@ class Board:
         self.ring_pending()
         while self._changed_lanes or self.heads.changed:
             self.flush_lanes(last=True)
-        for lane in self._uncounted.values():
-            self._tally_lane(lane)
-            lane.is_stored(self.now)
-        self._uncounted = {}
         self.blocked.flush()
         self.heads.write_ends()
         posts = self.posts.values()
@@ -347,37 +339,10 @@ class Board:
         if any(lane.ready for lane in self._called):
             self.db.tell(Topic.WORK)
         for post in posts:
-            in_use = post.gate.running - post.saved[0] - post.followed
-            if in_use:
-                used = self.tally.used
-                used[post.gate.id] = used.get(post.gate.id, 0) + in_use
-            post.followed = 0
             post.saved = (post.gate.running, post.lanes, post.asking)
             post.memory_changed, post.wake = False, None
 
     # Helpers.
-
-    def _tally_lane(self, lane: Lane) -> None:
-        """Count for minutes how many more jobs of a lane wait, and are kept by a gate."""
-        before, was_keeping, jobs, keeps = lane.stored_jobs, lane.stored_gate, lane.jobs, lane.keeper
-        more = jobs - before
-        if more:
-            waiting = self.tally.waiting
-            for stand in lane.stands:
-                waiting[stand.gate] = waiting.get(stand.gate, 0) + more
-        kept = self.tally.kept
-        if keeps != was_keeping:
-            if was_keeping is not None:
-                kept[was_keeping] = kept.get(was_keeping, 0) - before
-            if keeps is not None:
-                kept[keeps] = kept.get(keeps, 0) + jobs
-            more = jobs * (keeps is not None) - before * (was_keeping is not None)
-        elif keeps is None or not more:
-            return
-        else:
-            kept[keeps] = kept.get(keeps, 0) + more
-        if lane.queue != INSTANCES:
-            self.tally.line((lane.tenant, lane.queue), more, more if lane.puts_off else 0)
 
     def _call_firsts(self, rows: list[LaneRow], *, woken: bool = False, released: bool = False) -> None:
         self._call_lanes(self.adopt(rows), woken=woken, released=released)

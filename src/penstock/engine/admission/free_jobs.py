@@ -12,7 +12,6 @@ from penstock.store import attempts as attempt_rows
 from penstock.store import leases as lease_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store.session import StartedRow
-from penstock.store.waiting import FreeJob
 
 if TYPE_CHECKING:
     from penstock.engine.admission.board import Board
@@ -46,12 +45,12 @@ class FreeJobs:
         unread = [each.read_to for each in queue.tenant.queues if each.read_to is not None and not each.shut]
         rival = min([*unread, *(entry[:2] for entry in heap[:1])], default=None)
         while queue.free and claiming.wanted > left and not queue.shut:
-            seq, priority, ord_, cost, *_, task = job = queue.free[-1]
+            seq, priority, ord_, cost, attempt, lost, task = job = queue.free[-1]
             if rival is not None and rival < (-priority, ord_):
                 break
             queue.free.pop()
             if task in claiming.type_gates:
-                self._to_lane(job)
+                self._to_lane(seq, ord_, attempt, lost)
                 break
             if (gate := claiming.queues.too_heavy_for(queue, cost)) is not None:
                 waiting_rows.leave_ready(self._board.db, [seq])
@@ -63,11 +62,10 @@ class FreeJobs:
                 claiming.starting.admit_free(queue, job)
         self.read(queue)
 
-    def _to_lane(self, job: FreeJob) -> None:
+    def _to_lane(self, seq: int, ord_: int, attempt: int, lost: int) -> None:
         """Move a job to the lane that passes the gate of its type, configured since it came."""
-        seq, _, ord_, _, attempt, lost, arrived, _ = job
         waiting_rows.leave_ready(self._board.db, [seq])
-        rejoin(self._board, [(seq, ord_, attempt, lost)], arrived)
+        rejoin(self._board, [(seq, ord_, attempt, lost)])
         self._claiming.budget.spend()
 
 

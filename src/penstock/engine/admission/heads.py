@@ -5,8 +5,7 @@ Jobs that leave the front of their lanes are deleted from there together, by `fl
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.admission import counting
-from penstock.engine.admission.lane import Lane, Left
+from penstock.engine.admission.lane import Lane
 from penstock.engine.admission.to_follow import JobEnd
 from penstock.lifecycle.states import State
 from penstock.store import jobs as job_rows
@@ -27,14 +26,13 @@ class Heads:
         self._shortened: list[Lane] = []
         self._unread: dict[int, Lane] = {}
         self._ended: list[tuple[int, State, str]] = []
-        self.left: dict[int, Left] = {}  # the jobs that left their lane
+        self.left: dict[int, tuple[int, int]] = {}  # attempt and lost of the jobs that left their lane
 
     def drop(self, lane: Lane) -> None:
         """Take the first job off a lane, because it started, was dropped or moved elsewhere."""
         if lane.head is not None:
             self._gone.append(lane.head)
         lane.gone += 1
-        lane.jobs -= 1
         self._shortened.append(lane)
         self._board.touch(lane)
 
@@ -42,14 +40,11 @@ class Heads:
         """Take the next job off a lane whose first has gone and that is read later."""
         self._gone.append(seq)
         lane.gone += 1
-        lane.jobs -= 1
 
     def end(self, lane: Lane, state: State, reason: str) -> None:
         """Take the first job off a lane for good."""
         assert lane.head is not None  # noqa: S101 - only lanes with a job are considered
         self._ended.append((lane.head, state, reason))
-        for stand in lane.stands:
-            self._board.tally.gate(stand.gate).dropped += 1
         self._board.to_follow.ended[lane.head] = JobEnd(state)
         self._board.turns.gone(lane)
         self.drop(lane)
@@ -63,7 +58,6 @@ class Heads:
             lane.begin_with(lane.upcoming.pop())
         else:
             lane.head = None
-            lane.jobs = 0  # also where a process of an earlier version took jobs from it
         self._board.touch(lane)
 
     def read_later(self, lane: Lane) -> None:
@@ -95,10 +89,9 @@ class Heads:
             self._deleted()
         for seqs in leaving:
             gone = waiting_rows.leave_lanes(self._board.db, seqs)
-            for seq, attempt, lost, _, arrived, noted in gone:
-                self.left[seq] = Left((attempt, lost), arrived, noted)
+            self.left.update((seq, (attempt, lost)) for seq, attempt, lost, _ in gone)
             if self._board.events.wanted:
-                self._board.blocked.left((seq, told) for seq, _, _, told, *_ in gone)
+                self._board.blocked.left((seq, told) for seq, _, _, told in gone)
         if self._unread:
             self._read()
 
@@ -106,13 +99,9 @@ class Heads:
         """Write down how jobs ended that never started."""
         if self._ended:
             now = self._board.now
-            counting.left(self._board, [seq for seq, _, _ in self._ended])
             job_rows.end(
                 self._board.db,
-                [
-                    job_rows.unstarted(seq, state, now, self.left[seq].made, reason)
-                    for seq, state, reason in self._ended
-                ],
+                [job_rows.unstarted(seq, state, now, self.left[seq], reason) for seq, state, reason in self._ended],
             )  # fmt: skip
             self._ended = []
 
@@ -132,7 +121,7 @@ class Heads:
                 if not told:
                     self._board.blocked.refused(lane)
             else:
-                lane.head, lane.ready, lane.jobs = None, 0, 0
+                lane.head, lane.ready = None, 0
                 # No other lane can be called: the gate was found shut for any job.
                 self._board.leave(lane)
             self._board.touch(lane)

@@ -102,10 +102,8 @@ class Heavy:
     def stand_behind_queue(self, place: Part, gate: int, job: FreeJob) -> None:
         """Stand a job without limits, too heavy for its queue's own rate, in a lane behind the queue's gate."""
         board, (_, queue, part) = self._board, place
-        seq, priority, ord_, cost, attempt, lost, arrived, task = job
+        seq, priority, ord_, cost, attempt, lost, task = job
         name = in_part(part, f"\x1f{queue}\x1f@{gate}#{cost}")
         lane = find_or_make(board, name, place, with_gate((), gate), str(cost))
-        noted = lane.kept_until(board.now)
-        row = (seq, lane.id, priority, ord_, cost, None, attempt, lost, 0, 0, arrived or board.now, noted)
-        waiting_rows.join_lanes(board.db, [row])
+        waiting_rows.join_lanes(board.db, [(seq, lane.id, priority, ord_, cost, None, attempt, lost, 0, 0)])
         join(board, lane, (seq, priority, ord_, cost, None, task), Budget(2), [(cost, None)])

@@ -65,11 +65,9 @@ class Admitting(Claiming):
             return []
         board.flush_lanes()  # so that what the jobs brought from their lanes is known
         fence, now, free, left = db.fence(), board.now, self.starting.free, board.heads.left
-        rows = []
-        for t in self.admitted:
-            waits = self.starting.tally(t, free.get(t.seq) or left[t.seq], "")
-            if t.seq not in free:
-                rows.append(t.row(fence, "", "", ON_RELEASE, now, left[t.seq], waits))
+        rows = [
+            t.row(fence, "", "", ON_RELEASE, now, left[t.seq]) for t in self.admitted if t.seq not in free
+        ]
         if free:
             attempt_rows.run_ready(db, list(free), fence, "", ON_RELEASE, now)
         if rows:

@@ -9,8 +9,6 @@ from penstock.limits.costs import cost_at
 from penstock.limits.gate import Gate
 from penstock.limits.groups import Group
 from penstock.limits.rules import UNLIMITED, Numbers, OnLimit
-from penstock.minutes import kept
-from penstock.store.jobs import Made
 from penstock.store.session import Part, Queue
 from penstock.store.waiting import Head
 
@@ -58,14 +56,6 @@ class Shut(NamedTuple):
     at: int
 
 
-class Left(NamedTuple):
-    """What a job brings from where it waited: its attempts so far, when it arrived, what it noted then."""
-
-    made: Made
-    arrived: int | None = None  # None if that was not kept yet
-    noted: str = ""
-
-
 @dataclass(slots=True)
 class Lane:
     """The waiting jobs of one queue that carry exactly the same limits; only the first is ever tested.
@@ -88,11 +78,6 @@ class Lane:
     task: str | None = None  # of the head; None if it was not looked up
     line: Line | None = None
     ready: int = 0
-    jobs: int = 0
-    kept: str = ""  # how long it has been kept by each gate (`minutes.kept`)
-    kept_at: int = 0  # until then; 0 if that is not known
-    stored_jobs: int = 0  # how many it has in the store, and which gate keeps them there
-    stored_gate: int | None = None
     signature: str = ""
     fresh: bool = False
     gone: int = 0  # jobs taken from its front in this transaction
@@ -113,33 +98,6 @@ class Lane:
     def behind(self) -> int | None:
         """The gate behind which it is parked."""
         return None if self.line is None else self.line.gate
-
-    @property
-    def puts_off(self) -> bool:
-        """Whether its jobs are rescheduled while a gate keeps them."""
-        return any(stand.on_limit is OnLimit.RESCHEDULE for stand in self.stands)
-
-    @property
-    def keeper(self) -> int | None:
-        """The gate that keeps its jobs: not while it is ready."""
-        return None if self.ready or self.line is None else self.line.gate
-
-    def kept_until(self, now: int) -> str:
-        """Return how long it has been kept by each gate until *now*, as far as it stood when it was read."""
-        if self.stored_gate is None or not self.kept_at:
-            return self.kept
-        return kept.longer(self.kept, self.stored_gate, now - self.kept_at)
-
-    def kept_since(self, now: int) -> tuple[str, int]:
-        """Return the same as it is stored *now*, and until when: no other text while the same gate keeps it."""
-        if self.kept_at and self.keeper == self.stored_gate:
-            return self.kept, self.kept_at
-        return self.kept_until(now), now
-
-    def is_stored(self, now: int) -> None:
-        """Note that it is stored as it stands *now*."""
-        self.kept, self.kept_at = self.kept_since(now)
-        self.stored_jobs, self.stored_gate = self.jobs, self.keeper
 
     @property
     def rank(self) -> tuple[int, int]:
@@ -200,7 +158,6 @@ class Post:
     saved: tuple[int, int, int] = (0, 0, 0)  # running, lanes and asking as they are in the store
     memory_changed: bool = False
     following: int = 0  # starts of this transaction that follow another in a relay
-    followed: int = 0  # the same, less those that ended
     gathering: int | None = (
         None  # slots that the first waiting call gathers, if it wants several; None if unknown
     )

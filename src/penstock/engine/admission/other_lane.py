@@ -6,7 +6,6 @@ from penstock.engine.admission.lane import Lane, Stand, with_gate
 from penstock.engine.admission.placement import Budget, join, new_lane, place
 from penstock.engine.admission.rows import in_part
 from penstock.lifecycle.knowledge import part_of
-from penstock.minutes import kept
 from penstock.store import gates as gate_rows
 from penstock.store import lanes as lane_rows
 from penstock.store import parts as part_rows
@@ -42,10 +41,6 @@ def to_part(board: "Board", lane: Lane, task: str, budget: Budget) -> None:
     # All of them first: the head may not stay in the lane that it joins, and the next one is read then.
     moved = set(part_rows.change_lane(board.db, lane.id, task, other.id, TOGETHER))
     other.upcoming = []
-    behind = len(moved - {lane.head})
-    lane.jobs -= behind
-    other.jobs += behind
-    _carry(board, lane, other, sorted(moved - {lane.head}))
     move_head(board, lane, other, budget, judged=False)
     for seq in {turn.seq for s in lane.stands if (turn := board.posts[s.gate].turn) is not None} & moved:
         board.turns.gone(lane, seq)
@@ -75,21 +70,12 @@ def move_head(board: "Board", lane: Lane, other: Lane, budget: Budget, *, judged
     assert moved is not None  # noqa: S101 - the caller looked
     board.turns.gone(lane)
     waiting_rows.change_lane(board.db, moved[0], other.id)
-    _carry(board, lane, other, [moved[0]])
     left = board.leave(lane)
     lane.head, lane.upcoming = None, []
-    lane.jobs -= 1
     board.touch(lane)
     join(board, other, moved, budget, [(lane.cost, lane.costs)], judged=judged)
     if left is not None:
         board.call([left])
-
-
-def _carry(board: "Board", lane: Lane, other: Lane, seqs: list[int]) -> None:
-    """Have jobs that move to another lane keep how long gates have kept them."""
-    left, joined = lane.kept_until(board.now), other.kept_until(board.now)
-    rows = [(kept.moved(noted, left, joined), seq) for seq, noted in waiting_rows.noted(board.db, seqs)]
-    waiting_rows.note(board.db, rows)
 
 
 def go_on(board: "Board", lane: Lane) -> None:

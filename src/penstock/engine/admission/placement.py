@@ -78,10 +78,9 @@ def join(
     budget: Budget,
     weights: Iterable[tuple[int, str | None]],
     *,
-    jobs: int = 1,
     judged: bool = True,
 ) -> None:
-    """Add so many *jobs* to a lane; the *first* of them matters if it comes before the lane's head.
+    """Add newcomers to a lane; the *first* of them matters if it comes before the lane's head.
 
     Their *weights* are each a cost, and the costs at the gates if those differ.  One that is not *judged* is not
     dropped: a claim that knows it decides.
@@ -91,10 +90,9 @@ def join(
     if lane.unread:
         board.flush_lanes()
     board.heavy.joined(lane, weights)
-    lane.jobs += jobs
-    board.touch(lane)
     if lane.head is None:
         lane.begin_with(first)
+        board.touch(lane)
         if drops and not judged:
             board.set_ready(lane)
         else:
@@ -102,6 +100,7 @@ def join(
     elif (-priority, ord_) < lane.rank:
         lane.begin_with(first)
         lane.upcoming = []
+        board.touch(lane)
         if drops and judged:
             place(board, lane, budget, arriving=True)
         elif lane.line is not None and not lane.ready:

@@ -18,38 +18,25 @@ from penstock.store.lanes import LaneRow, SavedLane
 
 def lane_of(row: LaneRow) -> Lane:
     """Return a lane that was read."""
-    (
-        id_, tenant, queue, part, gates, head, priority, ord_, cost, costs, behind, name, ready, jobs, kept, kept_at,
-        task,
-    ) = row  # fmt: skip
+    id_, tenant, queue, part, gates, head, priority, ord_, cost, costs, behind, name, ready, task = row
     stands, apart = stands_from_text(gates)
-    lane = Lane(
-        id_, tenant, queue, part, stands, apart, head, priority, ord_, cost, costs, task, None, ready, jobs, kept,
-        kept_at,
-    )  # fmt: skip
+    lane = Lane(id_, tenant, queue, part, stands, apart, head, priority, ord_, cost, costs, task, None, ready)
     if name is not None and behind is not None:
         lane.line = Line(behind, lane.stand_at(behind).own, name)
-    lane.stored_jobs, lane.stored_gate = jobs, lane.keeper
     return lane
 
 
-def lane_row(lane: Lane, now: int) -> LaneRow:
+def lane_row(lane: Lane) -> LaneRow:
     """Return a new lane as it is written."""
-    head, priority, ord_, cost, costs, behind, line, ready, jobs, kept, kept_at, id_ = saved_lane(lane, now)
+    head, priority, ord_, cost, costs, behind, line, ready, id_ = saved_lane(lane)
     gates = stands_to_text(lane.stands, lane.apart)
-    return LaneRow(
-        id_, *lane.where, gates, head, priority, ord_, cost, costs, behind, line, ready, jobs, kept, kept_at,
-        lane.task,
-    )  # fmt: skip
+    return LaneRow(id_, *lane.where, gates, head, priority, ord_, cost, costs, behind, line, ready, lane.task)
 
 
-def saved_lane(lane: Lane, now: int) -> SavedLane:
+def saved_lane(lane: Lane) -> SavedLane:
     """Return what may have changed of a lane, as it is written."""
     gate, name = (None, None) if lane.line is None else (lane.line.gate, lane.line.name)
-    return (
-        lane.head, lane.priority, lane.ord, lane.cost, lane.costs, gate, name, lane.ready, lane.jobs,
-        *lane.kept_since(now), lane.id,
-    )  # fmt: skip
+    return lane.head, lane.priority, lane.ord, lane.cost, lane.costs, gate, name, lane.ready, lane.id
 
 
 def line_of(lane: Lane, stand: Stand) -> Line:

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.engine.admission.claim_queues import ClaimQueue
-from penstock.engine.admission.lane import Lane, Left, Post
-from penstock.job import AHEAD, INSTANCES, Claimed
+from penstock.engine.admission.lane import Lane, Post
+from penstock.job import AHEAD, Claimed
 from penstock.limits.costs import cost_at
 from penstock.limits.groups import Member
 from penstock.limits.rules import UNLIMITED, Numbers
-from penstock.minutes import kept
-from penstock.minutes.tally import UNKNOWN
 from penstock.sequences.pool_values import with_resource
 from penstock.store import attempts as attempt_rows
 from penstock.store import jobs as job_rows
@@ -22,7 +20,7 @@ from penstock.store import leases as lease_rows
 from penstock.store import waiting as waiting_rows
 from penstock.store import workflows as workflow_rows
 from penstock.store.attempts import NewAttempt
-from penstock.store.jobs import PayloadRow
+from penstock.store.jobs import Made, PayloadRow
 from penstock.store.session import Queue
 from penstock.store.waiting import Following, FreeJob
 
@@ -77,20 +75,17 @@ class Admitted(NamedTuple):
     costs: str | None = None
     begin_from: int = 0
     spaced: Sequence[int] = ()
-    kept: str = ""  # how long its lane has been kept by each gate
     resource: str | None = None  # the key of the one that it takes of a group
     counted: str | None = None  # on which of its days
     after: int = 0  # the seq of the one that it follows in a relay
 
-    def row(
-        self, fence: int, task: str, worker: str, lease: int, now: int, left: Left, waits: str | None
-    ) -> NewAttempt:
+    def row(self, fence: int, task: str, worker: str, lease: int, now: int, made: Made) -> NewAttempt:
         """Return its attempt as it is written."""
-        attempt, lost = left.made
+        attempt, lost = made
         return (
             self.seq, fence, self.queue[1], task, worker, lease, now, self.begin_by, ",".join(map(str, self.gates)),
             self.cost, self.priority, self.ord, attempt + 1, lost, 0, self.behind, self.costs, self.resource,
-            self.counted, self.after, left.arrived, waits, self.queue[0],
+            self.counted, self.after,
         )  # fmt: skip
 
 
@@ -102,7 +97,7 @@ class Starting:
         self._grace = grace
         self._ahead = ahead
         self.admitted: list[Admitted] = []
-        self.free: dict[int, Left] = {}  # those that have no limits
+        self.free: dict[int, Made] = {}  # the attempts so far of those that have no limits
         self._payloads: dict[int, PayloadRow] = {}
 
     def admit(self, queue: ClaimQueue, lane: Lane, taken: Member | None = None, begin_from: int = 0) -> None:
@@ -130,8 +125,7 @@ class Starting:
         self.admitted.append(
             Admitted(
                 lane.head, queue.key, lane.cost, lane.priority, lane.ord, [p.gate.id for p in passed], begin_by,
-                lane.behind, lane.costs, begin_from, spaced, lane.kept_until(board.now),
-                None if taken is None else taken.resource.key, counted,
+                lane.behind, lane.costs, begin_from, spaced, None if taken is None else taken.resource.key, counted,
             )
         )  # fmt: skip
 
@@ -141,18 +135,16 @@ class Starting:
         post = self._board.posts[gate]
         post.gate.start(0, job.cost)
         post.following += 1
-        post.followed += 1
         self.admitted.append(
             Admitted(
-                job.seq, queue.key, job.cost, job.priority, job.ord, [gate], 0, lane.behind, job.costs,
-                kept=lane.kept_until(self._board.now), after=earlier,
+                job.seq, queue.key, job.cost, job.priority, job.ord, [gate], 0, lane.behind, job.costs, after=earlier
             )
         )  # fmt: skip
 
     def admit_free(self, queue: ClaimQueue, job: FreeJob) -> None:
         """Start a job without limits."""
-        seq, priority, ord_, cost, attempt, lost, arrived, _ = job
-        self.free[seq] = Left((attempt, lost), arrived)
+        seq, priority, ord_, cost, attempt, lost, _ = job
+        self.free[seq] = (attempt, lost)
         if queue.posts:
             self.admit(queue, Lane(0, *queue.place, (), None, seq, priority, ord_, cost))
         else:
@@ -176,9 +168,7 @@ class Starting:
         for n, t in enumerate(self.admitted):
             payload = self._payloads[t.seq]
             _, id_, task, args, timeout, meta, tenant, enqueued, limits, expires, own, workflow = payload
-            left = attempts[t.seq]
-            attempt, lost = left.made
-            waits = self.tally(t, left, task)
+            attempt, lost = made = attempts[t.seq]
             lease, deadline = usual, None
             if own is not None or (terms.timed and timeout is not None):
                 lease, deadline = terms.until(own, timeout)
@@ -188,7 +178,7 @@ class Starting:
                 deadline = None if deadline is None else deadline + t.begin_from - now
             args = args if t.resource is None else with_resource(args, meta, t.resource)
             if t.gates or lease != usual or worker != first or t.seq not in self.free:
-                rows.append(t.row(fence, task, worker, lease, now, left, waits))
+                rows.append(t.row(fence, task, worker, lease, now, made))
             else:
                 free.append(t.seq)
             if deadline is not None:
@@ -214,24 +204,6 @@ class Starting:
         workflow_rows.began(db, [job.seq for job in claimed if job.workflow is not None], now)
         self.keep()
         return claimed
-
-    def tally(self, started: Admitted, left: Left, task: str) -> str | None:
-        """Count a start for minutes; return how long each gate kept the job, as it is stored."""
-        tally, now = self._board.tally, self._board.now
-        if started.queue[1] != INSTANCES:
-            tally.task((*started.queue, task)).started.append(
-                UNKNOWN if left.arrived is None else now - left.arrived
-            )
-        if not started.gates:
-            return None
-        if left.noted == started.kept:
-            for gate in started.gates:
-                tally.start_at(gate, 0)
-            return None
-        spans = kept.between(left.noted, started.kept)
-        for gate in started.gates:
-            tally.start_at(gate, spans.get(gate, 0))
-        return kept.write(spans) or None
 
     def keep(self) -> None:
         """Have this transaction on disk before it ends, if gates remember a start."""

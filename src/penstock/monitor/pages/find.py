@@ -7,7 +7,7 @@ from msgspec import Struct
 from penstock.errors import NotFoundError
 from penstock.job import JobQuery
 from penstock.monitor.page import View
-from penstock.monitor.pages.gates import GateRow, rows
+from penstock.monitor.pages.gates import GateRow, row
 from penstock.monitor.pages.jobs import Job, line
 from penstock.monitor.pages.workflows import Run, run
 from penstock.monitor.requests import Query
@@ -38,7 +38,7 @@ def show(view: View, query: Query) -> Found:
     return Found(
         words,
         [line(view, job) for job in jobs],
-        rows(view, gates),
+        [row(gate, view.now) for gate in gates],
         [line(view, job) for job in task],
         _instance(view, words),
     )

@@ -12,13 +12,9 @@ from penstock.monitor.requests import Query
 
 
 class Part(Struct):
-    """A part of a job's life: *what* it did then, and where or for what.
+    """A part of a job's life: *what* it did then, and where or for what."""
 
-    It waited for a gate (`wait`) or a worker (`idle`), ran (`run`, or `bad` if that did not end well), or was put off
-    (`rest`) until a retry, or until it was due.
-    """
-
-    what: str
+    what: str  # wait, run, bad (an attempt that failed), rest (until a retry, or until it is due)
     begin: int
     end: int
     note: str = ""
@@ -68,7 +64,9 @@ def life(job: JobView, attempts: list[PastAttempt], now: int) -> list[Part]:
     for attempt in attempts:
         if attempt.started is None:
             continue
-        parts += _waits(attempt, at, attempt.started)
+        if at < attempt.started:
+            behind = f"for {attempt.waited_for}" if attempt.waited_for else "for a worker"
+            parts.append(Part("wait", at, attempt.started, behind))
         end = now if attempt.ended is None else attempt.ended
         well = attempt.outcome in (Ending.DONE, Ending.RUNNING)
         parts.append(Part("run" if well else "bad", attempt.started, end, f"on {attempt.worker}"))
@@ -81,24 +79,3 @@ def life(job: JobView, attempts: list[PastAttempt], now: int) -> list[Part]:
     if job.state in LIVE and job.state is not State.RUNNING and at < now:
         parts.append(Part("rest" if job.state is State.SCHEDULED else "wait", at, now))
     return parts
-
-
-def _waits(attempt: PastAttempt, at: int, started: int) -> list[Part]:
-    """Return for what a job waited: how long each gate kept it is known, not in which order they did."""
-    if at >= started:
-        return []
-    if attempt.arrived is None:
-        return [
-            Part("wait", at, started, f"for {attempt.waited_for}")
-            if attempt.waited_for
-            else Part("idle", at, started, "for a worker")
-        ]
-    parts = []
-    if at < attempt.arrived < started:
-        parts.append(Part("rest", at, attempt.arrived, "until it was due"))
-        at = attempt.arrived
-    for gate, span in attempt.waits:
-        end = min(at + span, started)
-        parts.append(Part("wait", at, end, f"for {gate}"))
-        at = end
-    return [*parts, Part("idle", at, started, "for a worker")] if at < started else parts

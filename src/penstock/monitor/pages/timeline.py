@@ -29,7 +29,6 @@ class Columns(Struct):
 
     Of times *claimed* is how long after the beginning of the span it was; *waited*, *late* and *ran* are how long
     before and after that the job could first run, its handler began, and its attempt ended, where that is known.
-    *kept* has the places of the gates that kept its job, each followed by how long it did.
     """
 
     seq: list[int] = field(default_factory=list)
@@ -46,7 +45,6 @@ class Columns(Struct):
     waited: list[int] = field(default_factory=list)
     late: list[int | None] = field(default_factory=list)
     ran: list[int | None] = field(default_factory=list)
-    kept: list[tuple[int, ...]] = field(default_factory=list)
 
 
 class Timeline(Struct):
@@ -92,7 +90,6 @@ class Timeline(Struct):
                 tuple(texts[key] for key in each.keys[n]), texts[each.behind[n]], texts[each.outcome[n]],
                 claimed, each.waited[n], self.now - claimed if ran is None else ran,
                 f"{each.seq[n]}.{each.number[n]}",
-                [(texts[gate], span) for gate, span in zip(each.kept[n][::2], each.kept[n][1::2], strict=True)],
             )  # fmt: skip
 
 
@@ -111,7 +108,6 @@ class Row(NamedTuple):
     waited: int
     ran: int
     mark: str
-    kept: list[tuple[str, int]]
 
 
 def show(view: View, query: Query) -> Timeline:
@@ -162,7 +158,6 @@ def _add(columns: Columns, attempt: TimedAttempt, texts: _Texts, since: int) -> 
     columns.claimed.append(claimed - since)
     columns.waited.append(max(0, claimed - attempt.since))
     columns.late.append(None if attempt.began is None else attempt.began - claimed)
-    columns.kept.append(tuple(n for gate, span in attempt.kept for n in (texts[gate], span)))
     columns.ran.append(None if attempt.ended is None else max(0, attempt.ended - claimed))
 
 

@@ -80,13 +80,8 @@ export class Model {
         mark, outcome, how: HOW[outcome] ?? RETURNED, id: c.id[n], number: c.number[n], tenant,
         queue: texts[c.queue[n]], task: texts[c.task[n]], worker: texts[c.worker[n]], behind: texts[c.behind[n]],
         keys: c.keys[n].map((place) => texts[place]), from: (claimed - c.waited[n]) / 1000,
-        start: (claimed + c.late[n]) / 1000, end: c.ran[n] === null ? Infinity : (claimed + c.ran[n]) / 1000, kept: [],
+        start: (claimed + c.late[n]) / 1000, end: c.ran[n] === null ? Infinity : (claimed + c.ran[n]) / 1000,
       };
-      const kept = c.kept[n];
-      for (let m = 0; m < kept.length; m += 2) row.kept.push([texts[kept[m]], kept[m + 1] / 1000]);
-      // How long gates kept it; of one whose times are not known all that it waited.
-      const held = row.kept.length ? row.kept.reduce((sum, [, span]) => sum + span, 0) : row.behind ? Infinity : 0;
-      row.freed = Math.min(row.from + held, row.start);
       row.lanes = this.#names(row);
       this.rows.set(mark, row);
       for (const name of row.lanes) this.#touch(name).rows.add(row);
@@ -173,8 +168,8 @@ function build(lane) {
   lane.tracks = tracks.map(track);
   lane.bad = tracks.map((own) => track(own.filter((row) => row.how === FAILED || row.how === AGAIN)));
   lane.height = tracks.length <= 3 ? 20 : tracks.length * 5 + 6;
-  lane.gate = merged(rows.map((row) => [row.from, row.freed]));
-  lane.idle = merged(rows.map((row) => [row.freed, row.start]));
+  lane.gate = merged(rows.filter((row) => row.behind));
+  lane.idle = merged(rows.filter((row) => !row.behind));
 }
 
 // Reach is how far an attempt or one before it went: it grows, also where attempts had to share a track.
@@ -190,13 +185,13 @@ function track(rows) {
 }
 
 // When any of these waited, as spans that do not touch.
-function merged(spans) {
+function merged(rows) {
   const start = [], end = [];
-  for (const [from, to] of spans.filter((each) => each[1] > each[0]).sort((a, b) => a[0] - b[0])) {
-    if (end.length && from <= end.at(-1)) end[end.length - 1] = Math.max(end.at(-1), to);
+  for (const row of rows.filter((each) => each.start > each.from).sort((a, b) => a.from - b.from)) {
+    if (end.length && row.from <= end.at(-1)) end[end.length - 1] = Math.max(end.at(-1), row.start);
     else {
-      start.push(from);
-      end.push(to);
+      start.push(row.from);
+      end.push(row.start);
     }
   }
   return { start: Float64Array.from(start), end: Float64Array.from(end) };

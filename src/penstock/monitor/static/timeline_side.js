@@ -46,10 +46,8 @@ export function showChosen(figure, model, view, given) {
 
 function known(row, now) {
   const waited = took(row.start - row.from), ran = took((row.how === RUNS ? now : row.end) - row.start);
-  const facts = [["waited", row.freed > row.from || !row.queue ? waited : `${waited} for a worker`]];
-  for (const [gate, span] of row.kept) facts.push(["", `${took(span)} for ${plain(gate)}`]);
-  if (!row.kept.length && row.behind) facts.push(["", `for ${plain(row.behind)}`]);
-  if (row.kept.length && row.start > row.freed) facts.push(["", `${took(row.start - row.freed)} for a worker`]);
+  const facts = [["waited", row.behind || !row.queue ? waited : `${waited} for a worker`]];
+  if (row.behind) facts.push(["", `for ${plain(row.behind)}`]);
   if (row.how !== DROPPED) facts.push([row.how === RUNS ? "runs for" : "ran", row.worker ? `${ran} on ${plain(row.worker)}` : ran]);
   if (row.keys.length) facts.push([row.keys.length > 1 ? "keys" : "key", row.keys.map(plain).join(", ")]);
   if (row.queue) facts.push(["queue", plain(row.queue)], ["attempt", String(row.number)]);
@@ -64,9 +62,7 @@ function life(row, now) {
   const rect = (x, width, name) => element("rect", { x, y: 0, width: Math.max(0, width), height: 10, rx: 2, class: name });
   const label = `waited ${took(row.start - row.from)}, ran ${took(end - row.start)}`;
   const strip = element("svg", { class: "lived", viewBox: `0 0 ${wide} 10`, preserveAspectRatio: "none", role: "img", "aria-label": label });
-  const free = ((row.freed - row.from) / whole) * wide;
-  if (free > 1) strip.append(rect(0, free - 1, "life-wait"));
-  if (at - free > 1) strip.append(rect(free, at - free - 1, "life-idle"));
+  if (at > 1) strip.append(rect(0, at - 1, row.behind ? "life-wait" : "life-rest"));
   if (row.how !== DROPPED) strip.append(rect(Math.min(at, wide - 2), Math.max(2, wide - at), bad ? "life-bad" : row.how === RUNS ? "life-run" : "life-past"));
   const ends = element("div", { class: "lived-ends faint" }, element("span", {}, clock(row.from)), element("span", {}, row.how === RUNS ? "now" : clock(end)));
   return [strip, ends];

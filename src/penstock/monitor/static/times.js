@@ -9,10 +9,6 @@ export function keepTimes(part) {
     element.title = at.toString();
     element.textContent = written(at, element.dataset.form, at.toDateString() === today);
   }
-  for (const element of part.querySelectorAll("tspan[data-at]")) {
-    const at = new Date(element.dataset.at);
-    element.textContent = written(at, "minute", at.toDateString() === today);
-  }
   const zone = part.querySelector("[data-zone]");
   if (zone) zone.textContent = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
 }

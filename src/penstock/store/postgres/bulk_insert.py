@@ -8,7 +8,7 @@ writer thread, so a lone caller is not delayed.
 """
 
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
@@ -16,7 +16,6 @@ from typing import Final
 from psycopg import sql as quoting
 
 from penstock.errors import StoreError
-from penstock.minutes.tally import Tally
 from penstock.store.jobs import JOB_COLUMNS
 from penstock.store.postgres import translation
 from penstock.store.session import JobRow
@@ -131,16 +130,7 @@ def statement(
     for name, column in columns.items():
         if name not in same:
             values.append(translation.array(column, translation.type_of_column("job", name)))
-    values += [rows[-1][-1], _tally(columns["queue"], columns["task"])]
     return _text(schema, same, notifying=notice is not None), [*values, *(notice or ())]
-
-
-def _tally(queues: Sequence[object], tasks: Sequence[object]) -> str:
-    """Return what these jobs change."""
-    tally = Tally()
-    for (queue, task), jobs in Counter(zip(queues, tasks, strict=True)).items():
-        tally.task(("", str(queue), str(task))).arrived = jobs
-    return tally.text()
 
 
 @cache
@@ -163,13 +153,10 @@ def _text(schema: str, same: frozenset[str], *, notifying: bool) -> bytes:
             INSERT INTO {home}.job (seq, {", ".join(names)})
             SELECT nextval({sequence}), {taken} FROM unnest({given}) AS given({", ".join(arrays)})
             WHERE NOT EXISTS (SELECT 1 FROM bounded)
-            RETURNING seq, queue, priority, cost, enqueued
+            RETURNING seq, queue, priority, cost
         ), placed AS (
-            INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost, arrived)
-            SELECT seq, queue, priority, seq, cost, 0, 0, enqueued FROM added
-        ), tallied AS (
-            INSERT INTO {home}.tally (at, facts) SELECT ${end + 1}::bigint, ${end + 2}::text
-            WHERE NOT EXISTS (SELECT 1 FROM bounded)
+            INSERT INTO {home}.ready (seq, queue, priority, ord, cost, attempt, lost)
+            SELECT seq, queue, priority, seq, cost, 0, 0 FROM added
         )
-        SELECT EXISTS (SELECT 1 FROM bounded){f", pg_notify(${end + 3}, ${end + 4})" if notifying else ""}
+        SELECT EXISTS (SELECT 1 FROM bounded){f", pg_notify(${end + 1}, ${end + 2})" if notifying else ""}
     """.encode()

@@ -100,4 +100,4 @@ def _ending(side: Side) -> str:
     return f"{side.waits.still:,} at the end" if side.waits.still else "none at the end"
 
 
-FILTERS: Final[dict[str, Callable[..., object]]] = {"played_chart": waiting}
+FILTERS: Final[dict[str, Callable[..., object]]] = {"waiting_chart": waiting}

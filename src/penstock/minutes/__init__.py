@@ -1,1 +1,0 @@
-"""How it was: what happened in each minute, by gate, queue and task, from what each transaction changed."""
