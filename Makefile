@@ -24,7 +24,7 @@ help: ## list what can be made
 demo: $(READY) ## see limits at work, in a minute or less (DEMO_ARGS=...)
 	$(BIN)/penstock demo $(DEMO_ARGS)
 
-test: $(READY) ## run the tests, seven minutes on two cores (TESTARGS="tests/unit -k lane" for a few)
+test: $(READY) ## run the tests, six minutes on two cores (TESTARGS="tests/unit -k lane" for a few)
 	$(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder $(TESTARGS)
 
 check: $(READY) ## run all that must hold before a change is accepted: style, types, layers, tests
