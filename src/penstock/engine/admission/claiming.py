@@ -165,9 +165,8 @@ class Claiming:
         page = first_page(self._reads) if several <= 1 else max(self._reads // several, LEAST_SHARE)
         page <<= queue.lane_reads  # twice as many each time
         if not self.board.db.gated and not queue.lane_reads:
-            page = self._reads - len(
-                self.admitted
-            )  # no other claim can take more of them meanwhile, and all can start
+            # No other claim can take more of them meanwhile.
+            page = self._reads - len(self.admitted)
         queue.lane_reads += 1
         rows = self.board.ready_lanes(queue.place, page)
         queue.read_to = (-rows[-1].priority, rows[-1].ord) if len(rows) == page else None
